@@ -1,0 +1,269 @@
+"""Loads plugins and asks them, so that a broken plugin can only ever refuse (security.md 8.7).
+
+Each typed wrapper turns a raise or an answer of the wrong type into the denial that ``specs`` promises for that hook,
+counts it in ``faults`` and logs it to ``trouter.PLUGIN``. Nobody else calls pluggy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import logging
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from importlib import metadata
+from typing import Final
+
+import pluggy
+
+from trouter.hooks import specs
+from trouter.hooks.types import (
+    CLEARTEXT_MECHANISMS,
+    AnnotationFilter,
+    Authenticated,
+    Challenge,
+    ConfigurationRefused,
+    ListenerFacts,
+    PeerFacts,
+    PluginDescription,
+    PluginError,
+    Refused,
+    RouterFacts,
+    SaslExchange,
+)
+
+ENTRY_POINT_GROUP: Final = "trouter.plugins"
+
+#: As many as the peer router advertises; a longer answer is rubbish (security.md 1.2).
+MAX_MECHANISMS: Final = 32
+
+_MECHANISM_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")  # RFC 4422, 3.1
+_ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
+_STRIP_BOTH: Final = AnnotationFilter(strip_in=True, strip_out=True)
+_STRIP_NOTHING: Final = AnnotationFilter(strip_in=False, strip_out=False)
+#: Where saslMechanisms is not configured, these come after all others, in this order.
+_WEAKNESS: Final = {"PLAIN": 1, "ANONYMOUS": 2}
+
+log = logging.getLogger("trouter.PLUGIN")
+
+
+class Plugins:
+    """The loaded plugins of one router."""
+
+    def __init__(self, plugins: Iterable[object] = ()) -> None:
+        """Register ``plugins``: modules, objects, or classes which are instantiated. PluginError if one is unusable."""
+        #: Raises and wrong answers, counted by hook name (``respond`` for exchanges).
+        self.faults: Counter[str] = Counter()
+        self._pm = pluggy.PluginManager(specs.PROJECT)
+        self._pm.add_hookspecs(specs)
+        self._hook_names = frozenset(name for name, value in vars(specs).items() if _is_hookspec(value))
+        self._origins: dict[str, str] = {}
+        self._mechanisms: dict[ListenerFacts, tuple[str, ...]] = {}
+        for plugin in plugins:
+            self._register(plugin, _name_of(plugin), _name_of(plugin))
+
+    @classmethod
+    def load(cls, entry_point_group: str = ENTRY_POINT_GROUP, only: Collection[str] | None = None) -> Plugins:
+        """The plugins installed under ``entry_point_group``, or those named in ``only``; PluginError names the culprit."""
+        found = {entry.name: entry for entry in metadata.entry_points(group=entry_point_group)}
+        if missing := sorted(set(only or ()) - found.keys()):
+            raise PluginError(f"plugin {missing[0]} is not installed (installed: {', '.join(sorted(found)) or 'none'})")
+        plugins = cls()
+        for name in sorted(found if only is None else only):
+            entry = found[name]
+            try:
+                plugin = entry.load()
+            except Exception as error:
+                raise PluginError(f"plugin {name} ({entry.value}) cannot be imported: {error!r}") from error
+            package = f"{entry.dist.name} {entry.dist.version}, " if entry.dist else ""
+            plugins._register(plugin, name, f"{package}{entry.value}")
+        return plugins
+
+    def describe(self) -> tuple[PluginDescription, ...]:
+        """What is loaded, in the order of registration."""
+        return tuple(
+            PluginDescription(name, origin, tuple(sorted(caller.name for caller in self._callers_of(name))))
+            for name, origin in self._origins.items()
+        )
+
+    # Asking. Each method below is the only way to its hook.
+
+    def configure(self, router: RouterFacts) -> None:
+        """Hand ``router`` to every plugin; ConfigurationRefused with the problems of all who refuse."""
+        self._mechanisms.clear()
+        problems: list[str] = []
+        for name in self._origins:
+            others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
+            try:
+                answers = self._pm.subset_hook_caller("configure", others)(router=router)
+            except ConfigurationRefused as refusal:
+                problems += [f"{name}: {problem}" for problem in refusal.problems]
+            except Exception:
+                self._raised("configure")
+                problems.append(f"{name}: failed while it was configured, see the log")
+            else:
+                if answers:
+                    self._rubbish("configure", answers[0])
+                    problems.append(f"{name}: configure must return nothing")
+        if problems:
+            raise ConfigurationRefused(*problems)
+
+    def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
+        """The mechanisms of ``listener`` in the order to be advertised, upper case; empty means nobody gets in."""
+        offer = self._mechanisms.get(listener)
+        if offer is None:
+            offer = self._mechanisms[listener] = self._ask_mechanisms(listener)
+        return offer
+
+    def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
+        """What to advertise to ``peer``: its listener's mechanisms, without those that would show a secret on the wire."""
+        offer = self.sasl_mechanisms(peer.listener)
+        if peer.may_send_password:
+            return offer
+        return tuple(mechanism for mechanism in offer if mechanism not in CLEARTEXT_MECHANISMS)
+
+    def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
+        """The exchange which runs ``mechanism`` (any case) for ``peer``; None refuses it."""
+        mechanism = mechanism.upper()
+        if mechanism not in self.sasl_mechanisms_for(peer):
+            return None
+        try:
+            exchange = self._pm.hook.open_sasl(mechanism=mechanism, peer=peer)
+        except Exception:
+            self._raised("open_sasl")
+            return None
+        if exchange is None or (isinstance(exchange, SaslExchange) and callable(exchange.respond)):
+            return exchange
+        self._rubbish("open_sasl", exchange)
+        return None
+
+    async def respond_or_refuse(self, exchange: SaslExchange, response: bytes) -> Challenge | Authenticated | Refused:
+        """``exchange.respond(response)``, where a raise or a wrong answer is a temporary refusal.
+
+        The caller sets the deadline; its cancellation passes through. Nothing that the exception says is logged, for
+        it may quote the peer's secret: only its type and place are.
+        """
+        try:
+            answer = await exchange.respond(response)
+        except Exception as error:
+            self.faults["respond"] += 1
+            log.error("a SASL exchange (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
+            return Refused("the authentication plugin failed", temporary=True)
+        if isinstance(answer, Challenge | Authenticated | Refused):
+            return answer
+        self._rubbish("respond", answer)
+        return Refused("the authentication plugin gave no valid answer", temporary=True)
+
+    def annotation_filter(self, endpoint: ListenerFacts) -> AnnotationFilter:
+        """What to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
+        if endpoint.role in _ROUTER_ROLES:
+            return _STRIP_NOTHING
+        try:
+            answer = self._pm.hook.annotation_filter(endpoint=endpoint)
+        except Exception:
+            self._raised("annotation_filter")
+            return _STRIP_BOTH
+        if isinstance(answer, AnnotationFilter):
+            return answer
+        if answer is not None:
+            self._rubbish("annotation_filter", answer)
+        return _STRIP_BOTH
+
+    # Registration.
+
+    def _register(self, plugin: object, name: str, origin: str) -> None:
+        try:
+            plugin = plugin() if inspect.isclass(plugin) else plugin
+            self._pm.register(plugin, name)
+        except Exception as error:
+            raise PluginError(f"plugin {name} cannot be registered: {error}") from error
+        self._origins[name] = origin
+        self._check(name)
+
+    def _check(self, name: str) -> None:
+        """PluginError if a hook of the newly registered ``name`` guards nothing: misspelt, async, or not there at all."""
+        try:
+            self._pm.check_pending()
+        except pluggy.PluginValidationError as error:
+            raise PluginError(f"plugin {name}: {self._explain_unknown(name, error)}") from error
+        callers = list(self._callers_of(name))
+        if not callers:
+            raise PluginError(f"plugin {name} implements no hook (hooks: {', '.join(sorted(self._hook_names))})")
+        for caller in callers:
+            for implementation in caller.get_hookimpls():
+                if implementation.plugin_name == name and inspect.iscoroutinefunction(implementation.function):
+                    raise PluginError(f"plugin {name}: {caller.name} is async, but hooks are never awaited")
+
+    def _explain_unknown(self, name: str, error: pluggy.PluginValidationError) -> str:
+        for caller in self._callers_of(name):
+            if caller.name not in self._hook_names:
+                near = difflib.get_close_matches(caller.name, sorted(self._hook_names), 1)
+                return f"there is no hook {caller.name}" + (f", did you mean {near[0]}?" if near else "")
+        return str(error)
+
+    def _callers_of(self, name: str) -> Iterator[pluggy.HookCaller]:
+        return iter(self._pm.get_hookcallers(self._pm.get_plugin(name)) or ())
+
+    # Judging answers.
+
+    def _ask_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
+        try:
+            answers = self._pm.hook.sasl_mechanisms(listener=listener)
+        except Exception:
+            self._raised("sasl_mechanisms")
+            return ()
+        for answer in answers:
+            if not _is_mechanism_list(answer):
+                self._rubbish("sasl_mechanisms", answer)
+                return ()
+        served = dict.fromkeys(mechanism.upper() for answer in reversed(answers) for mechanism in answer)
+        if listener.authenticate_peer:
+            served.pop("ANONYMOUS", None)
+        if not listener.sasl_mechanisms:
+            return tuple(sorted(served, key=lambda mechanism: _WEAKNESS.get(mechanism, 0)))
+        wanted = dict.fromkeys(mechanism.upper() for mechanism in listener.sasl_mechanisms)
+        if unserved := [mechanism for mechanism in wanted if mechanism not in served]:
+            log.warning("listener %s: no plugin serves %s here", listener.name, ", ".join(unserved))
+        return tuple(mechanism for mechanism in wanted if mechanism in served)
+
+    def _raised(self, hook: str) -> None:
+        """Record the exception now being handled."""
+        self.faults[hook] += 1
+        log.exception("a plugin failed in %s", hook)
+
+    def _rubbish(self, hook: str, answer: object) -> None:
+        """Record an answer of the wrong type; its value may be a secret, so only the type is logged."""
+        self.faults[hook] += 1
+        if inspect.iscoroutine(answer):
+            answer.close()  # else Python would warn that it was never awaited
+        log.error("a plugin answered %s with a %s", hook, type(answer).__qualname__)
+
+
+def _is_hookspec(value: object) -> bool:
+    return inspect.isfunction(value) and hasattr(value, f"{specs.PROJECT}_spec")
+
+
+def _is_mechanism_list(answer: object) -> bool:
+    return (
+        isinstance(answer, list | tuple)
+        and len(answer) <= MAX_MECHANISMS
+        and all(isinstance(name, str) and _MECHANISM_NAME.fullmatch(name) for name in answer)
+    )
+
+
+def _name_of(plugin: object) -> str:
+    """A module's or class's own dotted name, or that of the object's class."""
+    named = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
+    if inspect.isclass(named):
+        return f"{named.__module__}.{named.__qualname__}"
+    return str(getattr(named, "__name__", named))
+
+
+def _place_of(error: BaseException) -> str:
+    """The exception's type and innermost place, without its message."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" at {place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else ""
+    return f"{type(error).__qualname__}{where}"

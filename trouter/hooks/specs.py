@@ -1,0 +1,61 @@
+"""Every hook: when it is asked, what it may answer, and what a raise, rubbish or silence means.
+
+Hooks select, objects act: a hook answers at once, without I/O and without await; slow work belongs to the object it
+returns. ``registry.Plugins`` asks these hooks and enforces what is written here. docs/hooks.md repeats each signature
+(a test compares), and tests/hooks/ has a test named after each hook.
+"""
+# mypy: disable-error-code="empty-body"
+# A hookspec has no body: pluggy reads its name, its arguments and its mark.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pluggy
+
+from trouter.hooks.types import AnnotationFilter, ListenerFacts, PeerFacts, RouterFacts, SaslExchange
+
+PROJECT = "trouter"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+#: The mark which a plugin puts on its functions.
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def configure(router: RouterFacts) -> None:
+    """Take over the configuration, or refuse it by raising ConfigurationRefused.
+
+    Asked of every plugin at start and at each reload, before any other hook; files may be read here. Parse first,
+    take over last: after a refused reload the former configuration stays in force. Any other raise, and any returned
+    value, refuses the configuration too. Silence accepts.
+    """
+
+
+@hookspec
+def sasl_mechanisms(listener: ListenerFacts) -> Sequence[str]:
+    """List the SASL mechanisms which this plugin serves on ``listener``, strongest first.
+
+    Asked once per listener after each ``configure``; every plugin answers. The registry keeps what the listener lists
+    in ``saslMechanisms``, in that order, and drops ANONYMOUS where authentication is required. A raise or anything but
+    a list or tuple of mechanism names leaves the listener without any mechanism: nobody gets in. Silence offers none.
+    """
+
+
+@hookspec(firstresult=True)
+def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
+    """Offer to run ``mechanism`` for ``peer``; None passes to the next plugin.
+
+    Asked per connection, only for a mechanism which was offered to that peer. No I/O here: the exchange returned is
+    awaited. A raise, an object without ``respond``, or silence from everybody refuses the peer; so does an exchange
+    which raises, answers rubbish or outlives its deadline.
+    """
+
+
+@hookspec(firstresult=True)
+def annotation_filter(endpoint: ListenerFacts) -> AnnotationFilter | None:
+    """Say which way router annotations are stripped on ``endpoint``; None passes to the next plugin.
+
+    Asked per connection, except on the roles inter-router and edge, where they are never stripped because routers need
+    them. A raise, rubbish, or silence from everybody strips both ways: the network stays hidden and unforgeable.
+    """

@@ -1,0 +1,149 @@
+"""What hooks are told and what they may answer: frozen values, so that a plugin decides only by what it returns.
+
+Field meanings follow the configuration attributes of the same name. Text that a stranger chose is marked so: plugins
+and logs must not trust it. Changing a field here changes the contract with plugins written by others: add with a
+default, never rename.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+#: Mechanisms which hand the router the secret itself: whoever reads the wire reads the password.
+CLEARTEXT_MECHANISMS: Final = frozenset({"PLAIN", "LOGIN", "XOAUTH2", "OAUTHBEARER"})
+
+INSECURE_PLAIN_CHOICES: Final = ("no", "loopback", "yes")
+STRIP_ANNOTATIONS_CHOICES: Final = ("in", "out", "both", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerFacts:
+    """One configured listener; ValueError for a choice outside its list."""
+
+    name: str
+    host: str
+    port: str
+    role: str = "normal"
+    #: As configured; empty means "whatever the plugins serve".
+    sasl_mechanisms: tuple[str, ...] = ()
+    authenticate_peer: bool = False
+    #: Who may send a password unencrypted: "no"body, "loopback" peers, or "yes" everybody.
+    allow_insecure_plain: str = "no"
+    #: Router annotations removed from messages: "in", "out", "both" or "no".
+    strip_annotations: str = "both"
+
+    def __post_init__(self) -> None:
+        for field, choices in (
+            ("allow_insecure_plain", INSECURE_PLAIN_CHOICES),
+            ("strip_annotations", STRIP_ANNOTATIONS_CHOICES),
+        ):
+            if getattr(self, field) not in choices:
+                raise ValueError(f"{field} must be one of {', '.join(choices)}")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFacts:
+    """Whoever is on the socket, as known before the first SASL byte."""
+
+    connection_id: int
+    listener: ListenerFacts
+    remote_host: str
+    remote_port: int
+    encrypted: bool
+    loopback: bool
+
+    @property
+    def may_send_password(self) -> bool:
+        """Whether a password may cross this connection: it is encrypted, or the listener says so."""
+        allowed = self.listener.allow_insecure_plain
+        return self.encrypted or allowed == "yes" or (allowed == "loopback" and self.loopback)
+
+
+@dataclass(frozen=True, slots=True)
+class RouterFacts:
+    """The configuration that plugins are started or reloaded with."""
+
+    id: str
+    mode: str = "standalone"
+    #: File of users and salted password hashes; None when not configured.
+    sasl_users_file: str | None = None
+    listeners: tuple[ListenerFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The exchange goes on: send ``data`` to the peer. Never shown in a repr, it may belong to a secret."""
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Challenge({len(self.data)} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The exchange succeeded: the peer is ``user`` (never empty); ``data`` goes with the outcome."""
+
+    user: str
+    data: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.user, str) or not self.user:
+            raise ValueError("an authenticated user needs a name")
+
+    def __repr__(self) -> str:
+        return f"Authenticated({self.user!r}, {len(self.data)} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The exchange failed. ``reason`` is for the log, the peer learns only whether to try later (``temporary``).
+
+    ``user`` is the name that was tried, untrusted text for the audit log; a reason never holds anything the peer sent.
+    """
+
+    reason: str
+    temporary: bool = False
+    user: str = ""
+
+
+#: What one step of an exchange may answer.
+SaslAnswer = Challenge | Authenticated | Refused
+
+
+@runtime_checkable
+class SaslExchange(Protocol):
+    """One peer's authentication. It is awaited under a deadline, and dropped after Authenticated or Refused."""
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        """Answer the peer's initial response (b"" if it sent none) or its reply to the last Challenge."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationFilter:
+    """Which way router annotations are removed: from messages arriving (``strip_in``) and leaving (``strip_out``)."""
+
+    strip_in: bool
+    strip_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PluginDescription:
+    """One loaded plugin: its name, where it came from, and the hooks it implements."""
+
+    name: str
+    origin: str
+    hooks: tuple[str, ...]
+
+
+class PluginError(Exception):
+    """A plugin cannot be loaded; the router does not start without it, for it may have been a guard."""
+
+
+class ConfigurationRefused(Exception):
+    """A plugin cannot work with this configuration. ``problems`` are sentences for the operator, without secrets."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
