@@ -1,0 +1,102 @@
+# Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
+.DEFAULT_GOAL := help
+.PHONY: help run test test-pure test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+HOT    := $(shell find trouter -name '*.pxd' -o -name '*.py')
+ARGS   ?=
+
+# $(call needs,command,debian packages): install what is missing when we may, else say what to install.
+define needs
+	@command -v $(1) >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    echo "make: installing $(2) (for $(1))"; \
+	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $(2); } >/dev/null \
+	      || { echo "make: could not install $(2)" >&2; exit 1; }; \
+	  else \
+	    echo "make: '$(1)' is missing; please install it (Debian: apt-get install $(2)) and try again" >&2; exit 1; \
+	  fi; }
+endef
+
+help:
+	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
+	@echo "make test       run every test, compiled and then interpreted (ARGS='tests/wire -k name' to choose)"
+	@echo "make test-pure  run every test on the interpreted twin only"
+	@echo "make lint       ruff"
+	@echo "make types      mypy --strict"
+	@echo "make fuzz       the fuzz properties, for long"
+	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
+	@echo "make docs       write the generated pages of the manual"
+	@echo "make clean      remove everything that can be made again"
+
+run: build
+	$(PY) -m trouter run $(ARGS)
+
+test: test-compiled test-pure
+
+test-compiled: build interop-system
+	$(PY) -m trouter --version | grep -w compiled
+	$(PY) -m pytest $(ARGS)
+
+test-pure: venv interop-system
+	TROUTER_PURE=1 $(PY) -m pytest $(ARGS)
+
+lint: venv
+	$(PY) -m ruff check .
+
+types: venv
+	$(PY) -m mypy
+
+fuzz: build
+	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
+
+bench: build bench-system
+	$(PY) -m bench $(ARGS)
+
+docs: venv
+	$(PY) -m trouter.config.manual docs/configuration.md
+
+# The environment: exactly the locked versions, from whatever index pip is configured for.
+venv: $(VENV)/locked
+$(VENV)/locked: requirements-dev.lock pyproject.toml setup.py | system
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trouter needs Python 3.11 or later; try make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	TROUTER_PURE=1 $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The compiled twin, in place; nothing is done when no source is newer.
+build: $(VENV)/built
+$(VENV)/built: $(VENV)/locked $(HOT)
+	$(PY) setup.py --quiet build_ext --inplace
+	@touch $@
+
+system:
+	$(call needs,$(PYTHON),python3 python3-venv python3-dev)
+	$(call needs,cc,gcc libc6-dev)
+
+interop-system:
+ifneq ($(wildcard tests/interop/rhea/package-lock.json),)
+	$(call needs,npm,nodejs npm)
+	@if [ ! -e tests/interop/rhea/node_modules/.package-lock.json ] || \
+	    [ tests/interop/rhea/package-lock.json -nt tests/interop/rhea/node_modules/.package-lock.json ]; then \
+	  cd tests/interop/rhea && npm ci --silent --no-audit --no-fund; fi
+endif
+
+bench-system:
+	$(call needs,haproxy,haproxy)
+	$(call needs,rabbitmqctl,rabbitmq-server)
+
+# Pin what the extras need today. Run it on purpose, read the difference, and commit it.
+lock:
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	{ sed -n '/^#/p' requirements-dev.lock; build/lock/bin/python -m pip freeze --all --exclude trouter --exclude pip; } > build/lock.txt
+	mv build/lock.txt requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find trouter -name '*.so' -delete

@@ -1,0 +1,79 @@
+"""Build the compiled twin of the hot modules; everything else about the project stands in pyproject.toml.
+
+`[tool.trouter] compiled` lists the modules. A compilation error fails the build, because a router that
+silently runs interpreted looks like a slow day. Two switches:
+TROUTER_PURE=1              build nothing: the interpreted twin only
+TROUTER_ALLOW_PURE_BUILD=1  if anything fails to compile, say so loudly and install the interpreted twin
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+
+
+def compiled_sources() -> list[tuple[str, str]]:
+    """(module, source path) of every listed module; a listed module without a source stops the build."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = project["tool"]["trouter"]["compiled"]
+    sources = [(module, module.replace(".", "/") + ".py") for module in listed]
+    if missing := [module for module, path in sources if not (ROOT / path).is_file()]:
+        print(f"trouter: listed as compiled but absent, left out: {', '.join(missing)}", file=sys.stderr)  # noqa: T201
+    return [(module, path) for module, path in sources if (ROOT / path).is_file()]
+
+
+def extensions() -> list[Extension]:
+    """Translate the listed modules to C."""
+    if os.environ.get("TROUTER_PURE"):
+        return []
+    from Cython.Build import cythonize  # noqa: PLC0415  # not needed, so not required, for the interpreted twin
+
+    translated: list[Extension] = cythonize(
+        [Extension(module, [path]) for module, path in compiled_sources()],
+        build_dir="build/cython",
+        compiler_directives={"annotation_typing": False, "language_level": 3},
+    )
+    return translated
+
+
+class BuildAllOrNone(build_ext):  # type: ignore[misc]  # setuptools ships no types
+    """Compile in parallel; with TROUTER_ALLOW_PURE_BUILD=1 one failure means the interpreted twin for all."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as failure:
+            if not tolerate(failure):
+                raise
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.extensions = []
+
+
+def tolerate(failure: Exception) -> bool:
+    """Whether the builder asked for the interpreted twin rather than a failed build."""
+    if not os.environ.get("TROUTER_ALLOW_PURE_BUILD"):
+        return False
+    print(f"trouter: NOT COMPILED, the interpreted twin will run: {failure}", file=sys.stderr)  # noqa: T201
+    return True
+
+
+try:
+    modules = extensions()
+except Exception as failure:
+    if not tolerate(failure):
+        raise
+    modules = []
+
+setup(ext_modules=modules, cmdclass={"build_ext": BuildAllOrNone})

@@ -1,0 +1,15 @@
+"""What every test shares: Hypothesis profiles, chosen with --hypothesis-profile."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# No deadline: tests make no claim about time. The database would make two runs differ, so CI goes without.
+settings.register_profile("default", deadline=None, max_examples=100)
+settings.register_profile(
+    "ci", deadline=None, max_examples=100, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("deep", deadline=None, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci" if os.environ.get("CI") else "default")
