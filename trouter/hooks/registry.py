@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from importlib import metadata
-from typing import Final
+from typing import Final, TypeGuard
 
 import pluggy
 
@@ -52,7 +52,10 @@ class Plugins:
     """The loaded plugins of one router."""
 
     def __init__(self, plugins: Iterable[object] = ()) -> None:
-        """Register ``plugins``: modules, objects, or classes which are instantiated. PluginError if one is unusable."""
+        """Register ``plugins``: modules, objects, or classes which are instantiated. PluginError if one is unusable.
+
+        A module that defines a class ``Plugin`` stands for that class: its state belongs to one router.
+        """
         #: Raises and wrong answers, counted by hook name (``respond`` for exchanges).
         self.faults: Counter[str] = Counter()
         self._pm = pluggy.PluginManager(specs.PROJECT)
@@ -65,7 +68,7 @@ class Plugins:
 
     @classmethod
     def load(cls, entry_point_group: str = ENTRY_POINT_GROUP, only: Collection[str] | None = None) -> Plugins:
-        """The plugins installed under ``entry_point_group``, or those named in ``only``; PluginError names the culprit."""
+        """The plugins installed under ``entry_point_group``, or just ``only`` these; PluginError names the culprit."""
         found = {entry.name: entry for entry in metadata.entry_points(group=entry_point_group)}
         if missing := sorted(set(only or ()) - found.keys()):
             raise PluginError(f"plugin {missing[0]} is not installed (installed: {', '.join(sorted(found)) or 'none'})")
@@ -99,8 +102,8 @@ class Plugins:
                 answers = self._pm.subset_hook_caller("configure", others)(router=router)
             except ConfigurationRefused as refusal:
                 problems += [f"{name}: {problem}" for problem in refusal.problems]
-            except Exception:
-                self._raised("configure")
+            except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+                self._raised("configure", error)
                 problems.append(f"{name}: failed while it was configured, see the log")
             else:
                 if answers:
@@ -117,7 +120,7 @@ class Plugins:
         return offer
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
-        """What to advertise to ``peer``: its listener's mechanisms, without those that would show a secret on the wire."""
+        """What to advertise to ``peer``: without the mechanisms that would show a secret on its wire."""
         offer = self.sasl_mechanisms(peer.listener)
         if peer.may_send_password:
             return offer
@@ -130,8 +133,8 @@ class Plugins:
             return None
         try:
             exchange = self._pm.hook.open_sasl(mechanism=mechanism, peer=peer)
-        except Exception:
-            self._raised("open_sasl")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("open_sasl", error)
             return None
         if exchange is None or (isinstance(exchange, SaslExchange) and callable(exchange.respond)):
             return exchange
@@ -145,12 +148,12 @@ class Plugins:
         it may quote the peer's secret: only its type and place are.
         """
         try:
-            answer = await exchange.respond(response)
-        except Exception as error:
+            answer: object = await exchange.respond(response)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self.faults["respond"] += 1
             log.error("a SASL exchange (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
             return Refused("the authentication plugin failed", temporary=True)
-        if isinstance(answer, Challenge | Authenticated | Refused):
+        if _is_sasl_answer(answer):
             return answer
         self._rubbish("respond", answer)
         return Refused("the authentication plugin gave no valid answer", temporary=True)
@@ -161,8 +164,8 @@ class Plugins:
             return _STRIP_NOTHING
         try:
             answer = self._pm.hook.annotation_filter(endpoint=endpoint)
-        except Exception:
-            self._raised("annotation_filter")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("annotation_filter", error)
             return _STRIP_BOTH
         if isinstance(answer, AnnotationFilter):
             return answer
@@ -174,7 +177,10 @@ class Plugins:
 
     def _register(self, plugin: object, name: str, origin: str) -> None:
         try:
-            plugin = plugin() if inspect.isclass(plugin) else plugin
+            if inspect.ismodule(plugin):
+                plugin = getattr(plugin, "Plugin", plugin)
+            if inspect.isclass(plugin):
+                plugin = plugin()
             self._pm.register(plugin, name)
         except Exception as error:
             raise PluginError(f"plugin {name} cannot be registered: {error}") from error
@@ -182,7 +188,7 @@ class Plugins:
         self._check(name)
 
     def _check(self, name: str) -> None:
-        """PluginError if a hook of the newly registered ``name`` guards nothing: misspelt, async, or not there at all."""
+        """PluginError if the newly registered ``name`` would guard nothing: a hook misspelt, async, or not there."""
         try:
             self._pm.check_pending()
         except pluggy.PluginValidationError as error:
@@ -210,8 +216,8 @@ class Plugins:
     def _ask_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
         try:
             answers = self._pm.hook.sasl_mechanisms(listener=listener)
-        except Exception:
-            self._raised("sasl_mechanisms")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("sasl_mechanisms", error)
             return ()
         for answer in answers:
             if not _is_mechanism_list(answer):
@@ -227,10 +233,9 @@ class Plugins:
             log.warning("listener %s: no plugin serves %s here", listener.name, ", ".join(unserved))
         return tuple(mechanism for mechanism in wanted if mechanism in served)
 
-    def _raised(self, hook: str) -> None:
-        """Record the exception now being handled."""
+    def _raised(self, hook: str, error: Exception) -> None:
         self.faults[hook] += 1
-        log.exception("a plugin failed in %s", hook)
+        log.error("a plugin failed in %s", hook, exc_info=error)
 
     def _rubbish(self, hook: str, answer: object) -> None:
         """Record an answer of the wrong type; its value may be a secret, so only the type is logged."""
@@ -242,6 +247,14 @@ class Plugins:
 
 def _is_hookspec(value: object) -> bool:
     return inspect.isfunction(value) and hasattr(value, f"{specs.PROJECT}_spec")
+
+
+def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
+    """Whether the fields are what they claim to be, too: nobody becomes the user None."""
+    match answer:
+        case Challenge(bytes()) | Authenticated(str(), bytes()) | Refused(str(), bool(), str()):
+            return True
+    return False
 
 
 def _is_mechanism_list(answer: object) -> bool:

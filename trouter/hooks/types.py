@@ -68,7 +68,6 @@ class RouterFacts:
     mode: str = "standalone"
     #: File of users and salted password hashes; None when not configured.
     sasl_users_file: str | None = None
-    listeners: tuple[ListenerFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Authenticated:
     data: bytes = b""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.user, str) or not self.user:
+        if not self.user:
             raise ValueError("an authenticated user needs a name")
 
     def __repr__(self) -> str:
@@ -141,7 +140,7 @@ class PluginError(Exception):
     """A plugin cannot be loaded; the router does not start without it, for it may have been a guard."""
 
 
-class ConfigurationRefused(Exception):
+class ConfigurationRefused(Exception):  # noqa: N818 - a verdict, in the words of hooks
     """A plugin cannot work with this configuration. ``problems`` are sentences for the operator, without secrets."""
 
     def __init__(self, *problems: str) -> None:

@@ -1,0 +1,37 @@
+"""SASL ANONYMOUS (RFC 4505): everybody gets in, under the name "anonymous"; what they say about themselves is ignored.
+
+Served where the listener lists ANONYMOUS or lists nothing, and never where it requires authentication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from trouter.hooks import Authenticated, ListenerFacts, PeerFacts, SaslExchange, hookimpl
+
+MECHANISM: Final = "ANONYMOUS"
+USER: Final = "anonymous"
+
+
+@hookimpl
+def sasl_mechanisms(listener: ListenerFacts) -> Sequence[str]:
+    return (MECHANISM,) if _serves(listener) else ()
+
+
+@hookimpl
+def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
+    return AnonymousExchange() if mechanism == MECHANISM and _serves(peer.listener) else None
+
+
+def _serves(listener: ListenerFacts) -> bool:
+    if listener.authenticate_peer:
+        return False
+    return not listener.sasl_mechanisms or MECHANISM in (name.upper() for name in listener.sasl_mechanisms)
+
+
+class AnonymousExchange:
+    """Over after the first response; its trace text is not kept."""
+
+    async def respond(self, response: bytes) -> Authenticated:
+        return Authenticated(USER)
