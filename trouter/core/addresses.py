@@ -1,0 +1,137 @@
+"""From the address a client wrote to the key it is looked up by (routing.md 1.1), and the addresses we make up (1.3a).
+
+Parsing strips scheme and host, drops one trailing separator, then classifies by the leading text. Comparison is
+case-sensitive and exact; nothing is unescaped or normalised further. The functions are pure and linear in the length
+of the text, which the caller bounds; so does any cache in front of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final, NamedTuple
+
+LOCAL: Final = "L"
+TOPOLOGICAL: Final = "T"
+ROUTER: Final = "R"
+AREA: Final = "A"
+EDGE: Final = "H"
+MOBILE: Final = "M"
+
+#: Where an edge router sends everything that is elsewhere.
+UPLINK_KEY: Final = "L_edge"
+
+DEFAULT_AREA: Final = "0"
+FIRST_PHASE: Final = "0"
+FALLBACK_PHASE: Final = "F"
+PHASES: Final = frozenset("0123456789F")
+
+TEMPORARY_LENGTH: Final = 15
+_TEMPORARY_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_"
+
+
+class Address(NamedTuple):
+    """A parsed address. A mobile ``text`` includes the tenant; patterns of address configuration are tested with it."""
+
+    #: L, T, R, A, H or M: the first character of the key, which decides who may serve it.
+    letter: str
+    #: What tables are indexed by.
+    key: str
+    #: The whole address without scheme, host and trailing separator.
+    text: str
+    #: What follows the leading text that chose the class; for a mobile address all of it, without the tenant.
+    rest: str
+
+    def key_in_phase(self, phase: str) -> str:
+        """The key of the same mobile address in ``phase``; other classes have no phases and keep their key."""
+        return f"{MOBILE}{phase}{self.text}" if self.letter == MOBILE else self.key
+
+
+def parse_address(
+    text: str,
+    *,
+    router_id: str,
+    area: str = DEFAULT_AREA,
+    mode: str = "standalone",
+    phase: str = FIRST_PHASE,
+    tenant: str = "",
+) -> Address:
+    """Classify ``text`` as router ``router_id`` sees it; only a mobile address takes ``phase`` and ``tenant``.
+
+    ``phase`` is one of PHASES, else ValueError; ``tenant`` comes without its slash. Any other text is some address.
+    """
+    if phase not in PHASES:
+        raise ValueError(f"no such phase: {phase!r}")
+    path = strip_location(text)
+    if path.endswith((".", "/")):
+        path = path[:-1]
+    if path.startswith("_"):
+        reserved = _parse_reserved(path, area, router_id, mode == "edge")
+        if reserved is not None:
+            return reserved
+    qualified = f"{tenant}/{path}" if tenant else path
+    return Address(MOBILE, f"{MOBILE}{phase}{qualified}", qualified, path)
+
+
+def strip_location(text: str) -> str:
+    """``text`` without scheme and host: what follows them, or all of it if it has no path behind a host."""
+    if text.startswith("/"):
+        location_end = 1
+    else:
+        location_end = text.find(":/") + 2  # a scheme is whatever stands before the first ":/", even "a b/c"
+        if location_end == 1:
+            return text
+    if not text.startswith("/", location_end):
+        return text[location_end:]
+    host_end = text.find("/", location_end + 1)
+    return text if host_end < 0 else text[host_end + 1 :]
+
+
+def _parse_reserved(path: str, area: str, router_id: str, on_edge: bool) -> Address | None:
+    """The address if ``path`` has one of the reserved forms, complete; None if it is mobile after all."""
+    head, *parts = path.split("/", 3)
+    if head == "_local" and parts:
+        return _local(path, path[len("_local/") :])
+    if head == "_edge" and len(parts) >= 2:
+        there, rest = parts[0], path[len("_edge/") + len(parts[0]) + 1 :]
+        if there == router_id:
+            return _local(path, rest)
+        return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(EDGE, EDGE + there, path, rest)
+    if head == "_topo" and len(parts) >= 2:
+        return _parse_topological(path, parts, area, router_id, on_edge)
+    return None
+
+
+def _parse_topological(path: str, parts: list[str], area: str, router_id: str, on_edge: bool) -> Address | None:
+    """``path`` is _topo/AREA/ROUTER/REST, with at least AREA and a slash behind it."""
+    its_area, there, rest = parts[0], parts[1], parts[2] if len(parts) == 3 else None
+    if there == "all" and rest is not None and its_area in ("all", area):
+        return Address(TOPOLOGICAL, TOPOLOGICAL + rest, path, rest)
+    if its_area != area:
+        rest = path[len("_topo/") + len(its_area) + 1 :]
+        return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(AREA, AREA + its_area, path, rest)
+    if rest is None:
+        return None
+    if there == router_id:
+        return _local(path, rest)
+    return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(ROUTER, ROUTER + there, path, rest)
+
+
+def _local(path: str, rest: str) -> Address:
+    return Address(LOCAL, LOCAL + rest, path, rest)
+
+
+def temporary_token() -> str:
+    """15 characters from a-zA-Z0-9+_ that nobody can guess (90 bits of the system's randomness)."""
+    return "".join([_TEMPORARY_ALPHABET[octet & 63] for octet in secrets.token_bytes(TEMPORARY_LENGTH)])
+
+
+def temporary_source(router_id: str, token: str, *, area: str = DEFAULT_AREA, mode: str = "standalone") -> str:
+    """The address of a dynamic source: local to this router, and reachable from all others."""
+    if mode == "edge":
+        return f"amqp:/_edge/{router_id}/temp.{token}"
+    return f"amqp:/_topo/{area}/{router_id}/temp.{token}"
+
+
+def temporary_target(token: str) -> str:
+    """The address of a dynamic target: mobile, so that receivers on any router can use it."""
+    return f"amqp:/_$temp.{token}"

@@ -1,0 +1,160 @@
+"""Which configured pattern an address belongs to (routing.md 5.2): a tree of tokens with wildcards and precedence.
+
+Tokens stand between ``.`` and ``/``, which mean the same. ``*`` is exactly one token, ``#`` any number of them; a
+wildcard is a whole token. At each position an exact token is preferred to ``*`` and that to ``#``, depth first; a
+search that leads nowhere goes back. Patterns come from the operator, values from strangers: a search never enters the
+same (node, position) twice, so its cost is at most nodes x tokens, and it does not recurse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+ONE: Final = "*"
+MANY: Final = "#"
+WILDCARDS: Final = frozenset({ONE, MANY})
+SEPARATORS: Final = "./"
+
+
+class PatternError(ValueError):
+    """The pattern cannot be inserted."""
+
+
+class DuplicatePatternError(PatternError):
+    """The same pattern, after normalisation, is in the tree already."""
+
+
+def split_tokens(value: str) -> list[str]:
+    """The tokens of ``value``; separators at its ends do not count, an empty token inside does."""
+    value = value.replace("/", ".").strip(".")
+    return value.split(".") if value else []
+
+
+def pattern_tokens(pattern: str) -> tuple[str, ...]:
+    """The tokens of ``pattern``, normalised: in a row of wildcards first every ``*``, then at most one ``#``.
+
+    PatternError if there is no token.
+    """
+    tokens: list[str] = []
+    pending_many = False
+    for token in split_tokens(pattern):
+        if token == MANY:
+            pending_many = True
+            continue
+        if pending_many and token != ONE:
+            tokens.append(MANY)
+            pending_many = False
+        tokens.append(token)
+    if pending_many:
+        tokens.append(MANY)
+    if not tokens:
+        raise PatternError("no tokens")
+    return tuple(tokens)
+
+
+def prefix_pattern(prefix: str) -> str:
+    """The pattern which a ``prefix`` stands for: itself and everything below. PatternError if it has no token."""
+    if not split_tokens(prefix):
+        raise PatternError("no tokens")
+    return f"{prefix.strip(SEPARATORS)}/{MANY}"
+
+
+def normalise_pattern(pattern: str) -> str:
+    """``pattern`` as it is reported: as written if only its ends had to go, else its tokens joined by ``/``."""
+    tokens = pattern_tokens(pattern)
+    return pattern.strip(SEPARATORS) if tokens == tuple(split_tokens(pattern)) else "/".join(tokens)
+
+
+class _Node(Generic[T]):
+    """Patterns that share a beginning. ``entry`` is the pattern that ends here, normalised, and its value."""
+
+    __slots__ = ("children", "entry", "is_many")
+
+    def __init__(self, is_many: bool = False) -> None:
+        self.children: dict[str, _Node[T]] = {}  # by the token of the pattern, wildcards included
+        self.entry: tuple[str, T] | None = None
+        self.is_many = is_many
+
+
+class PatternTree(Generic[T]):
+    """Patterns and what they stand for. Equal after normalisation means the same pattern."""
+
+    def __init__(self) -> None:
+        self._root: _Node[T] = _Node()
+        self._entries: dict[tuple[str, ...], tuple[str, T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, pattern: str) -> bool:
+        return pattern_tokens(pattern) in self._entries
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """(normalised pattern, value) in the order of insertion."""
+        return iter(list(self._entries.values()))
+
+    def insert(self, pattern: str, value: T) -> str:
+        """Add ``pattern``, and return it normalised; DuplicatePatternError, or PatternError if it has no token."""
+        tokens = pattern_tokens(pattern)
+        if tokens in self._entries:
+            raise DuplicatePatternError("already exists")
+        node = self._root
+        for token in tokens:
+            if token not in node.children:
+                node.children[token] = _Node(is_many=token == MANY)
+            node = node.children[token]
+        node.entry = self._entries[tokens] = (normalise_pattern(pattern), value)
+        return node.entry[0]
+
+    def remove(self, pattern: str) -> T:
+        """Take ``pattern`` out, and return its value; KeyError if it is not there."""
+        tokens = pattern_tokens(pattern)
+        _, value = self._entries.pop(tokens)
+        path = [self._root]
+        for token in tokens:
+            path.append(path[-1].children[token])
+        path[-1].entry = None
+        for parent, token, node in zip(reversed(path[:-1]), reversed(tokens), reversed(path), strict=False):
+            if node.children or node.entry is not None:
+                break
+            del parent.children[token]
+        return value
+
+    def match(self, value: str) -> T | None:
+        """What the preferred pattern for ``value`` stands for; None if no pattern matches."""
+        entry, _ = self._search(split_tokens(value))
+        return None if entry is None else entry[1]
+
+    def _search(self, tokens: list[str]) -> tuple[tuple[str, T] | None, int]:
+        """The entry found, and in how many steps.
+
+        Alternatives are stacked least preferred first. A state met twice has failed before: all that it led to was
+        above it on the stack, and a node deeper in the tree never leads back.
+        """
+        end = len(tokens)
+        seen: set[tuple[_Node[T], int]] = set()
+        stack: list[tuple[_Node[T], int]] = [(self._root, 0)]
+        while stack:
+            state = stack.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            node, position = state
+            if position == end and node.entry is not None:
+                return node.entry, len(seen)
+            children = node.children
+            if MANY in children:
+                stack.append((children[MANY], position))
+            if position == end:
+                continue
+            if node.is_many:
+                stack.append((node, position + 1))
+            if ONE in children:
+                stack.append((children[ONE], position + 1))
+            token = tokens[position]
+            if token in children and token not in WILDCARDS:  # a stranger's "#" is a token like any other
+                stack.append((children[token], position + 1))
+        return None, len(seen)
