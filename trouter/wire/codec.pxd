@@ -1,0 +1,32 @@
+cimport cython
+
+cdef Py_ssize_t _UNKNOWN, _PREFIXED, _LIST0, _MAX_NESTING
+cdef bytes _SHAPES
+cdef list _FROM_OCTETS
+cdef dict _CONSTANTS
+
+cdef class Reader:
+    cdef bytes data
+    cdef readonly Py_ssize_t offset
+    cdef Py_ssize_t end
+    cdef Py_ssize_t zero_width_left
+
+    @cython.locals(code=Py_ssize_t)
+    cpdef object value(self, Py_ssize_t depth)
+    cdef Py_ssize_t _code(self) except -1
+    @cython.locals(offset=Py_ssize_t, data=bytes)
+    cdef Py_ssize_t _number(self, Py_ssize_t width) except -1
+    @cython.locals(start=Py_ssize_t, width=Py_ssize_t)
+    cdef object _content(self, Py_ssize_t code, Py_ssize_t depth)
+    @cython.locals(size=Py_ssize_t, outer_end=Py_ssize_t, count=Py_ssize_t)
+    cdef object _compound(self, Py_ssize_t code, Py_ssize_t width, Py_ssize_t depth)
+    @cython.locals(_=Py_ssize_t)
+    cdef list _list(self, Py_ssize_t count, Py_ssize_t depth)
+    @cython.locals(_=Py_ssize_t, start=Py_ssize_t)
+    cdef object _map(self, Py_ssize_t count, Py_ssize_t depth)
+    @cython.locals(_=Py_ssize_t, code=Py_ssize_t)
+    cdef object _array(self, Py_ssize_t count, Py_ssize_t depth)
+
+cpdef Py_ssize_t skip(bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
+@cython.locals(code=Py_ssize_t, width=Py_ssize_t)
+cdef Py_ssize_t _skip(bytes data, Py_ssize_t offset, Py_ssize_t end, Py_ssize_t depth) except -1

@@ -1,0 +1,336 @@
+"""Bytes to values and back for every AMQP 1.0 type (part 1), driven by the table in ``encodings.py``.
+
+The bytes come from strangers, so a length or count is believed only as far as there are bytes to bear it out, nesting
+is bounded, and items that take no octets at all are counted against an allowance. Whatever the bytes, only DecodeError
+is raised.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from trouter.wire.constants import MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
+from trouter.wire.encodings import ENCODING_OF, ENCODINGS, PRIMITIVE_OF, PRIMITIVES, Encoding, Primitive, smallest
+from trouter.wire.errors import DecodeError, EncodeError
+from trouter.wire.types import Array, Described, Long, PairMap
+
+_UNKNOWN: Final = 0xFF
+_PREFIXED: Final = 0x80  # plus the octets of the length that stands in front
+_MAX_NESTING = MAX_NESTING
+
+
+def _shape(code: int) -> int:
+    encoding = ENCODING_OF.get(code)
+    if encoding is None:
+        return _UNKNOWN
+    return encoding.width if encoding.layout == "fixed" else _PREFIXED + encoding.width
+
+
+_SHAPES = bytes(_shape(code) for code in range(256))
+_FROM_OCTETS = [
+    PRIMITIVE_OF[ENCODING_OF[code].type].from_octets if code in ENCODING_OF else None for code in range(256)
+]
+_CONSTANTS = {
+    encoding.code: PRIMITIVE_OF[encoding.type].python(encoding.low) if encoding.type != "null" else None
+    for encoding in ENCODINGS
+    if not encoding.width and encoding.type != "list"
+}
+_LIST0: Final = 0x45
+
+
+def decode(data: bytes, offset: int, end: int) -> tuple[Any, int]:
+    """The value that starts at ``offset`` and the offset behind it; DecodeError if it is not whole before ``end``."""
+    reader = Reader(data, offset, end)
+    value = reader.value(0)
+    return value, reader.offset
+
+
+def decode_all(data: bytes) -> Any:
+    """The one value that ``data`` is; DecodeError if it is not whole or more follows."""
+    reader = Reader(data, 0, len(data))
+    value = reader.value(0)
+    if reader.offset != len(data):
+        raise DecodeError(f"{len(data) - reader.offset} octets after the value", reader.offset)
+    return value
+
+
+def skip(data: bytes, offset: int, end: int) -> int:
+    """The offset behind the value that starts at ``offset``, its inside unseen; DecodeError if it passes ``end``."""
+    if offset < 0 or end > len(data):
+        raise DecodeError("range outside the data", offset)
+    return _skip(data, offset, end, 0)
+
+
+def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
+    code = 0
+    while True:
+        if offset >= end:
+            raise DecodeError("value is cut short", offset)
+        code = data[offset]
+        offset += 1
+        if code:
+            break
+        depth += 1
+        if depth > _MAX_NESTING:
+            raise DecodeError(f"nested more than {_MAX_NESTING} deep", offset)
+        offset = _skip(data, offset, end, depth)
+    width = _SHAPES[code]
+    if width > 16:
+        if width == _UNKNOWN:
+            raise DecodeError(f"unknown format code {code:#04x}", offset - 1)
+        width -= _PREFIXED
+        if width > end - offset:
+            raise DecodeError("length is cut short", offset)
+        if width == 1:
+            width = data[offset]
+            offset += 1
+        else:
+            width = data[offset] << 24 | data[offset + 1] << 16 | data[offset + 2] << 8 | data[offset + 3]
+            offset += 4
+    if width > end - offset:
+        raise DecodeError(f"{width} octets claimed, {end - offset} left", offset)
+    return offset + width
+
+
+class Reader:
+    """A walk over ``data[offset:end]``; ``value`` reads the next value and moves ``offset`` behind it."""
+
+    def __init__(self, data: bytes, offset: int, end: int) -> None:
+        if not 0 <= offset <= end <= len(data):
+            raise DecodeError("range outside the data", offset)
+        self.data = data
+        self.offset = offset
+        self.end = end
+        self.zero_width_left = MAX_ZERO_WIDTH_ITEMS
+
+    def value(self, depth: int) -> Any:
+        """The next value, which stands inside ``depth`` others."""
+        code = self._code()
+        if code:
+            return self._content(code, depth)
+        if depth >= _MAX_NESTING:
+            raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
+        descriptor = self.value(depth + 1)
+        return Described(descriptor, self.value(depth + 1))
+
+    def _code(self) -> int:
+        if self.offset >= self.end:
+            raise DecodeError("value is cut short", self.offset)
+        code = self.data[self.offset]
+        self.offset += 1
+        return code
+
+    def _number(self, width: int) -> int:
+        """A length or count of ``width`` octets, 1 or 4."""
+        offset = self.offset
+        if width > self.end - offset:
+            raise DecodeError("length is cut short", offset)
+        self.offset = offset + width
+        if width == 1:
+            return self.data[offset]
+        data = self.data
+        return data[offset] << 24 | data[offset + 1] << 16 | data[offset + 2] << 8 | data[offset + 3]
+
+    def _content(self, code: int, depth: int) -> Any:
+        """What follows the constructor ``code``."""
+        width = _SHAPES[code]
+        if width == _UNKNOWN:
+            raise DecodeError(f"unknown format code {code:#04x}", self.offset - 1)
+        if width == 0:
+            return [] if code == _LIST0 else _CONSTANTS[code]
+        if width > _PREFIXED:
+            if code >= 0xC0:
+                return self._compound(code, width - _PREFIXED, depth)
+            width = self._number(width - _PREFIXED)
+        start = self.offset
+        if width > self.end - start:
+            raise DecodeError(f"{width} octets claimed, {self.end - start} left", start)
+        self.offset = start + width
+        try:
+            return _FROM_OCTETS[code](self.data[start : self.offset])  # type: ignore[misc]
+        except DecodeError as error:
+            error.offset = start
+            raise
+
+    def _compound(self, code: int, width: int, depth: int) -> Any:
+        """A list, map or array, read inside its own size and not an octet beyond or short of it."""
+        if depth >= _MAX_NESTING:
+            raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
+        size = self._number(width)
+        outer_end = self.end
+        if size > outer_end - self.offset:
+            raise DecodeError(f"{size} octets claimed, {outer_end - self.offset} left", self.offset)
+        self.end = self.offset + size
+        count = self._number(width)
+        value: Any
+        if code >= 0xE0:
+            value = self._array(count, depth + 1)
+        else:
+            if count > self.end - self.offset:
+                raise DecodeError(f"{count} items claimed in {self.end - self.offset} octets", self.offset)
+            value = self._map(count, depth + 1) if code & 0x0F else self._list(count, depth + 1)
+        if self.offset != self.end:
+            raise DecodeError(f"{self.end - self.offset} octets behind the last item", self.offset)
+        self.end = outer_end
+        return value
+
+    def _list(self, count: int, depth: int) -> list[Any]:
+        items = []
+        for _ in range(count):
+            items.append(self.value(depth))  # noqa: PERF401 - a comprehension would not be one loop in C
+        return items
+
+    def _map(self, count: int, depth: int) -> Any:
+        if count & 1:
+            raise DecodeError("Odd Number of Elements in a Map", self.offset)
+        start = self.offset
+        pairs = []
+        for _ in range(count >> 1):
+            key = self.value(depth)
+            pairs.append((key, self.value(depth)))
+        try:
+            mapping = dict(pairs)
+        except TypeError:  # an unhashable key
+            mapping = {}
+        if len(mapping) == len(pairs):
+            return mapping
+        keys = set()
+        for key, _value in pairs:
+            keys.add(encode(key))
+        if len(keys) != len(pairs):
+            raise DecodeError("map has the same key twice", start)
+        return PairMap(pairs)
+
+    def _array(self, count: int, depth: int) -> Array:
+        descriptors: list[Any] = []
+        code = self._code()
+        while code == 0:
+            depth += 1
+            if depth > _MAX_NESTING:
+                raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
+            descriptors.append(self.value(depth))
+            code = self._code()
+        if _SHAPES[code] == _UNKNOWN:
+            raise DecodeError(f"unknown format code {code:#04x}", self.offset - 1)
+        if _SHAPES[code] == 0:
+            self.zero_width_left -= count
+            if self.zero_width_left < 0:
+                raise DecodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without octets", self.offset)
+        elif count > self.end - self.offset:
+            raise DecodeError(f"{count} items claimed in {self.end - self.offset} octets", self.offset)
+        items = []
+        for _ in range(count):
+            items.append(self._content(code, depth))  # noqa: PERF401
+        return Array(ENCODING_OF[code].type, items, descriptors)
+
+
+_PRIMITIVE_OF_CLASS: Final[dict[type, Primitive]] = {primitive.python: primitive for primitive in PRIMITIVES} | {
+    Long: PRIMITIVE_OF["long"],
+    tuple: PRIMITIVE_OF["list"],
+    PairMap: PRIMITIVE_OF["map"],
+    bytearray: PRIMITIVE_OF["binary"],
+    memoryview: PRIMITIVE_OF["binary"],
+}
+
+
+def encode(value: object) -> bytes:
+    """``value`` in its smallest encoding; EncodeError if AMQP cannot say it."""
+    out = bytearray()
+    _write(out, value, 0)
+    return bytes(out)
+
+
+def _primitive(value: object) -> Primitive:
+    """The type that ``value`` is written as, by its class or the nearest class it inherits from."""
+    for python in type(value).__mro__:
+        if python in _PRIMITIVE_OF_CLASS:
+            return _PRIMITIVE_OF_CLASS[python]
+    raise EncodeError(f"no AMQP type for {type(value).__name__}")
+
+
+def _write(out: bytearray, value: object, depth: int) -> None:
+    if isinstance(value, Described):
+        if depth >= _MAX_NESTING:
+            raise EncodeError(f"nested more than {_MAX_NESTING} deep")
+        out.append(0)
+        _write(out, value.descriptor, depth + 1)
+        _write(out, value.value, depth + 1)
+        return
+    primitive = _PRIMITIVE_OF_CLASS.get(type(value)) or _primitive(value)
+    measure, content, count = _prepare(primitive, value, depth)
+    encoding = smallest(primitive.name, measure, measure)
+    out.append(encoding.code)
+    _write_content(out, primitive, encoding, content, count)
+
+
+def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, int]:
+    """The number by which an encoding is chosen, the content it shall carry, and for compounds the count of items."""
+    if primitive.ranged:
+        return int(value), value, 0
+    if primitive.to_octets is not None:
+        octets = primitive.to_octets(value, 0)
+        return len(octets), octets, 0
+    if depth >= _MAX_NESTING:
+        raise EncodeError(f"nested more than {_MAX_NESTING} deep")
+    body = bytearray()
+    count = len(value)
+    if primitive.name == "array":
+        _write_array(body, value, depth + 1)
+    elif primitive.name == "map":
+        count *= 2
+        for key, item in value.items():
+            _write(body, key, depth + 1)
+            _write(body, item, depth + 1)
+    else:
+        for item in value:
+            _write(body, item, depth + 1)
+    # The size includes the count, one octet in the small encodings; an empty list needs no size at all.
+    return max(len(body) + 1, count) if body else 0, body, count
+
+
+def _write_content(out: bytearray, primitive: Primitive, encoding: Encoding, content: Any, count: int) -> None:
+    """Everything behind the format code."""
+    width = encoding.width
+    if encoding.layout == "variable":
+        out += len(content).to_bytes(width, "big")
+        out += content
+    elif encoding.layout != "fixed":
+        out += (len(content) + width).to_bytes(width, "big")
+        out += count.to_bytes(width, "big")
+        out += content
+    elif width:
+        out += primitive.to_octets(content, width) if primitive.ranged else content  # type: ignore[misc]
+
+
+def _write_array(out: bytearray, array: Array, depth: int) -> None:
+    """The constructor that all items share, wide enough for each, then their contents."""
+    primitive = PRIMITIVE_OF.get(array.of)
+    if primitive is None:
+        raise EncodeError(f"no AMQP type {array.of!r} for array items")
+    for descriptor in array.descriptors:
+        depth += 1
+        if depth > _MAX_NESTING:
+            raise EncodeError(f"nested more than {_MAX_NESTING} deep")
+        out.append(0)
+        _write(out, descriptor, depth)
+    prepared = [_prepare(primitive, _array_item(primitive, item), depth) for item in array.items]
+    measures = [measure for measure, _, _ in prepared] or [0]
+    if primitive.name == "null":
+        if len(prepared) > MAX_ZERO_WIDTH_ITEMS:
+            raise EncodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without octets")
+        out.append(smallest("null", 0, 0).code)
+        return
+    encoding = smallest(primitive.name, min(measures), max(measures), zero_width=False)
+    out.append(encoding.code)
+    for _, content, count in prepared:
+        _write_content(out, primitive, encoding, content, count)
+
+
+def _array_item(primitive: Primitive, item: object) -> object:
+    """``item``, made the array's own type if it came as a plain int, float or str."""
+    if type(item) in (int, float, str) and issubclass(primitive.python, type(item)):
+        made: Any = primitive.python
+        return made(item)
+    if isinstance(item, Described) or _primitive(item) is not primitive:
+        raise EncodeError(f"{type(item).__name__} in an array of {primitive.name}")
+    return item

@@ -1,0 +1,211 @@
+"""Composite types (AMQP 1.0 part 1, 1.4) as dataclasses whose declarations are the table the codec works by.
+
+Each field is annotated with its AMQP type (``Annotated[int, "uint"]``; a ``*`` behind the type means multiple) and
+stands in the order of the standard. A field without a default is mandatory. A null on the wire is the field's default;
+a None here is a null on the wire. ``performatives.py`` holds the declarations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Final, get_type_hints
+
+from trouter.wire import codec, types
+from trouter.wire.errors import DecodeError, EncodeError
+
+_MISSING: Final = dataclasses.MISSING
+
+
+class Composite:
+    """A described list with named fields; ``descriptor`` and ``symbol`` are what it is known by."""
+
+    __slots__ = ()
+    descriptor: ClassVar[int]
+    symbol: ClassVar[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Field:
+    """One row: what the field is called, which AMQP type it has, and what a null means."""
+
+    name: str
+    amqp: str
+    multiple: bool
+    default: object  # dataclasses.MISSING when mandatory
+
+
+_TABLES: Final[dict[type[Composite], tuple[Field, ...]]] = {}
+_CLASSES: Final[dict[object, type[Composite]]] = {}  # by code and by symbol
+
+_PLAIN: Final[dict[str, type]] = {
+    "boolean": bool,
+    "ubyte": types.UByte,
+    "ushort": types.UShort,
+    "uint": types.UInt,
+    "ulong": types.ULong,
+    "binary": bytes,
+    "string": str,
+    "symbol": types.Symbol,
+    "map": dict,
+}
+
+
+# The composites that may stand in a field of these names; a described value that is none of them is kept as it came.
+_STATES: Final = frozenset((0x23, 0x24, 0x25, 0x26, 0x27, 0x33, 0x34))
+_NESTED: Final[dict[str, frozenset[int]]] = {
+    "source": frozenset((0x28,)),
+    "target": frozenset((0x29, 0x30)),
+    "state": _STATES,
+    "error": frozenset((0x1D,)),
+}
+_IN_MAPS: Final = _STATES | {0x2B, 0x2C, 0x2D, 0x2E}
+
+
+def register(cls: type[Composite]) -> None:
+    """Take ``cls``, a dataclass, into the table."""
+    hints = get_type_hints(cls, include_extras=True)
+    rows = []
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # every Composite is a dataclass
+        amqp = hints[field.name].__metadata__[0]
+        multiple = amqp != "*" and amqp.endswith("*")
+        rows.append(Field(field.name, amqp.removesuffix("*") if multiple else amqp, multiple, field.default))
+    _TABLES[cls] = tuple(rows)
+    _CLASSES[cls.descriptor] = _CLASSES[types.Symbol(cls.symbol)] = cls
+
+
+def fields_of(cls: type[Composite]) -> tuple[Field, ...]:
+    """The rows of a composite type, in the order of the wire."""
+    return _TABLES[cls]
+
+
+def class_of(descriptor: object) -> type[Composite] | None:
+    """The composite type that a descriptor names, by ulong code or by symbol."""
+    if type(descriptor) is types.ULong or type(descriptor) is types.Symbol:
+        return _CLASSES.get(descriptor)
+    return None
+
+
+def encode(composite: Composite) -> bytes:
+    """The described list, trailing nulls left off; EncodeError names the field at fault."""
+    return codec.encode(_described(composite))
+
+
+def _described(composite: Composite) -> types.Described:
+    values = []
+    for field in _TABLES[type(composite)]:
+        value = getattr(composite, field.name)
+        if value is None and field.default is _MISSING:
+            raise EncodeError(f"{_label(type(composite), field)} is mandatory")
+        try:
+            values.append(_to_wire(field, value))
+        except EncodeError as error:
+            raise EncodeError(f"{_label(type(composite), field)}: {error}") from None
+    while values and values[-1] is None:
+        values.pop()
+    return types.Described(types.ULong(composite.descriptor), values)
+
+
+def _to_wire(field: Field, value: Any) -> Any:
+    if value is None or isinstance(value, types.Described):
+        return value
+    if isinstance(value, Composite):
+        return _described(value)
+    if field.multiple:
+        return types.Array(field.amqp, value) if value or field.default is _MISSING else None
+    if field.amqp == "map":
+        return _map_to_wire(value)
+    plain = _PLAIN.get(field.amqp)
+    if plain is None or isinstance(value, plain):
+        return value
+    if isinstance(value, bool) or not isinstance(value, plain.__mro__[-2]):  # int for a UInt, str for a Symbol
+        raise EncodeError(f"{type(value).__name__} is not a {field.amqp}")
+    return plain(value)
+
+
+def _map_to_wire(value: Any) -> Any:
+    """Maps of performatives have symbols for keys, and may hold composites such as a lifetime policy."""
+    if not isinstance(value, dict):
+        raise EncodeError(f"{type(value).__name__} is not a map")
+    return {
+        types.Symbol(key) if type(key) is str else key: _described(item) if isinstance(item, Composite) else item
+        for key, item in value.items()
+    }
+
+
+def from_described(described: types.Described) -> Composite:
+    """The composite that ``described`` is; DecodeError names the type and the field at fault."""
+    cls = class_of(described.descriptor)
+    if cls is None:
+        raise DecodeError(f"unknown descriptor {_show(described.descriptor)}")
+    values = described.value
+    if not isinstance(values, list):
+        raise DecodeError(f"{_label(cls)} is not a list")
+    table = _TABLES[cls]
+    if len(values) > len(table):
+        if any(value is not None for value in values[len(table) :]):
+            raise DecodeError(f"{_label(cls)} has {len(values)} fields, not at most {len(table)}")
+        values = values[: len(table)]
+    found = {}
+    for field, value in zip(table, values, strict=False):
+        if value is not None:
+            found[field.name] = _from_wire(cls, field, value)
+    for field in table:
+        if field.default is _MISSING and field.name not in found:
+            raise DecodeError(f"{_label(cls, field)} is missing")
+    return cls(**found)
+
+
+def _from_wire(cls: type[Composite], field: Field, value: Any) -> object:
+    if field.multiple:
+        return _multiple(cls, field, value)
+    if field.amqp in _PLAIN:
+        if type(value) is not _PLAIN[field.amqp]:
+            raise _wrong(cls, field, value)
+        return _map_from_wire(value) if isinstance(value, dict) else value
+    if field.amqp in _NESTED:
+        if not isinstance(value, types.Described):
+            raise _wrong(cls, field, value)
+        nested = class_of(value.descriptor)
+        if nested is not None and nested.descriptor in _NESTED[field.amqp]:
+            return from_described(value)
+        if field.amqp == "error":
+            raise _wrong(cls, field, value)
+    return value
+
+
+def _map_from_wire(mapping: dict[Any, Any]) -> dict[Any, Any]:
+    """A lifetime policy or a delivery state becomes its own class; any other described value stays as it came."""
+    for key, value in mapping.items():
+        if isinstance(value, types.Described):
+            cls = class_of(value.descriptor)
+            if cls is not None and cls.descriptor in _IN_MAPS:
+                mapping[key] = from_described(value)
+    return mapping
+
+
+def _multiple(cls: type[Composite], field: Field, value: Any) -> tuple[Any, ...]:
+    """One value, an array, or, from careless peers, a list."""
+    if isinstance(value, types.Array):
+        if value.descriptors or value.of != field.amqp:
+            raise _wrong(cls, field, value)
+        return value.items
+    values = value if isinstance(value, list) else (value,)
+    if any(type(item) is not _PLAIN[field.amqp] for item in values):
+        raise _wrong(cls, field, value)
+    return tuple(values)
+
+
+def _label(cls: type[Composite], field: Field | None = None) -> str:
+    name = cls.symbol.split(":")[1]
+    return name if field is None else f"{name}: {field.name.replace('_', '-')}"
+
+
+def _wrong(cls: type[Composite], field: Field, value: object) -> DecodeError:
+    return DecodeError(f"{_label(cls, field)} is not a valid {field.amqp} but {type(value).__name__}")
+
+
+def _show(descriptor: object) -> str:
+    """Short enough for a log line, whatever a stranger sent."""
+    if isinstance(descriptor, types.ULong):
+        return f"{descriptor:#x}"
+    return repr(descriptor)[:60] if isinstance(descriptor, str) else type(descriptor).__name__
