@@ -206,7 +206,7 @@ def _parse_line(line: bytes) -> tuple[str, PasswordHash] | None:
 
 
 def _replace(path: Path, content: bytes, old: os.stat_result | None) -> None:
-    """Put ``content`` in the place of the file, whose owner stays: who adds a user may not be whom the router runs as."""
+    """Put ``content`` in the place of the file, which keeps its owner: that is the router, not who adds a user."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # created with mode 0600
     new = Path(name)
     try:
