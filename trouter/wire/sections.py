@@ -1,0 +1,263 @@
+"""Find what routing needs in a message (AMQP 1.0 part 3, 3.2) without decoding the rest.
+
+A message is a row of optional sections. The scan steps from one to the next by their sizes, notes where things stand
+and looks inside only for priority, user-id and to. Octets that are not the section looked for mean that it is absent,
+so anything may follow the sections asked for; a section that is recognised must have the right encoding, be whole, and
+stand in the standard's order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.wire.codec import skip
+from trouter.wire.errors import DecodeError
+
+NEED_MORE: Final = 0
+FOUND: Final = 1
+
+THROUGH_HEADER: Final = 1
+THROUGH_ANNOTATIONS: Final = 3
+THROUGH_PROPERTIES: Final = 4
+THROUGH_APPLICATION_PROPERTIES: Final = 5
+
+MAX_SECTION_BYTES: Final = 1 << 20
+
+_HEADER: Final = 0x70
+_DELIVERY_ANNOTATIONS: Final = 0x71
+_MESSAGE_ANNOTATIONS: Final = 0x72
+_PROPERTIES: Final = 0x73
+_FOOTER: Final = 0x78
+_OTHER: Final = -1  # not a section
+_CUT: Final = -2  # could become one with more octets
+_MAX_SECTION_BYTES: Final = MAX_SECTION_BYTES
+
+_SYMBOLS: Final[dict[bytes, int]] = {
+    b"amqp:header:list": 0x70,
+    b"amqp:delivery-annotations:map": 0x71,
+    b"amqp:message-annotations:map": 0x72,
+    b"amqp:properties:list": 0x73,
+    b"amqp:application-properties:map": 0x74,
+    b"amqp:data:binary": 0x75,
+    b"amqp:amqp-sequence:list": 0x76,
+    b"amqp:amqp-value:*": 0x77,
+    b"amqp:footer:map": 0x78,
+}
+_LONGEST_SYMBOL: Final = max(map(len, _SYMBOLS))
+_WIDE_ULONG: Final = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # all of a wide descriptor but its last octet
+
+
+class InvalidMessage(DecodeError):  # noqa: N818 - it says what the message is
+    """The message is empty, cut short, or has a section in the wrong place or encoding."""
+
+
+class MessageScan:
+    """What one message says to a router; one object serves any number of messages, one after the other.
+
+    ``scan`` sets, as offsets into the data it was given and -1 for what is absent or lies beyond the depth:
+    ``annotations_start`` and ``annotations_end`` around the message-annotations section, descriptor included;
+    ``insert_at`` where that section is or would stand; ``user_id_start``, ``user_id_end``, ``to_start`` and ``to_end``
+    around the content of these properties; and ``priority`` from the header.
+    """
+
+    __slots__ = (
+        "_content",
+        "_count",
+        "_items",
+        "annotations_end",
+        "annotations_start",
+        "insert_at",
+        "priority",
+        "to_end",
+        "to_start",
+        "user_id_end",
+        "user_id_start",
+    )
+
+    def __init__(self) -> None:
+        self._clear(0)
+
+    def _clear(self, start: int) -> None:
+        self.priority = -1
+        self.annotations_start = self.annotations_end = -1
+        self.insert_at = start
+        self.to_start = self.to_end = -1
+        self.user_id_start = self.user_id_end = -1
+        self._content = self._items = self._count = 0
+
+    def scan(self, data: bytes, start: int, end: int, depth: int, complete: bool) -> int:
+        """FOUND once ``data[start:end]`` tells everything to ``depth``, else NEED_MORE; InvalidMessage.
+
+        ``complete`` says that no more octets will come. A scan begins anew each time, at a cost that follows the
+        number of sections.
+        """
+        self._clear(start)
+        if start >= end and complete:
+            raise InvalidMessage("message is empty", start)
+        offset = start
+        expected = _HEADER
+        last = _HEADER - 1 + depth
+        while expected <= last:
+            if offset >= end:
+                return FOUND if complete else NEED_MORE
+            code = self._section(data, offset, end)
+            if code > last or code == _OTHER:
+                return FOUND
+            behind = _CUT
+            if code != _CUT:
+                if code < expected:
+                    raise InvalidMessage(f"section {code:#04x} is out of order", offset)
+                behind = self._extent(data, end, code)
+            if behind == _CUT:
+                if complete:
+                    raise InvalidMessage("message is cut short", offset)
+                return NEED_MORE
+            if code == _MESSAGE_ANNOTATIONS:
+                self.annotations_start = offset
+                self.annotations_end = behind
+            elif code == _HEADER:
+                self._read_header(data, behind)
+                self.insert_at = behind
+            elif code == _DELIVERY_ANNOTATIONS:
+                self.insert_at = behind
+            elif code == _PROPERTIES:
+                self._read_properties(data, behind)
+            offset = behind
+            expected = code + 1
+        return FOUND
+
+    def to_text(self, data: bytes) -> str | None:
+        """The ``to`` of the properties, None when absent; InvalidMessage if it is not UTF-8."""
+        if self.to_start < 0:
+            return None
+        try:
+            return data[self.to_start : self.to_end].decode()
+        except UnicodeDecodeError:
+            raise InvalidMessage("properties: to is not UTF-8", self.to_start) from None
+
+    def user_id(self, data: bytes) -> bytes | None:
+        """The user-id of the properties, None when absent."""
+        return None if self.user_id_start < 0 else data[self.user_id_start : self.user_id_end]
+
+    def _section(self, data: bytes, offset: int, end: int) -> int:
+        """The code of the section at ``offset``, whose content then starts at ``_content``; or _OTHER or _CUT."""
+        if data[offset]:
+            return _OTHER
+        if end - offset >= 3 and data[offset + 1] == 0x53:
+            self._content = offset + 3
+            code = data[offset + 2]
+            return code if _HEADER <= code <= _FOOTER else _OTHER
+        return self._rare_section(data, offset, end)
+
+    def _rare_section(self, data: bytes, offset: int, end: int) -> int:
+        """As ``_section``, for a descriptor cut short, wide, or spelt as a symbol."""
+        left = end - offset
+        if left == 1:
+            return _CUT
+        constructor = data[offset + 1]
+        if constructor == 0x53:
+            return _CUT
+        if constructor == 0x80:
+            head = data[offset : min(offset + 9, end)]
+            if not _WIDE_ULONG.startswith(head):
+                return _OTHER
+            if left < 10:
+                return _CUT
+            self._content = offset + 10
+            code = data[offset + 9]
+            return code if _HEADER <= code <= _FOOTER else _OTHER
+        if constructor not in (0xA3, 0xB3):
+            return _OTHER
+        name = offset + (3 if constructor == 0xA3 else 6)
+        if name > end:
+            return _CUT
+        size = int.from_bytes(data[offset + 2 : name], "big")
+        if size > _LONGEST_SYMBOL:
+            return _OTHER
+        if size > end - name:
+            return _CUT
+        self._content = name + size
+        return _SYMBOLS.get(data[name : self._content], _OTHER)
+
+    def _extent(self, data: bytes, end: int, code: int) -> int:
+        """The offset behind the list or map at ``_content``, or _CUT; sets ``_items`` and ``_count``."""
+        offset = self._content
+        if offset >= end:
+            return _CUT
+        constructor = data[offset]
+        offset += 1
+        is_list = code in (_HEADER, _PROPERTIES)
+        if constructor == 0x45 and is_list:
+            self._items = offset
+            self._count = 0
+            return offset
+        if constructor == (0xC0 if is_list else 0xC1):
+            if end - offset < 1:
+                return _CUT
+            size = data[offset]
+            offset += 1
+            if size < 1:
+                raise InvalidMessage("section has no room for its count", offset)
+            if size > end - offset:
+                return _CUT
+            self._count = data[offset]
+            self._items = offset + 1
+            return offset + size
+        if constructor != (0xD0 if is_list else 0xD1):
+            raise InvalidMessage(f"section {code:#04x} has format code {constructor:#04x}", offset - 1)
+        if end - offset < 4:
+            return _CUT
+        size = _number(data, offset)
+        offset += 4
+        if size < 4 or size > _MAX_SECTION_BYTES:
+            raise InvalidMessage(f"section {code:#04x} claims {size} octets", offset)
+        if size > end - offset:
+            return _CUT
+        self._count = _number(data, offset)
+        self._items = offset + 4
+        return offset + size
+
+    def _read_header(self, data: bytes, end: int) -> None:
+        """Priority is the second field; durable is the first."""
+        if self._count < 2:
+            return
+        try:
+            offset = skip(data, self._items, end)
+            if skip(data, offset, end) == offset + 2 and data[offset] == 0x50:
+                self.priority = data[offset + 1]
+        except DecodeError as error:
+            raise InvalidMessage(f"header: {error}", error.offset) from None
+
+    def _read_properties(self, data: bytes, end: int) -> None:
+        """User-id is the second field and to is the third; message-id is the first."""
+        if self._count < 2:
+            return
+        try:
+            start = skip(data, self._items, end)
+            behind = skip(data, start, end)
+            if data[start] != 0x40:
+                self.user_id_start = start + _prefix(data[start], 0xA0, 0xB0, "user-id", start)
+                self.user_id_end = behind
+            if self._count > 2:
+                start = behind
+                behind = skip(data, start, end)
+                if data[start] != 0x40:
+                    self.to_start = start + _prefix(data[start], 0xA1, 0xB1, "to", start)
+                    self.to_end = behind
+        except InvalidMessage:
+            raise
+        except DecodeError as error:
+            raise InvalidMessage(f"properties: {error}", error.offset) from None
+
+
+def _number(data: bytes, offset: int) -> int:
+    return data[offset] << 24 | data[offset + 1] << 16 | data[offset + 2] << 8 | data[offset + 3]
+
+
+def _prefix(constructor: int, short: int, long: int, field: str, offset: int) -> int:
+    """How many octets stand before the content; InvalidMessage if the constructor is neither of the two."""
+    if constructor == short:
+        return 2
+    if constructor == long:
+        return 5
+    raise InvalidMessage(f"properties: {field} has format code {constructor:#04x}", offset)
