@@ -1,0 +1,446 @@
+"""Every hook through a real manager: good answers, silence, raises and rubbish. A test is named after each hook."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import trio
+
+from trouter.hooks import (
+    AnnotationFilter,
+    Authenticated,
+    Challenge,
+    ConfigurationRefused,
+    ListenerFacts,
+    PeerFacts,
+    Plugins,
+    Refused,
+    RouterFacts,
+    hookimpl,
+    specs,
+)
+
+LISTENER = ListenerFacts(name="here", host="127.0.0.1", port="5672")
+BOTH = AnnotationFilter(strip_in=True, strip_out=True)
+MANUAL = Path(__file__).parents[2] / "docs" / "hooks.md"
+HOOKS = {name: spec for name, spec in vars(specs).items() if hasattr(spec, "trouter_spec")}
+
+
+def peer_of(listener: ListenerFacts = LISTENER, *, encrypted: bool = False, loopback: bool = False) -> PeerFacts:
+    return PeerFacts(1, listener, "192.0.2.1", 40000, encrypted=encrypted, loopback=loopback)
+
+
+def plugin(name: str = "made_up", /, **functions: Callable[..., object]) -> object:
+    """A plugin with these hooks."""
+    module = ModuleType(name)
+    for hook, function in functions.items():
+        setattr(module, hook, hookimpl(function))
+    return module
+
+
+def raises() -> object:
+    raise RuntimeError("made up")
+
+
+def gives(answer: object) -> Callable[[], object]:
+    return lambda: answer
+
+
+def serving(mechanism: str, exchange: object) -> object:
+    """A plugin that runs ``mechanism`` through ``exchange``."""
+    return plugin(sasl_mechanisms=gives([mechanism]), open_sasl=gives(exchange))
+
+
+class Echo:
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        return Challenge(response)
+
+
+class Answer:
+    """An exchange which answers, or raises, what it was given."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]  # rubbish on purpose
+
+
+# The rule of the house: signature in the manual, and a test of that name.
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_the_manual_shows_the_exact_signature(hook: str) -> None:
+    assert f"def {hook}{inspect.signature(HOOKS[hook])}\n".replace("'", "") in MANUAL.read_text()
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_the_manual_has_a_page_for_each_hook(hook: str) -> None:
+    page = re.search(rf"^## {hook}$(.*?)(?=^## )", MANUAL.read_text(), re.MULTILINE | re.DOTALL)
+    assert page is not None
+    assert "**Return**" in page[1]
+    assert "**Silence**" in page[1] or "silence" in page[1]
+    assert page[1].count("```python") >= 2
+    assert all(f"`{argument}`" in page[1] for argument in inspect.signature(HOOKS[hook]).parameters)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_each_hook_has_a_test_named_after_it(hook: str) -> None:
+    assert callable(globals().get(f"test_{hook}"))
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_each_hookspec_says_what_a_raise_and_silence_mean(hook: str) -> None:
+    contract = HOOKS[hook].__doc__
+    assert "raise" in contract
+    assert "silence" in contract.lower()
+
+
+# configure
+
+
+def test_configure() -> None:
+    told: list[RouterFacts] = []
+    router = RouterFacts("QDR.A", sasl_users_file="/users")
+
+    def configure(router: RouterFacts) -> None:
+        told.append(router)
+
+    Plugins([plugin("one", configure=configure), plugin("two", configure=configure)]).configure(router)
+    assert told == [router, router]
+
+
+def test_configure_reports_the_problems_of_all_plugins() -> None:
+    told: list[RouterFacts] = []
+
+    def note(router: RouterFacts) -> None:
+        told.append(router)
+
+    def refuse() -> None:
+        raise ConfigurationRefused("no salt", "no pepper")
+
+    plugins = Plugins(
+        [
+            plugin("one", configure=refuse),
+            plugin("two", configure=raises),
+            plugin("three", configure=note),
+        ]
+    )
+    with pytest.raises(ConfigurationRefused) as refusal:
+        plugins.configure(RouterFacts("QDR.A"))
+    assert refusal.value.problems == (
+        "one: no salt",
+        "one: no pepper",
+        "two: failed while it was configured, see the log",
+    )
+    assert len(told) == 1
+    assert plugins.faults == {"configure": 1}
+
+
+def test_configure_that_returns_something_is_refused() -> None:
+    plugins = Plugins([plugin(configure=gives(True))])
+    with pytest.raises(ConfigurationRefused, match="made_up: configure must return nothing"):
+        plugins.configure(RouterFacts("QDR.A"))
+    assert plugins.faults == {"configure": 1}
+
+
+# sasl_mechanisms
+
+
+def test_sasl_mechanisms() -> None:
+    asked: list[ListenerFacts] = []
+
+    def sasl_mechanisms(listener: ListenerFacts) -> list[str]:
+        asked.append(listener)
+        return ["ANONYMOUS", "Scram-Sha-256"]
+
+    plugins = Plugins(
+        [plugin("one", sasl_mechanisms=sasl_mechanisms), plugin("two", sasl_mechanisms=gives(("PLAIN",)))]
+    )
+    assert plugins.sasl_mechanisms(LISTENER) == ("SCRAM-SHA-256", "PLAIN", "ANONYMOUS")
+    assert plugins.sasl_mechanisms(LISTENER) == ("SCRAM-SHA-256", "PLAIN", "ANONYMOUS")
+    assert asked == [LISTENER]
+    plugins.configure(RouterFacts("QDR.A"))
+    plugins.sasl_mechanisms(LISTENER)
+    assert asked == [LISTENER, LISTENER]
+    assert not plugins.faults
+
+
+def test_configured_sasl_mechanisms_keep_their_order(caplog: pytest.LogCaptureFixture) -> None:
+    plugins = Plugins([plugin(sasl_mechanisms=gives(["SCRAM-SHA-256", "PLAIN", "ANONYMOUS"]))])
+    listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=("anonymous", "GSSAPI", "plain", "PLAIN"))
+    assert plugins.sasl_mechanisms(listener) == ("ANONYMOUS", "PLAIN")
+    assert caplog.messages == ["listener here: no plugin serves GSSAPI here"]
+
+
+@pytest.mark.parametrize("configured", [(), ("ANONYMOUS", "PLAIN")])
+def test_anonymous_is_not_among_the_sasl_mechanisms_where_authentication_is_required(
+    configured: tuple[str, ...],
+) -> None:
+    plugins = Plugins([plugin(sasl_mechanisms=gives(["PLAIN", "ANONYMOUS"]))])
+    listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=configured, authenticate_peer=True)
+    assert plugins.sasl_mechanisms(listener) == ("PLAIN",)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "encrypted", "loopback", "expected"),
+    [
+        ("no", False, False, ("X-OWN", "ANONYMOUS")),
+        ("no", False, True, ("X-OWN", "ANONYMOUS")),
+        ("no", True, False, ("X-OWN", "PLAIN", "ANONYMOUS")),
+        ("loopback", False, False, ("X-OWN", "ANONYMOUS")),
+        ("loopback", False, True, ("X-OWN", "PLAIN", "ANONYMOUS")),
+        ("loopback", True, False, ("X-OWN", "PLAIN", "ANONYMOUS")),
+        ("yes", False, False, ("X-OWN", "PLAIN", "ANONYMOUS")),
+    ],
+)
+def test_sasl_mechanisms_that_show_the_secret_need_a_safe_wire(
+    allowed: str, encrypted: bool, loopback: bool, expected: tuple[str, ...]
+) -> None:
+    plugins = Plugins([plugin(sasl_mechanisms=gives(["X-OWN", "PLAIN", "ANONYMOUS"]), open_sasl=gives(Echo()))])
+    peer = peer_of(
+        ListenerFacts("here", "", "amqp", allow_insecure_plain=allowed), encrypted=encrypted, loopback=loopback
+    )
+    assert plugins.sasl_mechanisms_for(peer) == expected
+    assert (plugins.open_sasl("PLAIN", peer) is not None) is ("PLAIN" in expected)
+
+
+def test_without_plugins_there_are_no_sasl_mechanisms() -> None:
+    assert Plugins().sasl_mechanisms(LISTENER) == ()
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        "PLAIN",
+        b"PLAIN",
+        7,
+        True,
+        {"PLAIN"},
+        ["PLAIN", None],
+        [b"PLAIN"],
+        [""],
+        ["A B"],
+        ["X" * 21],
+        ["X"] * 33,
+        [["PLAIN"]],
+    ],
+)
+def test_sasl_mechanisms_with_rubbish_let_nobody_in(rubbish: object) -> None:
+    plugins = Plugins([plugin("good", sasl_mechanisms=gives(["PLAIN"])), plugin("bad", sasl_mechanisms=gives(rubbish))])
+    assert plugins.sasl_mechanisms(LISTENER) == ()
+    assert plugins.faults == {"sasl_mechanisms": 1}
+
+
+def test_sasl_mechanisms_that_raise_let_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+    plugins = Plugins([plugin("good", sasl_mechanisms=gives(["PLAIN"])), plugin("bad", sasl_mechanisms=raises)])
+    assert plugins.sasl_mechanisms(LISTENER) == ()
+    assert plugins.sasl_mechanisms(LISTENER) == ()
+    assert plugins.faults == {"sasl_mechanisms": 1}
+    assert caplog.messages == ["a plugin failed in sasl_mechanisms"]
+    assert caplog.records[0].name == "trouter.PLUGIN"
+    assert caplog.records[0].exc_info is not None
+
+
+# open_sasl
+
+
+def test_open_sasl() -> None:
+    asked: list[tuple[str, PeerFacts]] = []
+    exchange = Echo()
+
+    def open_sasl(mechanism: str, peer: PeerFacts) -> Echo | None:
+        asked.append((mechanism, peer))
+        return exchange
+
+    plugins = Plugins(
+        [
+            plugin("one", sasl_mechanisms=gives(["X-OWN"]), open_sasl=open_sasl),
+            plugin("two", sasl_mechanisms=gives(["X-TWO"]), open_sasl=gives(None)),
+        ]
+    )
+    assert plugins.open_sasl("x-own", peer_of()) is exchange
+    assert asked == [("X-OWN", peer_of())]
+    assert not plugins.faults
+
+
+@pytest.mark.parametrize("mechanism", ["", "X-OTHER", "X-OWN ", "X-OW\u0130N"])
+def test_open_sasl_is_not_asked_for_what_was_not_offered(mechanism: str) -> None:
+    assert Plugins([serving("X-OWN", Echo())]).open_sasl(mechanism, peer_of()) is None
+
+
+def test_open_sasl_with_silence_refuses() -> None:
+    plugins = Plugins([serving("X-OWN", None)])
+    assert plugins.open_sasl("X-OWN", peer_of()) is None
+    assert not plugins.faults
+
+
+def test_open_sasl_that_raises_refuses() -> None:
+    plugins = Plugins([serving("X-OWN", Echo()), plugin("bad", open_sasl=raises)])
+    assert plugins.open_sasl("X-OWN", peer_of()) is None
+    assert plugins.faults == {"open_sasl": 1}
+
+
+@pytest.mark.parametrize("rubbish", [True, "anonymous", Authenticated("me"), type("No", (), {"respond": "yes"})()])
+def test_open_sasl_with_rubbish_refuses(rubbish: object) -> None:
+    plugins = Plugins([serving("X-OWN", rubbish)])
+    assert plugins.open_sasl("X-OWN", peer_of()) is None
+    assert plugins.faults == {"open_sasl": 1}
+
+
+def test_open_sasl_that_returns_a_coroutine_refuses() -> None:
+    async def late() -> Echo:
+        return Echo()
+
+    def open_sasl() -> object:
+        return late()
+
+    plugins = Plugins([plugin(sasl_mechanisms=gives(["X-OWN"]), open_sasl=open_sasl)])
+    assert plugins.open_sasl("X-OWN", peer_of()) is None
+    assert plugins.faults == {"open_sasl": 1}
+
+
+# The exchange
+
+
+async def test_an_exchange_answers() -> None:
+    plugins = Plugins()
+    for answer in (Challenge(b"?"), Authenticated("me", b"!"), Refused("no", temporary=True, user="me")):
+        assert await plugins.respond_or_refuse(Answer(answer), b"") == answer
+    assert not plugins.faults
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        None,
+        True,
+        "me",
+        b"",
+        Challenge("?"),  # type: ignore[arg-type]
+        Authenticated(7),  # type: ignore[arg-type]
+        Authenticated("me", "!"),  # type: ignore[arg-type]
+        Refused(None),  # type: ignore[arg-type]
+        Refused("no", "x"),  # type: ignore[arg-type]
+    ],
+)
+async def test_an_exchange_with_rubbish_is_a_temporary_refusal(rubbish: object) -> None:
+    plugins = Plugins()
+    answer = await plugins.respond_or_refuse(Answer(rubbish), b"")
+    assert isinstance(answer, Refused)
+    assert answer.temporary
+    assert plugins.faults == {"respond": 1}
+
+
+def test_nobody_is_authenticated_without_a_name() -> None:
+    with pytest.raises(ValueError, match="needs a name"):
+        Authenticated("")
+
+
+async def test_an_exchange_that_does_not_await_is_a_temporary_refusal() -> None:
+    class Sync:
+        def respond(self, response: bytes) -> Authenticated:
+            return Authenticated("me")
+
+    plugins = Plugins()
+    answer = await plugins.respond_or_refuse(Sync(), b"")  # type: ignore[arg-type]  # rubbish on purpose
+    assert isinstance(answer, Refused)
+    assert plugins.faults == {"respond": 1}
+
+
+async def test_an_exchange_that_raises_is_refused_and_what_it_says_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Leaky:
+        async def respond(self, response: bytes) -> Challenge:
+            raise KeyError(response) from ValueError(response)
+
+    plugins = Plugins()
+    answer = await plugins.respond_or_refuse(Leaky(), b"open sesame")
+    assert answer == Refused("the authentication plugin failed", temporary=True)
+    assert plugins.faults == {"respond": 1}
+    assert "KeyError at " in caplog.text
+    assert "Leaky" in caplog.text
+    assert "sesame" not in caplog.text
+
+
+async def test_an_exchange_group_of_errors_is_refused() -> None:
+    answer = await Plugins().respond_or_refuse(Answer(ExceptionGroup("both", [OSError(), ValueError()])), b"")
+    assert isinstance(answer, Refused)
+
+
+async def test_the_cancellation_of_an_exchange_passes_through() -> None:
+    class Stalls:
+        async def respond(self, response: bytes) -> Challenge:
+            await trio.sleep_forever()
+
+    plugins = Plugins()
+    with trio.CancelScope() as deadline:
+        deadline.cancel()
+        await plugins.respond_or_refuse(Stalls(), b"")
+    assert deadline.cancelled_caught
+    assert not plugins.faults
+
+
+def test_answers_do_not_show_what_they_carry() -> None:
+    assert "sesame" not in repr((Challenge(b"sesame"), Authenticated("me", b"sesame")))
+
+
+# annotation_filter
+
+
+def test_annotation_filter() -> None:
+    asked: list[ListenerFacts] = []
+    keep = AnnotationFilter(strip_in=False, strip_out=False)
+
+    def annotation_filter(endpoint: ListenerFacts) -> AnnotationFilter:
+        asked.append(endpoint)
+        return keep
+
+    plugins = Plugins(
+        [plugin("one", annotation_filter=annotation_filter), plugin("two", annotation_filter=gives(None))]
+    )
+    assert plugins.annotation_filter(LISTENER) == keep
+    assert asked == [LISTENER]
+
+
+@pytest.mark.parametrize("role", ["inter-router", "edge"])
+def test_annotation_filter_is_not_asked_between_routers(role: str) -> None:
+    plugins = Plugins([plugin(annotation_filter=raises)])
+    listener = ListenerFacts("here", "", "amqp", role=role)
+    assert plugins.annotation_filter(listener) == AnnotationFilter(strip_in=False, strip_out=False)
+    assert not plugins.faults
+
+
+def test_annotation_filter_with_silence_strips_both_ways() -> None:
+    assert Plugins().annotation_filter(LISTENER) == BOTH
+    plugins = Plugins([plugin(annotation_filter=gives(None))])
+    assert plugins.annotation_filter(LISTENER) == BOTH
+    assert not plugins.faults
+
+
+@pytest.mark.parametrize("rubbish", [False, (False, False), "no", 0])
+def test_annotation_filter_with_rubbish_strips_both_ways(rubbish: object) -> None:
+    plugins = Plugins([plugin(annotation_filter=gives(rubbish))])
+    assert plugins.annotation_filter(LISTENER) == BOTH
+    assert plugins.faults == {"annotation_filter": 1}
+
+
+def test_annotation_filter_that_raises_strips_both_ways() -> None:
+    plugins = Plugins([plugin(annotation_filter=raises)])
+    assert plugins.annotation_filter(LISTENER) == BOTH
+    assert plugins.faults == {"annotation_filter": 1}
+
+
+@pytest.mark.parametrize("field", ["allow_insecure_plain", "strip_annotations"])
+@pytest.mark.parametrize("choice", ["", "Yes", "maybe", True])
+def test_a_listener_has_no_unknown_choice(field: str, choice: object) -> None:
+    with pytest.raises(ValueError, match=field):
+        ListenerFacts("here", "", "amqp", **{field: choice})  # type: ignore[arg-type]

@@ -1,0 +1,46 @@
+"""sasl_anonymous: called directly, then through a real manager."""
+
+from __future__ import annotations
+
+import pytest
+
+from trouter.hooks import Authenticated, ListenerFacts, PeerFacts, Plugins
+from trouter_plugins import sasl_anonymous
+
+
+def peer_of(*mechanisms: str, authenticate_peer: bool = False) -> PeerFacts:
+    listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=mechanisms, authenticate_peer=authenticate_peer)
+    return PeerFacts(1, listener, "192.0.2.1", 40000, encrypted=False, loopback=False)
+
+
+@pytest.mark.parametrize(
+    ("peer", "served"),
+    [
+        (peer_of(), True),
+        (peer_of("ANONYMOUS"), True),
+        (peer_of("PLAIN", "anonymous"), True),
+        (peer_of("PLAIN"), False),
+        (peer_of("XANONYMOUS"), False),
+        (peer_of(authenticate_peer=True), False),
+        (peer_of("ANONYMOUS", authenticate_peer=True), False),
+    ],
+    ids=str,
+)
+def test_it_serves_where_the_listener_lists_it_or_nothing(peer: PeerFacts, served: bool) -> None:
+    assert tuple(sasl_anonymous.sasl_mechanisms(peer.listener)) == (("ANONYMOUS",) if served else ())
+    assert (sasl_anonymous.open_sasl("ANONYMOUS", peer) is not None) is served
+    plugins = Plugins([sasl_anonymous])
+    assert (plugins.open_sasl("ANONYMOUS", peer) is not None) is served
+
+
+def test_it_runs_no_other_mechanism() -> None:
+    assert sasl_anonymous.open_sasl("PLAIN", peer_of()) is None
+
+
+@pytest.mark.parametrize("trace", [b"", b"me@example.com", b"\xff\x00", b"x" * 5000])
+async def test_everybody_is_anonymous_whatever_they_say(trace: bytes) -> None:
+    plugins = Plugins([sasl_anonymous])
+    exchange = plugins.open_sasl("ANONYMOUS", peer_of())
+    assert exchange is not None
+    assert await plugins.respond_or_refuse(exchange, trace) == Authenticated("anonymous")
+    assert not plugins.faults
