@@ -6,7 +6,13 @@ from trouter import _twin
 
 _twin.select(__path__)
 
-from trouter.wire.codec import decode, decode_all, encode, skip  # noqa: E402 - the twin is chosen first
+from trouter.wire.annotations import (  # noqa: E402 - the twin is chosen first
+    InvalidAnnotation,
+    RouterAnnotations,
+    compose_annotations,
+    parse_annotations,
+)
+from trouter.wire.codec import decode, decode_all, encode, skip  # noqa: E402
 from trouter.wire.errors import DecodeError, EncodeError  # noqa: E402
 from trouter.wire.performatives import (  # noqa: E402
     decode_performative,
@@ -14,6 +20,7 @@ from trouter.wire.performatives import (  # noqa: E402
     encode_performative,
     encode_state,
 )
+from trouter.wire.sections import InvalidMessage, MessageScan  # noqa: E402
 
 COMPILED = _twin.is_compiled("trouter.wire.codec")
 
@@ -21,6 +28,11 @@ __all__ = [
     "COMPILED",
     "DecodeError",
     "EncodeError",
+    "InvalidAnnotation",
+    "InvalidMessage",
+    "MessageScan",
+    "RouterAnnotations",
+    "compose_annotations",
     "decode",
     "decode_all",
     "decode_performative",
@@ -28,5 +40,6 @@ __all__ = [
     "encode",
     "encode_performative",
     "encode_state",
+    "parse_annotations",
     "skip",
 ]

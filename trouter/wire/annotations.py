@@ -1,0 +1,261 @@
+"""Router annotations: what routers tell each other in a message's annotations, beside what the sender put there.
+
+The keys are symbols that start with ``x-opt-qd.``; all other entries, other ``x-opt-qd.`` keys included, belong to the
+sender and keep their octets and their order, wherever in the map they stood. Written are the sender's entries first,
+then phase, stream, to, ingress and trace, each only if it says something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from trouter.wire.codec import decode, skip
+from trouter.wire.errors import DecodeError, EncodeError
+
+MAX_TRACE_ENTRIES: Final = 64
+
+_NOT_OURS: Final = -1
+_DROPPED: Final = 0
+_PHASE: Final = 1
+_STREAM: Final = 2
+_TO: Final = 3
+_INGRESS: Final = 4
+_TRACE: Final = 5
+_KEYS: Final[dict[bytes, int]] = {
+    b"x-opt-qd.": _DROPPED,
+    b"x-opt-qd.class": _DROPPED,
+    b"x-opt-qd.phase": _PHASE,
+    b"x-opt-qd.stream": _STREAM,
+    b"x-opt-qd.to": _TO,
+    b"x-opt-qd.ingress": _INGRESS,
+    b"x-opt-qd.trace": _TRACE,
+}
+_MAX_PHASE: Final = 0x7FFFFFFF
+
+_OCTET: Final = [bytes((number,)) for number in range(256)]
+_PHASE_KEY: Final = b"\xa3\x0ex-opt-qd.phase"
+_STREAM_ENTRY: Final = b"\xa3\x0fx-opt-qd.stream\x54\x01"
+_TO_KEY: Final = b"\xa3\x0bx-opt-qd.to"
+_INGRESS_KEY: Final = b"\xa3\x10x-opt-qd.ingress"
+_TRACE_KEY: Final = b"\xa3\x0ex-opt-qd.trace"
+
+
+class InvalidAnnotation(DecodeError):  # noqa: N818 - it says what the annotation is
+    """The annotations are no map, or one of a router's has the wrong type; the text is the rejection's description."""
+
+
+class RouterAnnotations:
+    """A message's annotations taken apart: the routers' entries as values, ``user`` the sender's as encoded pairs."""
+
+    __slots__ = ("had_router_keys", "ingress", "phase", "stream", "to", "trace", "user", "user_count")
+
+    def __init__(self) -> None:
+        self.phase = 0
+        self.stream = False
+        self.to: str | None = None
+        self.ingress: str | None = None
+        self.trace: tuple[str, ...] = ()
+        self.user = b""
+        self.user_count = 0
+        self.had_router_keys = False
+
+    def _take(self, key: int, data: bytes, start: int, end: int) -> None:
+        """Note the value of a router annotation at ``data[start:end]``."""
+        if key == _TO:
+            self.to = _text(data, start, end, "to-override not a valid string type")
+        elif key == _INGRESS:
+            self.ingress = _text(data, start, end, "ingress router not a string type")
+        elif key == _TRACE:
+            self.trace = _texts(data, start, end)
+        elif key == _PHASE:
+            self.phase = _whole(data, start, end, "phase not a valid int type")
+        elif key == _STREAM:
+            self.stream = _whole(data, start, end, "stream not a valid int type") != 0
+
+
+def parse_annotations(data: bytes, start: int, end: int, honour: bool) -> RouterAnnotations:
+    """Take apart the message-annotations section ``data[start:end]``, descriptor included; InvalidAnnotation.
+
+    Without ``honour`` router annotations are dropped unread.
+    """
+    found = RouterAnnotations()
+    try:
+        _parse(found, data, start, end, honour)
+    except InvalidAnnotation:
+        raise
+    except DecodeError as error:
+        raise InvalidAnnotation(str(error), error.offset) from None
+    return found
+
+
+def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: bool) -> None:
+    offset = skip(data, start + 1, end)
+    if skip(data, offset, end) != end:
+        raise InvalidAnnotation("message annotations are not one map", offset)
+    constructor = data[offset]
+    if constructor == 0xC1 and data[offset + 1] >= 1:
+        count = data[offset + 2]
+        offset += 3
+    elif constructor == 0xD1 and end - offset >= 9:
+        count = data[offset + 5] << 24 | data[offset + 6] << 16 | data[offset + 7] << 8 | data[offset + 8]
+        offset += 9
+    else:
+        raise InvalidAnnotation("message annotations are not a map", offset)
+    if count & 1:
+        raise InvalidAnnotation("Odd Number of Elements in a Map", offset)
+    run = offset  # where the sender's entries not yet kept begin
+    while count > 0:
+        value = skip(data, offset, end)
+        behind = skip(data, value, end)
+        key = _key(data, offset, value)
+        if key == _NOT_OURS:
+            found.user_count += 1
+        else:
+            found.had_router_keys = True
+            if run < offset:
+                found.user += data[run:offset]
+            run = behind
+            if honour and key != _DROPPED:
+                found._take(key, data, value, behind)
+        offset = behind
+        count -= 2
+    if offset != end:
+        raise InvalidAnnotation("message annotations have octets behind the last entry", offset)
+    if run < end:
+        found.user += data[run:end]
+
+
+def _key(data: bytes, start: int, end: int) -> int:
+    """Which router annotation the encoded key names, _NOT_OURS if none."""
+    constructor = data[start]
+    if constructor == 0xA3:
+        start += 2
+    elif constructor == 0xB3:
+        start += 5
+    else:
+        return _NOT_OURS
+    if end - start < 9 or data[start + 6] != 0x71 or data[start + 7] != 0x64 or data[start + 8] != 0x2E:  # "qd."
+        return _NOT_OURS
+    return _KEYS.get(data[start:end], _NOT_OURS)
+
+
+def _text(data: bytes, start: int, end: int, complaint: str) -> str:
+    """The string value at ``data[start:end]``."""
+    constructor = data[start]
+    if constructor == 0xA1:
+        start += 2
+    elif constructor == 0xB1:
+        start += 5
+    else:
+        raise InvalidAnnotation(complaint, start)
+    try:
+        return data[start:end].decode()
+    except UnicodeDecodeError:
+        raise InvalidAnnotation(complaint, start) from None
+
+
+def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
+    """The list of strings at ``data[start:end]``."""
+    constructor = data[start]
+    if constructor == 0x45:
+        return ()
+    if constructor == 0xC0 and end - start >= 3:
+        count = data[start + 2]
+        start += 3
+    elif constructor == 0xD0 and end - start >= 9:
+        count = data[start + 5] << 24 | data[start + 6] << 16 | data[start + 7] << 8 | data[start + 8]
+        start += 9
+    else:
+        raise InvalidAnnotation("trace annotation is not a list", start)
+    if count > MAX_TRACE_ENTRIES:
+        raise InvalidAnnotation(f"trace list has more than {MAX_TRACE_ENTRIES} entries", start)
+    entries = []
+    while count > 0:
+        behind = skip(data, start, end)
+        entries.append(_text(data, start, behind, "trace list contains non-string entries"))
+        start = behind
+        count -= 1
+    if start != end:
+        raise InvalidAnnotation("trace list has octets behind the last entry", start)
+    return tuple(entries)
+
+
+def _whole(data: bytes, start: int, end: int, complaint: str) -> int:
+    """The whole number at ``data[start:end]``, of any integer type, not negative."""
+    if data[start] == 0x54 and data[start + 1] < 0x80:
+        return data[start + 1]
+    number = decode(data, start, end)[0]
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MAX_PHASE:
+        raise InvalidAnnotation(complaint, start)
+    return number
+
+
+def compose_annotations(
+    user: bytes, user_count: int, phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
+) -> bytes:
+    """The whole message-annotations section, b"" when there is nothing to say; EncodeError."""
+    entries, count = router_entries(phase, stream, to, ingress, trace)
+    return join_annotations(user, user_count, entries, count)
+
+
+def router_entries(
+    phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
+) -> tuple[bytes, int]:
+    """The routers' entries as encoded pairs, and how many; they may serve many messages."""
+    if not 0 <= phase <= _MAX_PHASE:
+        raise EncodeError(f"phase out of range: {phase}")
+    pieces: list[bytes] = []
+    count = 0
+    if phase:
+        pieces.append(_PHASE_KEY)
+        pieces.append(b"\x54" + _OCTET[phase] if phase < 0x80 else b"\x71" + phase.to_bytes(4, "big"))
+        count += 1
+    if stream:
+        pieces.append(_STREAM_ENTRY)
+        count += 1
+    if to is not None:
+        pieces.append(_TO_KEY)
+        pieces.append(_string(to))
+        count += 1
+    if ingress is not None:
+        pieces.append(_INGRESS_KEY)
+        pieces.append(_string(ingress))
+        count += 1
+    if trace:
+        pieces.append(_TRACE_KEY)
+        pieces.append(_strings(trace))
+        count += 1
+    return b"".join(pieces), count
+
+
+def join_annotations(user: bytes, user_count: int, entries: bytes, count: int) -> bytes:
+    """The section that holds the sender's and the routers' encoded pairs, b"" without any; EncodeError."""
+    items = 2 * (user_count + count)
+    if not items:
+        return b""
+    size = len(user) + len(entries)
+    if size < 255 and items < 256:
+        return b"".join((b"\x00\x53\x72\xc1", _OCTET[size + 1], _OCTET[items], user, entries))
+    if size + 4 > 0xFFFFFFFF:
+        raise EncodeError(f"message annotations of {size} octets")
+    return b"\x00\x53\x72\xd1" + (size + 4).to_bytes(4, "big") + items.to_bytes(4, "big") + user + entries
+
+
+def _string(text: str) -> bytes:
+    try:
+        octets = text.encode()
+    except UnicodeEncodeError:
+        raise EncodeError(f"address or router id holds a lone surrogate: {text!r}") from None
+    size = len(octets)
+    return b"\xa1" + _OCTET[size] + octets if size < 256 else b"\xb1" + size.to_bytes(4, "big") + octets
+
+
+def _strings(texts: Sequence[str]) -> bytes:
+    """A list of strings."""
+    body = b"".join([_string(text) for text in texts])
+    size = len(body)
+    count = len(texts)
+    if size < 255 and count < 256:
+        return b"".join((b"\xc0", _OCTET[size + 1], _OCTET[count], body))
+    return b"".join((b"\xd0", (size + 4).to_bytes(4, "big"), count.to_bytes(4, "big"), body))
