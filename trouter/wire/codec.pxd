@@ -1,6 +1,6 @@
 cimport cython
 
-cdef Py_ssize_t _UNKNOWN, _PREFIXED, _LIST0, _MAX_NESTING
+cdef Py_ssize_t _UNKNOWN, _PREFIXED, _LIST0, _MAX_NESTING, _NULL, _TRUE, _FALSE
 cdef bytes _SHAPES
 cdef list _FROM_OCTETS
 cdef dict _CONSTANTS
@@ -30,3 +30,10 @@ cdef class Reader:
 cpdef Py_ssize_t skip(bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
 @cython.locals(code=Py_ssize_t, width=Py_ssize_t)
 cdef Py_ssize_t _skip(bytes data, Py_ssize_t offset, Py_ssize_t end, Py_ssize_t depth) except -1
+
+cpdef bytes encode(object value)
+cdef object _write(bytearray out, object value, Py_ssize_t depth)
+@cython.locals(body=bytearray, count=Py_ssize_t)
+cdef tuple _prepare(object primitive, object value, Py_ssize_t depth)
+cdef object _write_content(bytearray out, object primitive, object encoding, object content, Py_ssize_t count)
+cdef object _write_array(bytearray out, object array, Py_ssize_t depth)

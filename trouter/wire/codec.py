@@ -233,6 +233,12 @@ _PRIMITIVE_OF_CLASS: Final[dict[type, Primitive]] = {primitive.python: primitive
 }
 
 
+# Most fields of a performative are one of these three; the octets come from the table all the same.
+_NULL: Final = smallest("null", 0, 0).code
+_TRUE: Final = smallest("boolean", 1, 1).code
+_FALSE: Final = smallest("boolean", 0, 0).code
+
+
 def encode(value: object) -> bytes:
     """``value`` in its smallest encoding; EncodeError if AMQP cannot say it."""
     out = bytearray()
@@ -249,6 +255,12 @@ def _primitive(value: object) -> Primitive:
 
 
 def _write(out: bytearray, value: object, depth: int) -> None:
+    if value is None:
+        out.append(_NULL)
+        return
+    if value is True or value is False:
+        out.append(_TRUE if value else _FALSE)
+        return
     if isinstance(value, Described):
         if depth >= _MAX_NESTING:
             raise EncodeError(f"nested more than {_MAX_NESTING} deep")
