@@ -1,0 +1,248 @@
+"""The `.conf` form: text to sections.
+
+The language is a superset of the older router's, of the form its manual shows and of the form it really reads.
+Whatever that router reads keeps its meaning, except that quotes around a whole value now quote it:
+
+    sectionName {                # the brace may also stand on the next line
+        attribute: value         # a value runs to the end of its line or to `#`
+        pattern: a/#             # three attributes take their first word whole, `#` included
+        secret: "with # and {"   # double quotes with JSON escapes, single quotes with '' for a quote
+        openProperties: {        # maps: `key: value`, JSON, or any mixture; commas as you like
+            "a": 1, b: two words
+        }
+    }
+    router { id: A, mode: standalone }
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Never
+
+from trouter.config.nodes import Entry, Node, Scalar, Section, squash
+from trouter.config.problems import Findings
+from trouter.config.reader import BARE_KEY, QUOTED, NoValue, Reader, TooDeep
+
+# Attributes whose first blank-delimited word is taken whole: `#` is their wildcard.
+HASH_IS_TEXT = frozenset({"pattern", "bindingkey", "hostname"})
+# Attributes that hold maps; elsewhere a leading brace is text unless it ends its line.
+MAPS = frozenset({"groups", "openproperties"})
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_WORD = re.compile(r"\S*")
+_OPENING = re.compile(r"[A-Za-z0-9_-]+[ \t]*\{")
+# What begins the next entry after a comma. A map's colon needs something behind it that no address or URL has there.
+_NEXT_ENTRY = re.compile(rf"[ \t]*(?:(?:{QUOTED})[ \t]*:|{BARE_KEY}[ \t]*:(?=[ \t\n\"'{{\[]|\Z))")
+_NEXT_ATTRIBUTE = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*:(?!//)")
+# After a comma in a one-line map: perhaps a name with no blank after its colon, perhaps part of the value.
+_MAYBE_ENTRY = re.compile(r"[ \t]*([A-Za-z_$][\w$-]*)[ \t]*:(?![:/])")
+_IPV6_GROUP = re.compile(r"[0-9A-Fa-f]{1,4}")
+
+
+def parse_conf(text: str, file: str, findings: Findings) -> list[Section]:
+    """The sections of a `.conf` text; mistakes go to `findings`, and one run reports all of them."""
+    found: list[Section] = []
+    reader = ConfReader(text, file, findings)
+    try:
+        while reader.skip():
+            reader.section = ""
+            if section := reader.one_section():
+                found.append(section)
+    except TooDeep:
+        pass
+    return found
+
+
+class ConfReader(Reader):
+    """Sections, their attributes, and the values that have no quotes."""
+
+    def one_section(self) -> Section | None:
+        """One section, the offset at what should be its name; None, and a step, when it is none."""
+        start = self.offset
+        name = _NAME.match(self.text, start)
+        if name is None:
+            self.stray(start)
+            return None
+        self.offset = name.end()
+        if self.skip_blanks() != "{" and not (self.rest_is_empty() and self.brace_follows()):
+            self.no_section(start)
+            return None
+        self.skip()
+        self.offset += 1
+        self.section = name.group()
+        return Section(name.group(), self.place(start), tuple(self.body(start)))
+
+    def stray(self, start: int) -> None:
+        if self.text[start] == "}":
+            self.wrong("a closing brace that closes nothing")
+            self.offset += 1
+            return
+        self.offset = self.line_end()
+        self.wrong(
+            "expected a section", at=start, text=self.text[start : self.offset], suggestion="write: sectionName {"
+        )
+
+    def no_section(self, start: int) -> None:
+        """Report a line that is not the start of a section, and pass it."""
+        attribute = self.skip_blanks() in {":", "="}
+        self.offset = self.line_end()
+        self.wrong(
+            "an attribute outside of any section" if attribute else "expected a section",
+            at=start,
+            text=self.text[start : self.offset],
+            suggestion="" if attribute else "write: sectionName {",
+        )
+
+    def body(self, start: int) -> list[Entry]:
+        """The attributes up to the closing brace."""
+        entries: list[Entry] = []
+        by_line = False
+        while True:
+            before = self.offset
+            char = self.skip(also="" if by_line else ",;")
+            by_line = by_line or "\n" in self.text[before : self.offset]
+            if char == "}":
+                self.offset += 1
+                return entries
+            if not char or self.next_section_begins():
+                self.wrong("this section is never closed", at=start, suggestion="'}' must stand on a line of its own")
+                return entries
+            try:
+                entries.append(self.attribute(by_line))
+            except NoValue:
+                continue
+
+    def next_section_begins(self) -> bool:
+        """Whether this line opens a section, which means that the brace before it was forgotten."""
+        opening = _OPENING.match(self.text, self.offset)
+        return opening is not None and squash(opening.group()[:-1].strip()) not in MAPS
+
+    def attribute(self, by_line: bool) -> Entry:
+        """One `attribute: value` of a section; `by_line` when it has its line for itself."""
+        start, end = self.offset, self.line_end()
+        name = _NAME.match(self.text, start)
+        key = name.group() if name else ""
+        self.offset = start + len(key)
+        char = self.skip_blanks()
+        if name and char == ":":
+            self.offset += 1
+        elif name and char == "{":
+            self.wrong("a colon is missing before the brace", key=key)
+        else:
+            self.offset = end
+            self.wrong(
+                "expected 'attribute: value' or '}'",
+                at=start,
+                key=key,
+                text=self.text[start:end],
+                suggestion="write ':' instead of '='" if char == "=" else "",
+            )
+            raise NoValue
+        return Entry(key, self.place(start), self.attribute_value(key, by_line))
+
+    def attribute_value(self, key: str, by_line: bool) -> Node:
+        """The value of a section's attribute."""
+        char, squashed = self.skip_blanks(), squash(key)
+        if char in {"", "\n", "#"} and squashed in MAPS and self.brace_follows():
+            char = self.skip()
+        start = self.offset
+        if char == '"':
+            text = self.double_quoted(key)
+            if not self.value_ends(by_line):
+                rest, self.offset = self.offset, self.line_end()
+                self.wrong("text after the closing quote", at=rest, key=key, text=self.text[rest : self.offset])
+            return Scalar(text, self.place(start), quoted=True)
+        if char == "'" and (quoted := self.single_quoted()) is not None:
+            if self.value_ends(by_line):
+                return Scalar(quoted, self.place(start), quoted=True)
+            self.offset = start
+        if char == "{" and (squashed in MAPS or self.text[start + 1 : self.line_end()].strip() == ""):
+            return self.map(1)
+        return self.first_word(key, by_line) if squashed in HASH_IS_TEXT else self.rest_of_line(key, by_line)
+
+    def value_ends(self, by_line: bool) -> bool:
+        """Whether nothing more that belongs to the value just read follows it."""
+        return self.rest_is_empty() or (not by_line and self.skip_blanks() in {",", ";", "}"})
+
+    def first_word(self, key: str, by_line: bool) -> Scalar:
+        """The first word whole, `#` included; more text after it has never counted."""
+        start = self.offset
+        match = _WORD.match(self.text, start)
+        word = match.group() if match else ""
+        if not by_line:
+            word = word.rstrip(",;}") if word.count("}") > word.count("{") else word.rstrip(",;")
+        self.offset = start + len(word)
+        if not word:
+            raise self.empty(key, start)
+        if by_line and not self.rest_is_empty():
+            rest, self.offset = self.offset, self.line_end()
+            self.warn(
+                "only the first word of this attribute counts, the rest is ignored",
+                at=rest,
+                key=key,
+                text=self.text[rest : self.offset],
+            )
+        return Scalar(word, self.place(start))
+
+    def rest_of_line(self, key: str, by_line: bool) -> Scalar:
+        """The text up to the end of the line or a `#`; beside other attributes only up to the next of them."""
+        start = self.offset
+        stop = comment = self.comment_or_end()
+        if not by_line:
+            stop = self.shared_end(start, stop, _NEXT_ATTRIBUTE, ",;")
+        text = self.text[start:stop].strip()
+        self.offset = stop
+        if not text:
+            raise self.empty(key, start)
+        if stop == comment < self.line_end() and not self.text[stop - 1].isspace():
+            self.warn("'#' begins a comment here; put the value in quotes if it belongs to it", at=stop, key=key)
+        return Scalar(text, self.place(start))
+
+    def bare(self, key: str, by_line: bool) -> Scalar:
+        """A map's bare value: up to the end of the line, a `#`, the map's brace, or a comma and the next name."""
+        start = self.offset
+        self.offset = stop = self.shared_end(start, self.comment_or_end(), _NEXT_ENTRY, ",")
+        if not by_line:
+            self.check_unambiguous(key, start, stop)
+        text = self.text[start:stop].strip().removesuffix(",").rstrip()
+        if not text:
+            raise self.empty(key, start)
+        return Scalar(text, self.place(start))
+
+    def comment_or_end(self) -> int:
+        """Where the text of this line ends."""
+        end = self.line_end()
+        comment = self.text.find("#", self.offset, end)
+        return end if comment < 0 else comment
+
+    def shared_end(self, start: int, stop: int, next_entry: re.Pattern[str], separators: str) -> int:
+        """Where a bare value ends that shares its line: at a brace not its own, or before the next name."""
+        depth = 0
+        for at in range(start, stop):
+            char = self.text[at]
+            if char == "{":
+                depth += 1
+            elif char == "}":
+                if not depth:
+                    return at
+                depth -= 1
+            elif char in separators and not depth and next_entry.match(self.text, at + 1, stop):
+                return at
+        return stop
+
+    def check_unambiguous(self, key: str, start: int, stop: int) -> None:
+        """In a one-line map `a, word:b` may be a value or the next name: ask, a wrong guess would change a policy."""
+        for comma in re.finditer(",", self.text[start:stop]):
+            maybe = _MAYBE_ENTRY.match(self.text, start + comma.end(), stop)
+            if maybe and not _IPV6_GROUP.fullmatch(maybe.group(1)):
+                self.ambiguous(key, maybe.start(1), stop)
+
+    def ambiguous(self, key: str, at: int, stop: int) -> Never:
+        self.wrong(
+            "a name or a part of the value before it?",
+            at=at,
+            key=key,
+            text=self.text[at:stop],
+            suggestion="put a blank after the colon of a name, or the value in quotes",
+        )
+        raise NoValue

@@ -1,0 +1,61 @@
+"""The JSON form: an array of `["sectionName", {attributes}]`, for files whose names end in `.json`.
+
+Values may be typed. Beyond JSON, comments may stand anywhere and the last comma of a list or map may stay.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trouter.config.nodes import Items, Map, Node, Scalar, Section, literal
+from trouter.config.problems import Findings
+from trouter.config.reader import NoValue, Reader, TooDeep
+
+_WORD = re.compile(r"[^\s,\]}#]+")
+
+
+def parse_json(text: str, file: str, findings: Findings) -> list[Section]:
+    """The sections of a JSON text; mistakes go to `findings`, and one run reports all of them."""
+    reader = JsonReader(text, file, findings)
+    try:
+        return reader.sections()
+    except TooDeep:
+        return []
+
+
+class JsonReader(Reader):
+    """The array of pairs, and JSON's scalars."""
+
+    json = True
+
+    def sections(self) -> list[Section]:
+        if self.skip() != "[":
+            self.wrong(
+                "a .json file holds an array",
+                text=self.text[self.offset : self.line_end()],
+                suggestion='write: [["sectionName", {"attribute": "value"}]]',
+            )
+            return []
+        pairs = self.list("", 1)
+        if self.skip():
+            self.wrong("text after the array", text=self.text[self.offset : self.line_end()])
+        return [section for pair in pairs.items if (section := self.one_section(pair))]
+
+    def one_section(self, pair: Node) -> Section | None:
+        match pair:
+            case Items(items=(Scalar(value=str(name)) as first, Map(entries=entries))):
+                return Section(name, first.place, entries)
+        self.findings.error(pair.place, 'expected a pair: ["sectionName", {"attribute": "value"}]')
+        return None
+
+    def bare(self, key: str, by_line: bool) -> Scalar:
+        """A JSON number, true, false or null."""
+        start = self.offset
+        match = _WORD.match(self.text, start)
+        word = match.group() if match else ""
+        self.offset = start + len(word)
+        value = literal(word)
+        if isinstance(value, str):
+            self.wrong("expected a JSON value; text stands in double quotes", at=start, key=key, text=word)
+            raise NoValue
+        return Scalar(value, self.place(start))

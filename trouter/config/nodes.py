@@ -1,0 +1,72 @@
+"""What a configuration text says, before anybody asks whether it makes sense: sections, entries, values, places."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trouter.config.problems import Place
+
+Plain = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Text or, in the JSON form, any JSON scalar; `quoted` tells "1" from 1 in a map of the `.conf` form."""
+
+    value: Plain
+    place: Place
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list in square brackets."""
+
+    items: tuple[Node, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A nested map; keys may repeat, the last one wins."""
+
+    entries: tuple[Entry, ...]
+    place: Place
+
+
+Node = Scalar | Items | Map
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`key: value` as written."""
+
+    key: str
+    place: Place
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`name { entries }` as written."""
+
+    name: str
+    place: Place
+    entries: tuple[Entry, ...]
+
+
+def squash(name: str) -> str:
+    """A name without hyphens, underscores and case, for comparing spellings."""
+    return name.replace("-", "").replace("_", "").lower()
+
+
+def literal(text: str) -> Plain:
+    """The JSON number, truth value or null that `text` spells, or the text itself."""
+    if text in {"true", "false", "null"}:
+        return {"true": True, "false": False, "null": None}[text]
+    if re.fullmatch(r"-?(?:0|[1-9][0-9]{0,18})", text):
+        return int(text)
+    if re.fullmatch(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", text):
+        return float(text)
+    return text

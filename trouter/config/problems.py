@@ -1,0 +1,85 @@
+"""What is wrong with a configuration, and where: collected, never raised one at a time."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+# From the first word that smells of a secret to the end of the text: such text is never shown.
+_SECRET = re.compile(r"(?i)(pass[-_]?word).*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A position in a configuration file; line and column count from 1, line 0 means the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong; `text` is the offending text, quoted, `suggestion` what to write instead."""
+
+    place: Place
+    message: str
+    section: str = ""
+    key: str = ""
+    text: str = ""
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        where = ".".join(part for part in (self.section, self.key) if part)
+        parts = [f"{self.place}: ", f"{where}: " if where else "", self.message]
+        if self.text:
+            parts.append(f": {self.text}")
+        if self.suggestion:
+            parts.append(f" ({self.suggestion})")
+        return "".join(parts)
+
+
+class ConfigurationError(Exception):
+    """The configuration cannot be used; `problems` holds everything that is wrong with it, in file order."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+@dataclass(slots=True)
+class Findings:
+    """Where parser and checks put what they find: errors stop the start, warnings are logged."""
+
+    errors: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+    def error(
+        self, place: Place, message: str, *, section: str = "", key: str = "", text: str = "", suggestion: str = ""
+    ) -> None:
+        self.errors.append(Problem(place, message, section, key, fit_to_show(text, key), suggestion))
+
+    def warning(
+        self, place: Place, message: str, *, section: str = "", key: str = "", text: str = "", suggestion: str = ""
+    ) -> None:
+        self.warnings.append(Problem(place, message, section, key, fit_to_show(text, key), suggestion))
+
+
+def fit_to_show(text: str, key: str = "", limit: int = 80) -> str:
+    """Offending text fit for a log line: quoted, escaped, cut, and with nothing in it that may be a password."""
+    if not text:
+        return ""
+    text = "***" if _SECRET.search(key) else _SECRET.sub(r"\1 ***", text)
+    return repr(text if len(text) <= limit else text[: limit - 3] + "...")
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """`did you mean 'x'?` for the name closest to `word`, or nothing when none is close."""
+    by_folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return f"did you mean '{by_folded[close[0]]}'?" if close else ""

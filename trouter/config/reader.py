@@ -1,0 +1,235 @@
+"""The part of the language that the `.conf` and the JSON form share: blanks, comments, quotes, maps and lists.
+
+A mistake is reported and stepped over: `NoValue` goes up to the nearest place that can go on, `TooDeep` ends the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+
+from trouter.config.nodes import Entry, Items, Map, Node, Scalar
+from trouter.config.problems import Findings, Place
+
+MAX_DEPTH = 32
+QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
+BARE_KEY = r"[^\s:{}\[\],\"'#]+"
+
+_BLANKS = re.compile(r"[ \t\r\f\v]*")
+_REST_IS_EMPTY = re.compile(r"[ \t\r\f\v]*(?:#[^\n]*)?(?=\n|\Z)")
+_KEY = re.compile(BARE_KEY)
+_ITEM = re.compile(r"[^,\]\n#]+")
+# `{` opens a map when a name and a colon follow, or `}`; `{user}` is text.
+_MAP_AHEAD = re.compile(rf"\{{\s*(?:#[^\n]*\n\s*)*(?:\}}|(?:{QUOTED}|{BARE_KEY})[ \t]*:)")
+
+
+class NoValue(Exception):
+    """A value could not be read; this is reported already, and the reader stands where it can go on."""
+
+
+class TooDeep(Exception):
+    """Maps and lists are nested too deep; this is reported already, and the rest of the text is not read."""
+
+
+class Reader(ABC):
+    """A text and an offset in it."""
+
+    #: Whether values without quotes are JSON scalars, and a brace is always a map.
+    json = False
+
+    def __init__(self, text: str, file: str, findings: Findings) -> None:
+        self.text = text.replace("\r\n", "\n")
+        self.file = file
+        self.findings = findings
+        self.offset = 0
+        self.section = ""
+        self._lines = [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+    @abstractmethod
+    def bare(self, key: str, by_line: bool) -> Scalar:
+        """A value without quotes; `by_line` when the map it stands in has one entry a line."""
+
+    # ---------------------------------------------------------------- where we are
+    def place(self, offset: int | None = None) -> Place:
+        at = self.offset if offset is None else offset
+        line = bisect_right(self._lines, at)
+        return Place(self.file, line, at - self._lines[line - 1] + 1)
+
+    def line_end(self) -> int:
+        end = self.text.find("\n", self.offset)
+        return len(self.text) if end < 0 else end
+
+    def wrong(
+        self, message: str, *, at: int | None = None, key: str = "", text: str = "", suggestion: str = ""
+    ) -> None:
+        self.findings.error(
+            self.place(at), message, section=self.section, key=key, text=text.strip(), suggestion=suggestion
+        )
+
+    def warn(self, message: str, *, at: int, key: str, text: str = "") -> None:
+        self.findings.warning(self.place(at), message, section=self.section, key=key, text=text.strip())
+
+    def empty(self, key: str, at: int) -> NoValue:
+        """Report a missing value; to be raised."""
+        self.warn("no value: taken as not given", at=at, key=key)
+        return NoValue()
+
+    # ---------------------------------------------------------------- blanks and comments
+    def skip(self, also: str = "") -> str:
+        """Pass blanks, comments, newlines and the characters of `also`; the character then reached, "" at the end."""
+        text = self.text
+        while self.offset < len(text):
+            char = text[self.offset]
+            if char == "#":
+                self.offset = self.line_end()
+            elif char.isspace() or char in also:
+                self.offset += 1
+            else:
+                return char
+        return ""
+
+    def skip_blanks(self) -> str:
+        """Pass blanks within the line; the character then reached, a newline included, "" at the end."""
+        if match := _BLANKS.match(self.text, self.offset):
+            self.offset = match.end()
+        return self.text[self.offset : self.offset + 1]
+
+    def rest_is_empty(self) -> bool:
+        """Whether only blanks and a comment are left in this line."""
+        return _REST_IS_EMPTY.match(self.text, self.offset) is not None
+
+    def brace_follows(self) -> bool:
+        """Whether a brace is next, newlines and comments apart: it may stand on the line after its name."""
+        start = self.offset
+        found = self.skip() == "{"
+        self.offset = start
+        return found
+
+    # ---------------------------------------------------------------- quotes
+    def double_quoted(self, key: str) -> str:
+        """The text of a string in double quotes, JSON escapes applied."""
+        start, end = self.offset, self.line_end()
+        at = start + 1
+        while at < end and self.text[at] != '"':
+            at += 2 if self.text[at] == "\\" else 1
+        if at >= end:
+            self.offset = end
+            self.wrong("quotes are opened but not closed in this line", at=start, key=key, text=self.text[start:end])
+            raise NoValue
+        self.offset = at + 1
+        try:
+            return str(json.loads(self.text[start : at + 1], strict=False))
+        except ValueError:
+            self.wrong(
+                "not a valid escape sequence in double quotes",
+                at=start,
+                key=key,
+                text=self.text[start : at + 1],
+                suggestion="write \\\\ for a backslash, or use single quotes",
+            )
+            raise NoValue from None
+
+    def single_quoted(self) -> str | None:
+        """The text of a string in single quotes, '' being a quote; None, and no step, when it is not closed here."""
+        start, end = self.offset, self.line_end()
+        at = start + 1
+        while (at := self.text.find("'", at, end)) >= 0:
+            if self.text[at + 1 : at + 2] != "'":
+                self.offset = at + 1
+                return self.text[start + 1 : at].replace("''", "'")
+            at += 2
+        return None
+
+    # ---------------------------------------------------------------- maps and lists
+    def map(self, depth: int) -> Map:
+        """A map, the offset at its brace."""
+        start = self.offset
+        self.offset += 1
+        by_line = self.rest_is_empty()
+        entries: list[Entry] = []
+        while (char := self.skip(also=",")) != "}":
+            if not char:
+                self.wrong("this brace is never closed", at=start)
+                break
+            try:
+                entries.append(self.entry(by_line, depth))
+            except NoValue:
+                continue
+        self.offset = min(self.offset + 1, len(self.text))
+        return Map(tuple(entries), self.place(start))
+
+    def entry(self, by_line: bool, depth: int) -> Entry:
+        """One `key: value` of a map."""
+        start = self.offset
+        key = self.map_key()
+        char = self.skip_blanks()
+        if char == "{" and not self.json:
+            self.wrong("a colon is missing before the brace", key=key)
+        elif char == ":":
+            self.offset += 1
+        else:
+            end = self.line_end()
+            self.wrong("a colon must follow the name", key=key, at=start, text=self.text[start:end])
+            self.offset = end
+            raise NoValue
+        return Entry(key, self.place(start), self.value(key, by_line, depth))
+
+    def map_key(self) -> str:
+        char = self.text[self.offset]
+        if char == '"':
+            return self.double_quoted("")
+        if char == "'" and (quoted := self.single_quoted()) is not None:
+            return quoted
+        if match := _KEY.match(self.text, self.offset):
+            self.offset = match.end()
+            return match.group()
+        start, self.offset = self.offset, self.line_end()
+        self.wrong("expected 'name: value' or '}'", at=start, text=self.text[start : self.offset])
+        raise NoValue
+
+    def value(self, key: str, by_line: bool, depth: int) -> Node:
+        """The value of a map's entry or a list's item."""
+        char = self.skip_blanks()
+        if char in {"", "\n", "#"} and (self.json or self.brace_follows()):
+            char = self.skip()
+        start = self.offset
+        if char in {"{", "["} and depth >= MAX_DEPTH:
+            self.wrong(f"maps and lists are nested more than {MAX_DEPTH} deep", key=key)
+            raise TooDeep
+        if char == "{" and (self.json or _MAP_AHEAD.match(self.text, start)):
+            return self.map(depth + 1)
+        if char == "[":
+            return self.list(key, depth + 1)
+        if char == '"':
+            return Scalar(self.double_quoted(key), self.place(start), quoted=True)
+        if char == "'" and not self.json and (quoted := self.single_quoted()) is not None:
+            return Scalar(quoted, self.place(start), quoted=True)
+        return self.bare(key, by_line)
+
+    def list(self, key: str, depth: int) -> Items:
+        """A list, the offset at its bracket."""
+        start = self.offset
+        self.offset += 1
+        items: list[Node] = []
+        while (char := self.skip(also=",")) != "]":
+            if not char:
+                self.wrong("this bracket is never closed", at=start, key=key)
+                break
+            before = self.offset
+            try:
+                items.append(self.item(key, depth, char))
+            except NoValue:
+                self.offset = max(self.offset, before + 1)  # a brace closes nothing here
+        self.offset = min(self.offset + 1, len(self.text))
+        return Items(tuple(items), self.place(start))
+
+    def item(self, key: str, depth: int, char: str) -> Node:
+        """One item of a list, `char` being its first character."""
+        if self.json or char in "[\"'" or _MAP_AHEAD.match(self.text, self.offset):
+            return self.value(key, False, depth)
+        start = self.offset
+        if match := _ITEM.match(self.text, start):
+            self.offset = match.end()
+        return Scalar(self.text[start : self.offset].strip(), self.place(start))

@@ -1,0 +1,151 @@
+"""The little languages inside values: each function turns a text into what the entity holds, or raises BadValue."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from trouter.config.problems import nearest
+from trouter.config.schema import BadValue
+
+#: From the least to the most severe.
+LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
+#: In `enable`: whatever the module DEFAULT has.
+DEFAULT_LEVELS: Final = "default"
+# The order in which an abbreviation is looked up: `d` is default, `n` is none.
+_LEVEL_WORDS: Final = (DEFAULT_LEVELS, "none", *LEVELS)
+
+MESSAGE_COMPONENTS: Final = (
+    "message-id", "user-id", "to", "subject", "reply-to", "correlation-id", "content-type", "content-encoding",
+    "absolute-expiry-time", "creation-time", "group-id", "group-sequence", "reply-to-group-id", "app-properties",
+)  # fmt: skip
+
+WELL_KNOWN_PORTS: Final = {"amqp": 5672, "amqps": 5671}
+
+RESERVED_PROPERTIES: Final = frozenset(
+    {"product", "version", "failover-server-list", "network-host", "port", "scheme", "hostname"}
+)
+RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
+
+MAX_ROUTER_ID: Final = 127
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverUrl:
+    """Where else a client may connect; `scheme` is empty when none was given, `port` is text as it goes on the wire."""
+
+    host: str
+    port: str = "5672"
+    scheme: str = ""
+
+
+def random_router_id(mode: str = "standalone") -> str:
+    """An id for a router that was given none."""
+    return f"{mode.capitalize()}_{''.join(secrets.choice(string.ascii_letters + string.digits) for _ in range(15))}"
+
+
+def router_id(text: str) -> str:
+    if not text:
+        raise BadValue("must not be empty")
+    if len(text) > MAX_ROUTER_ID:
+        raise BadValue(f"is {len(text)} characters long", f"at most {MAX_ROUTER_ID}")
+    if any(char.isspace() or not char.isprintable() for char in text):
+        raise BadValue("must not contain blanks or control characters")
+    return text
+
+
+def port(text: str) -> str:
+    """A port number, 0 for any free one, or a service name; text either way."""
+    if re.fullmatch("[0-9]+", text):
+        if len(text) > 5 or int(text) > 65535:
+            raise BadValue("is not a port", "a number from 0 to 65535, or a service name")
+        return str(int(text))
+    if not re.fullmatch("[A-Za-z0-9_-]*[A-Za-z][A-Za-z0-9_-]*", text):
+        raise BadValue("is neither a port number nor a service name", "a number from 0 to 65535, or e.g. amqp")
+    return text
+
+
+def port_or_service(text: str) -> int | str:
+    """The number of a port, where that is known without asking the system for the service."""
+    return int(text) if text.isdecimal() else WELL_KNOWN_PORTS.get(text, text)
+
+
+def host(text: str) -> str:
+    if any(char.isspace() or not char.isprintable() for char in text):
+        raise BadValue("must not contain blanks or control characters")
+    return text.removeprefix("[").removesuffix("]") if text.startswith("[") else text
+
+
+def mechanisms(text: str) -> tuple[str, ...]:
+    """SASL mechanism names, in the order given, each once."""
+    names = [name.upper() for name in re.split(r"[\s,;]+", text) if name]
+    for name in names:
+        if not re.fullmatch("[A-Z0-9_-]{1,20}", name):
+            raise BadValue(f"'{name}' is not the name of a SASL mechanism", "e.g. PLAIN")
+    return tuple(dict.fromkeys(names))
+
+
+def message_components(text: str) -> tuple[str, ...]:
+    """The parts of a message to log, in their fixed order."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if words in ([], ["none"]):
+        return ()
+    if words == ["all"]:
+        return MESSAGE_COMPONENTS
+    for word in words:
+        if word not in MESSAGE_COMPONENTS:
+            suggestion = nearest(word, MESSAGE_COMPONENTS) or "all, none, or a list of parts"
+            raise BadValue(f"'{word}' is not a part of a message", suggestion)
+    return tuple(part for part in MESSAGE_COMPONENTS if part in words)
+
+
+def failover_urls(text: str) -> tuple[FailoverUrl, ...]:
+    """A comma separated list of `[scheme://]host[:port]`."""
+    return tuple(_failover_url("".join(item.split())) for item in text.split(","))
+
+
+def _failover_url(item: str) -> FailoverUrl:
+    scheme, found, rest = item.rpartition("://")
+    if found and not scheme:
+        raise BadValue(f"'{item}' has an empty scheme", "[scheme://]host[:port]")
+    match = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]/@]+)(?::([^:/]+))?", rest)
+    if match is None:
+        raise BadValue(f"'{item}' has no usable host", "[scheme://]host[:port], an IPv6 address in brackets")
+    return FailoverUrl(host(match[1]), port(match[2]) if match[2] else "5672", scheme)
+
+
+def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
+    """Properties for the Open frame: ASCII keys that are not the router's own, values that AMQP can carry."""
+    for key in properties:
+        if not key.isascii():
+            raise BadValue("Property keys must be ASCII encoded")
+        if key in RESERVED_PROPERTIES or key.startswith(RESERVED_PREFIXES):
+            raise BadValue(f"Reserved key '{key}' not allowed in openProperties")
+    return MappingProxyType(dict(properties))
+
+
+def levels(text: str) -> frozenset[str]:
+    """The levels an `enable` list names; DEFAULT_LEVELS stands among them for those of the module DEFAULT."""
+    enabled: set[str] = set()
+    for word in re.split(r"[\s,;:]+", text.strip()):
+        if word:
+            enabled |= _levels_of(word)
+    return frozenset(enabled)
+
+
+def _levels_of(word: str) -> set[str]:
+    stem = word.removesuffix("+").lower()
+    level = next((name for name in _LEVEL_WORDS if stem and name.startswith(stem)), None)
+    if level is None:
+        suggestion = nearest(stem, _LEVEL_WORDS) or f"one of {', '.join(_LEVEL_WORDS)}"
+        raise BadValue(f"'{word}' is not a log level", suggestion)
+    if level == "none":
+        return set()
+    if level == DEFAULT_LEVELS:
+        return {DEFAULT_LEVELS}
+    return set(LEVELS[LEVELS.index(level) :]) if word.endswith("+") else {level}

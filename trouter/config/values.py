@@ -1,0 +1,112 @@
+"""One attribute's value: from what stands in the file to what the entity holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from trouter.config.nodes import Items, Map, Node, Scalar, literal
+from trouter.config.problems import nearest
+from trouter.config.schema import Attribute, BadValue, Kind
+
+TRUE: Final = frozenset({"yes", "true", "on"})
+FALSE: Final = frozenset({"no", "false", "off"})
+INT64: Final = range(-(2**63), 2**63)
+
+
+def convert(attribute: Attribute, node: Node) -> object:
+    """The value for the entity's field; BadValue if the text is none."""
+    value = CONVERTERS[attribute.kind](attribute, node)
+    return value if attribute.parse is None else attribute.parse(value)
+
+
+def as_written(node: Node) -> str:
+    """The offending text, for a problem."""
+    match node:
+        case Scalar(value=value):
+            return text_of(value)
+        case Items():
+            return "[...]"
+        case _:
+            return "{...}"
+
+
+def text_of(value: object) -> str:
+    """A JSON scalar as the text it would have in the `.conf` form."""
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def _string(attribute: Attribute, node: Node) -> str:
+    match node:
+        case Scalar(value=str(text)):
+            return text
+        case Scalar(value=value) if not attribute.text_only:
+            return text_of(value)
+        case Items(items=items) if not attribute.text_only and all(isinstance(item, Scalar) for item in items):
+            return ", ".join(as_written(item) for item in items)
+    name = attribute.name.capitalize()
+    raise BadValue(f"{name} must be a non-empty string type" if attribute.text_only else "must be text")
+
+
+def _integer(attribute: Attribute, node: Node) -> int:
+    text = as_written(node).strip()
+    bounds = f"an integer from {attribute.low} to {attribute.high}"
+    if not re.fullmatch("[+-]?[0-9]+", text):
+        raise BadValue("must be an integer", bounds)
+    number = int(text) if len(text) < 20 else INT64.stop
+    if not attribute.low <= number <= attribute.high:
+        raise BadValue("is out of range", bounds)
+    return number
+
+
+def _boolean(attribute: Attribute, node: Node) -> bool:
+    word = as_written(node).lower()
+    if isinstance(node, Scalar) and isinstance(node.value, bool | str) and word in TRUE | FALSE:
+        return word in TRUE
+    raise BadValue("must be yes or no", "yes, true, on, no, false or off")
+
+
+def _enum(attribute: Attribute, node: Node) -> str:
+    text = as_written(node)
+    if text.isdecimal() and text.isascii() and len(text) < 4 and int(text) < len(attribute.values):
+        text = attribute.values[int(text)]
+    text = attribute.also.get(text.lower(), text)
+    if text not in attribute.values:
+        suggestion = nearest(text, attribute.values) or f"one of {', '.join(attribute.values)}"
+        raise BadValue("is not one of the values", suggestion)
+    if reason := attribute.refused_values.get(text):
+        raise BadValue("is known, but not supported by this version", reason)
+    return text
+
+
+def _properties(attribute: Attribute, node: Node) -> Mapping[str, object]:
+    if not isinstance(node, Map):
+        raise BadValue("Properties must be a map")
+    return {entry.key: plain(entry.node) for entry in node.entries}
+
+
+def plain(node: Node) -> object:
+    """The Python value of a node: unquoted numbers and truth values of the `.conf` form count as such."""
+    match node:
+        case Map(entries=entries):
+            return {entry.key: plain(entry.node) for entry in entries}
+        case Items(items=items):
+            return [plain(item) for item in items]
+        case Scalar(value=str(text), quoted=False):
+            value = literal(text)
+        case _:
+            value = node.value
+    if isinstance(value, int) and value not in INT64:
+        raise BadValue("an integer must fit into 64 bits")
+    return value
+
+
+CONVERTERS: Final[dict[Kind, Callable[[Attribute, Node], object]]] = {
+    Kind.STRING: _string,
+    Kind.PATH: _string,
+    Kind.INTEGER: _integer,
+    Kind.BOOLEAN: _boolean,
+    Kind.ENUM: _enum,
+    Kind.PROPERTIES: _properties,
+}
