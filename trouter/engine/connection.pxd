@@ -1,0 +1,39 @@
+cimport cython
+
+from trouter.engine.link cimport Link
+from trouter.engine.ports cimport ConnectionPort
+from trouter.engine.session cimport Session
+from trouter.wire.framing cimport FrameReader
+from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReader, read_descriptor
+
+cdef int _TRANSFER
+cdef int _FLOW
+cdef int _DISPOSITION
+cdef Py_ssize_t _MAX_OUTGOING_FRAME
+
+
+cdef class Connection(ConnectionPort):
+    cdef public object limits
+    cdef public object local_open
+    cdef public object remote_open
+    cdef public object state
+    cdef public list events
+    cdef public object sasl
+    cdef public bint failed
+    cdef FrameReader _reader
+    cdef TransferReader _transfer
+    cdef DispositionReader _disposition
+    cdef FlowReader _flow
+    cdef dict _sessions
+    cdef public dict sessions_by_remote_channel
+    cdef list _sessions_due
+    cdef bint _heard
+    cdef double _heard_at_s
+
+    @cython.locals(session=Session, due=list)
+    cpdef flush(self)
+    cpdef receive_data(self, bytes data)
+    @cython.locals(reader=FrameReader)
+    cdef _work(self)
+    @cython.locals(data=bytes, code=int, session=Session, transfer=TransferReader, disposition=DispositionReader, flow=FlowReader)
+    cdef _receive_frame(self, FrameReader reader)

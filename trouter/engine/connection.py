@@ -1,0 +1,457 @@
+"""One peer's conversation, without a socket: bytes in, events and bytes out (AMQP 1.0 part 2, 2.2-2.4).
+
+``receive_data`` takes what a read brought and works through every whole frame
+of it: transfers, dispositions and flows reach the links' sinks directly, the
+rare rest is left in ``events``. ``flush`` then writes what was gathered; the
+octets to send stand in ``out``. Whatever the peer sends, nothing is raised: a
+fault is answered as its row in ``faults`` says and reported as an event.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trouter.wire.errors import DecodeError
+from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, FrameReader, FramingError, frame
+from trouter.wire.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    End,
+    Error,
+    Open,
+    Performative,
+    decode_performative,
+    encode_performative,
+)
+from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader, read_descriptor
+
+from .events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    SessionBegun,
+    SessionEnded,
+)
+from .faults import Fault, Misuse, PeerFault, Scope
+from .limits import EngineLimits
+from .link import Link, receive_attach
+from .ports import ConnectionPort
+from .sasl import SaslLayer
+from .session import Session
+from .states import (
+    CONNECTION_NEXT,
+    SESSION_NEXT,
+    ConnectionState,
+    ConnectionStep,
+    IllegalStep,
+    LinkState,
+    SessionState,
+    SessionStep,
+    advance,
+)
+
+_TRANSFER = 0x14
+_FLOW = 0x13
+_DISPOSITION = 0x15
+_MAX_OUTGOING_FRAME = 65536
+_NAMES = {0x10: "open", 0x11: "begin", 0x12: "attach", 0x13: "flow", 0x14: "transfer", 0x15: "disposition"}
+_NAMES |= {0x16: "detach", 0x17: "end", 0x18: "close"}
+
+
+class Connection(ConnectionPort):
+    """Our end of a connection. ``local_open`` is what we introduce ourselves with, ``sasl`` the layer below or None."""
+
+    __slots__ = (
+        "_disposition",
+        "_flow",
+        "_header_sent",
+        "_heard",
+        "_heard_at_s",
+        "_reader",
+        "_sessions",
+        "_sessions_due",
+        "_transfer",
+        "events",
+        "failed",
+        "limits",
+        "local_open",
+        "remote_open",
+        "sasl",
+        "sessions_by_remote_channel",
+        "state",
+    )
+
+    def __init__(
+        self, limits: EngineLimits, local_open: Open, outbox: list[Any], sasl: SaslLayer | None, server: bool
+    ) -> None:
+        super().__init__(outbox)
+        self.limits = limits
+        self.high_water = limits.high_water_bytes
+        self.local_open = local_open
+        self.remote_open: Open | None = None
+        self.state = ConnectionState.START
+        self.events: list[Event] = []
+        self.sasl = sasl
+        #: A fault ended the connection: input is thrown away from here on.
+        self.failed = False
+        self._reader = FrameReader(limits.max_frame_bytes)
+        self._transfer = TransferReader()
+        self._disposition = DispositionReader()
+        self._flow = FlowReader()
+        self._sessions: dict[int, Session] = {}
+        self.sessions_by_remote_channel: dict[int, Session] = {}
+        self._sessions_due: list[Session] = []
+        self._heard = False
+        self._heard_at_s = -1.0
+        if sasl is not None:
+            sasl.attach_to(self, self._reader)
+        if not server:
+            if sasl is None:
+                self._send_header()
+            else:
+                sasl.start()
+
+    # --- commands
+
+    def open(self) -> None:
+        """Send our open (and our header, if that is still due); Misuse when it was sent before."""
+        self._send_header()
+        self._step(ConnectionStep.SEND_OPEN)
+        self.write(0, self.local_open)
+
+    def close(self, error: Error | None = None) -> None:
+        """Send our close behind everything gathered so far; does nothing when it was sent before or cannot be."""
+        step = ConnectionStep.SEND_CLOSE if error is None else ConnectionStep.SEND_CLOSE_ERROR
+        if (self.state, step) in CONNECTION_NEXT:
+            self.flush()
+            self._step(step)
+            self.write(0, Close(error))
+            self._silence()
+
+    def add_session(self) -> Session:
+        """A session of ours on the lowest free channel; call its ``begin``. Misuse when the peer allows no more."""
+        channel = len(self._sessions)
+        while channel in self._sessions:
+            channel -= 1
+        ceiling = self.limits.channel_max if self.remote_open is None else self.remote_open.channel_max
+        if channel > ceiling:
+            raise Misuse(f"the peer allows no channel above {ceiling}")
+        session = Session(self, channel, self.limits, self._sessions_due)
+        self._sessions[channel] = session
+        return session
+
+    def drop_session(self, session: Session) -> None:
+        """Forget a session that both sides have ended."""
+        if session.state is SessionState.UNMAPPED and self._sessions.get(session.channel) is session:
+            del self._sessions[session.channel]
+            self.link_count -= len(session.links_by_handle)
+
+    def sessions(self) -> list[Session]:
+        """Every session that is not ended on both sides."""
+        return list(self._sessions.values())
+
+    def write(self, channel: int, performative: Performative) -> None:
+        """Write a frame with ``performative`` and nothing behind it."""
+        self.out += frame(channel, encode_performative(performative))
+        self.touch()
+
+    def report(self, event: Event) -> None:
+        """Leave ``event`` for the holder."""
+        self.events.append(event)
+
+    def flush(self) -> None:
+        """Write the dispositions and flows that the pass gathered."""
+        self.touched = False
+        if self._sessions_due:
+            due = self._sessions_due[:]
+            self._sessions_due.clear()
+            for each in due:
+                session = each
+                session.flush()
+            self.touched = False
+
+    def resume_output(self) -> None:
+        """The output went below its low-water mark: links that paused go on."""
+        for session in list(self._sessions.values()):
+            session.resume()
+
+    @property
+    def finished(self) -> bool:
+        """Both closes went over, or what the peer sends is no longer of interest: only ``out`` is left to write."""
+        return self.failed or self.state is ConnectionState.END or (self.sasl is not None and self.sasl.refused)
+
+    # --- input
+
+    def receive_data(self, data: bytes) -> None:
+        """Work through ``data`` and whatever whole frames it completes. Never raises for what a peer sent."""
+        if self.finished:
+            return
+        self._heard = True
+        self._reader.feed(data)
+        try:
+            self._work()
+        except PeerFault as fault:
+            self.fail(fault)
+        except FramingError as error:
+            self.fail(PeerFault(Fault.FRAMING, detail=str(error)))
+        except DecodeError as error:
+            self.fail(PeerFault(Fault.DECODE, detail=str(error)))
+        except IllegalStep as error:
+            self.fail(PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"peer: {error}"))
+
+    def _work(self) -> None:
+        sasl = self.sasl
+        if sasl is not None and not sasl.done and not sasl.work():
+            return
+        if self.remote_open is None and not self._header_received() and not self._receive_header():
+            return
+        reader = self._reader
+        while reader.next_frame():
+            if reader.frame_type != 0:
+                raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type)
+            if reader.end > reader.start:
+                self._receive_frame(reader)
+
+    def _header_received(self) -> bool:
+        return self.state not in _BEFORE_HEADER
+
+    def _receive_header(self) -> bool:
+        """Take the protocol header off the stream: False while it is incomplete; PeerFault when it is none."""
+        seen = self._reader.peek(8)
+        if seen == AMQP_HEADER:
+            self._reader.take(8)
+            self._step(ConnectionStep.RECEIVE_HEADER)
+            self._send_header()
+            return True
+        if AMQP_HEADER.startswith(seen):
+            return False
+        known = seen.startswith(b"AMQP")
+        kind = "Incompatible AMQP connection detected" if known else "Unknown protocol detected"
+        raise PeerFault(Fault.FRAMING, detail=f"{kind}: '{printable(seen)}'")
+
+    def _receive_frame(self, reader: FrameReader) -> None:
+        data = reader.data
+        code = read_descriptor(data, reader.start, reader.end)
+        if code == _TRANSFER or code == _DISPOSITION or code == _FLOW:
+            session = self.sessions_by_remote_channel.get(reader.channel)
+            if session is None:
+                self._no_session(reader.channel, code)
+                return
+            try:
+                if code == _TRANSFER:
+                    transfer = self._transfer
+                    transfer.parse(data, reader.start, reader.end)
+                    session.receive_transfer(transfer, data, reader.end)
+                elif code == _DISPOSITION:
+                    disposition = self._disposition
+                    disposition.parse(data, reader.start, reader.end)
+                    session.receive_disposition(disposition)
+                else:
+                    flow = self._flow
+                    flow.parse(data, reader.start, reader.end)
+                    session.receive_flow(flow)
+            except PeerFault as fault:
+                if fault.scope is Scope.CONNECTION:
+                    raise
+                link = session.links_by_remote_handle.get(self._transfer.handle) if fault.scope is Scope.LINK else None
+                self._fail_below(session, link, fault)
+            return
+        self._receive_control(reader.channel, code, data, reader.start, reader.end)
+
+    def _no_session(self, channel: int, code: int) -> None:
+        """A frame for a channel without a session: late ones are let pass while our end waits for the peer's."""
+        if self.state in _CLOSING:
+            return
+        name = _NAMES.get(code, "frame")
+        if self.remote_open is None:
+            raise PeerFault(Fault.NOT_OPEN, performative=name)
+        raise PeerFault(Fault.CHANNEL_UNMAPPED, performative=name, channel=channel)
+
+    def _receive_control(self, channel: int, code: int, data: bytes, start: int, end: int) -> None:
+        if code not in _NAMES:
+            raise PeerFault(Fault.UNKNOWN_PERFORMATIVE, code=hex(code) if code >= 0 else "outside the standard")
+        performative = decode_performative(data, start, end)[0]
+        if isinstance(performative, Open):
+            self._receive_open(performative)
+        elif isinstance(performative, Close):
+            self._receive_close(performative)
+        elif self.state in _CLOSING:
+            return
+        elif self.remote_open is None:
+            raise PeerFault(Fault.NOT_OPEN, performative=_NAMES[code])
+        elif channel > self.limits.channel_max:
+            raise PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=self.limits.channel_max)
+        elif isinstance(performative, Begin):
+            self._receive_begin(channel, performative)
+        else:
+            self._receive_in_session(channel, code, performative)
+
+    def _receive_open(self, remote: Open) -> None:
+        if not remote.container_id:
+            raise PeerFault(Fault.CONTAINER_ID)
+        if remote.max_frame_size < 512:
+            raise PeerFault(Fault.MAX_FRAME_SIZE, size=remote.max_frame_size)
+        self._step(ConnectionStep.RECEIVE_OPEN)
+        self.remote_open = remote
+        self.remote_max_frame_bytes = min(remote.max_frame_size, _MAX_OUTGOING_FRAME)
+        self.report(ConnectionOpened(remote))
+
+    def _receive_close(self, close: Close) -> None:
+        self._step(ConnectionStep.RECEIVE_CLOSE)
+        self._silence()
+        self.report(ConnectionClosed(close.error))
+
+    def _receive_begin(self, channel: int, begin: Begin) -> None:
+        if channel in self.sessions_by_remote_channel:
+            raise PeerFault(Fault.CHANNEL_IN_USE, channel=channel)
+        if begin.remote_channel is None:
+            try:
+                session = self.add_session()
+            except Misuse as full:
+                raise PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=str(full)) from None
+        else:
+            answered = self._sessions.get(begin.remote_channel)
+            if answered is None or (answered.state, SessionStep.RECEIVE_BEGIN) not in SESSION_NEXT:
+                raise PeerFault(Fault.REMOTE_CHANNEL, channel=begin.remote_channel)
+            session = answered
+        session.remote_channel = channel
+        self.sessions_by_remote_channel[channel] = session
+        session.receive_begin(begin)
+        if session.state not in _ENDING:
+            self.report(SessionBegun(session, begin))
+
+    def _receive_in_session(self, channel: int, code: int, performative: Performative) -> None:
+        session = self.sessions_by_remote_channel.get(channel)
+        if session is None:
+            self._no_session(channel, code)
+            return
+        if isinstance(performative, End):
+            del self.sessions_by_remote_channel[channel]
+            ours_first = session.state in _ENDING
+            session.receive_end()
+            self.drop_session(session)
+            if not ours_first:
+                self.report(SessionEnded(session, performative.error))
+            return
+        if session.state in _ENDING:
+            return
+        try:
+            if isinstance(performative, Attach):
+                self._receive_attach(session, performative)
+            elif isinstance(performative, Detach):
+                self._receive_detach(session, performative)
+        except PeerFault as fault:
+            if fault.scope is not Scope.SESSION:
+                raise
+            self._fail_below(session, None, fault)
+
+    def _receive_attach(self, session: Session, attach: Attach) -> None:
+        if self.link_count >= self.limits.max_links:
+            raise PeerFault(Fault.LINK_COUNT, limit=self.limits.max_links)
+        self.report(LinkAttached(receive_attach(session, attach), attach))
+
+    def _receive_detach(self, session: Session, detach: Detach) -> None:
+        link = session.links_by_remote_handle.get(detach.handle)
+        if link is None:
+            raise PeerFault(Fault.UNATTACHED_HANDLE, performative="detach", handle=detach.handle)
+        ours_first = link.state in _DETACHING
+        link.receive_detach(detach.closed)
+        if not ours_first:
+            self.report(LinkDetached(link, detach.closed, detach.error))
+
+    # --- faults
+
+    def fail(self, fault: PeerFault) -> None:
+        """End the connection for ``fault``; even before the opens were exchanged, the peer hears why."""
+        if self.sasl is not None and not self.sasl.done:
+            self.sasl.fail()
+        elif self.state not in _CLOSING:
+            self._introduce()
+            self.close(Error(fault.condition, fault.text))
+        self._silence()
+        self.failed = True
+        self.report(ConnectionClosed(None, fault))
+
+    def _introduce(self) -> None:
+        """Send the header and the open that must stand before a close."""
+        if self.state is ConnectionState.START:
+            self._step(ConnectionStep.RECEIVE_HEADER)
+        self._send_header()
+        if (self.state, ConnectionStep.SEND_OPEN) in CONNECTION_NEXT:
+            self.open()
+
+    def _silence(self) -> None:
+        """Nothing moves on any session any more; their links are the holder's to clear away."""
+        self.sessions_by_remote_channel.clear()
+        for session in self._sessions.values():
+            session.silence()
+
+    def _fail_below(self, session: Session, link: Link | None, fault: PeerFault) -> None:
+        """End a link or a session for ``fault``."""
+        error = Error(fault.condition, fault.text)
+        if link is not None:
+            link.detach(True, error)
+            self.report(LinkDetached(link, True, None, fault))
+        else:
+            session.end(error)
+            self.report(SessionEnded(session, None, fault))
+
+    # --- time
+
+    @property
+    def tick_period_s(self) -> float:
+        """How often ``tick`` wants to be called; 0 for never."""
+        periods = [self.limits.idle_timeout_s] if self.limits.idle_timeout_s > 0 else []
+        if self.remote_open is not None and self.remote_open.idle_time_out:
+            periods.append(self.remote_open.idle_time_out / 1000)
+        return min(periods) / 4 if periods else 0.0
+
+    def tick(self, now_s: float) -> None:
+        """Send an empty frame if nothing else was sent, and close a connection that was silent for too long (2.4.5)."""
+        if self.state in _CLOSING or self.remote_open is None:
+            return
+        if self.remote_open.idle_time_out and not self.wrote:
+            self.out += _HEARTBEAT
+            self.touch()
+        self.wrote = False
+        if self._heard or self._heard_at_s < 0:
+            self._heard = False
+            self._heard_at_s = now_s
+        elif 0 < self.limits.idle_timeout_s <= now_s - self._heard_at_s:
+            self.fail(PeerFault(Fault.IDLE_TIMEOUT))
+
+    # --- small steps
+
+    def _step(self, step: ConnectionStep) -> None:
+        self.state = advance(CONNECTION_NEXT, self.state, step)
+
+    def _send_header(self) -> None:
+        if (self.state, ConnectionStep.SEND_HEADER) in CONNECTION_NEXT:
+            self._step(ConnectionStep.SEND_HEADER)
+            self.out += AMQP_HEADER
+            self.touch()
+
+
+def printable(octets: bytes) -> str:
+    """``octets`` for a log line: what is not printable ASCII as \\xhh."""
+    return "".join(chr(octet) if 32 <= octet < 127 else f"\\x{octet:02x}" for octet in octets)
+
+
+_HEARTBEAT = frame(0, b"", FRAME_AMQP)
+_BEFORE_HEADER = frozenset((ConnectionState.START, ConnectionState.HEADER_SENT, ConnectionState.OPEN_PIPE, ConnectionState.OPEN_CLOSE_PIPE))
+_CLOSING = frozenset(
+    (
+        ConnectionState.CLOSE_PIPE,
+        ConnectionState.OPEN_CLOSE_PIPE,
+        ConnectionState.CLOSE_SENT,
+        ConnectionState.CLOSE_RECEIVED,
+        ConnectionState.DISCARDING,
+        ConnectionState.END,
+    )
+)
+_ENDING = frozenset((SessionState.END_SENT, SessionState.DISCARDING))
+_DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

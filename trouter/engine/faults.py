@@ -1,0 +1,85 @@
+"""What a peer can do wrong, and what it hears for it: one row per fault (AMQP 1.0 part 2, 2.8.15-2.8.18).
+
+A row says the condition, which scope ends (link, session, connection) and how
+the description reads. The log line, the counter and the manual's table come
+from the same row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final
+
+
+class Scope(IntEnum):
+    """What a fault ends: a link by detach, a session by end, a connection by close."""
+
+    LINK = 0
+    SESSION = 1
+    CONNECTION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """One kind of fault; ``text`` is a format string over the fault's details."""
+
+    condition: str
+    scope: Scope
+    text: str
+
+
+class Fault(Enum):
+    """Every fault of a peer that the engine recognises."""
+
+    FRAMING = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "{detail}")
+    DECODE = FaultRow("amqp:decode-error", Scope.CONNECTION, "{detail}")
+    UNKNOWN_PERFORMATIVE = FaultRow("amqp:not-implemented", Scope.CONNECTION, "no performative has the descriptor {code}")
+    FRAME_TYPE = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "frame type {frame_type} where AMQP frames are due")
+    ILLEGAL_CONNECTION_STEP = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{detail}")
+    NOT_OPEN = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{performative} before open")
+    CONTAINER_ID = FaultRow("amqp:invalid-field", Scope.CONNECTION, "open carries no container-id")
+    MAX_FRAME_SIZE = FaultRow("amqp:invalid-field", Scope.CONNECTION, "max-frame-size {size} is below the minimum of 512")
+    CHANNEL_MAX = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "channel {channel} exceeds channel-max {channel_max}")
+    CHANNEL_IN_USE = FaultRow("amqp:not-allowed", Scope.CONNECTION, "begin on channel {channel}, which has a session")
+    REMOTE_CHANNEL = FaultRow("amqp:invalid-field", Scope.CONNECTION, "begin answers channel {channel}, where no begin is waiting")
+    CHANNEL_UNMAPPED = FaultRow("amqp:not-allowed", Scope.CONNECTION, "{performative} on channel {channel}, which has no session")
+    IDLE_TIMEOUT = FaultRow("amqp:resource-limit-exceeded", Scope.CONNECTION, "local-idle-timeout expired")
+    LINK_NAME_IN_USE = FaultRow("amqp:invalid-field", Scope.CONNECTION, "link name already attached: {name}")
+    HANDLE_MAX = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "handle {handle} exceeds handle-max {handle_max}")
+    HANDLE_IN_USE = FaultRow("amqp:session:handle-in-use", Scope.SESSION, "attach of {name} on handle {handle}, which has a link")
+    UNATTACHED_HANDLE = FaultRow("amqp:session:unattached-handle", Scope.SESSION, "{performative} on handle {handle}, which has no link")
+    WINDOW_VIOLATION = FaultRow("amqp:session:window-violation", Scope.SESSION, "transfer beyond the incoming window")
+    ERRANT_LINK = FaultRow("amqp:session:errant-link", Scope.SESSION, "transfer on {name}, a link which the peer receives on")
+    DELIVERY_ID = FaultRow("amqp:invalid-field", Scope.SESSION, "{detail}")
+    DISPOSITION_RANGE = FaultRow("amqp:invalid-field", Scope.SESSION, "disposition of {first} to {last}, which runs backwards")
+    ATTACH_FIELD = FaultRow("amqp:invalid-field", Scope.SESSION, "attach of {name}: {detail}")
+    TOO_MANY_UNSETTLED = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} unsettled deliveries")
+    LINK_COUNT = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection")
+    TRANSFER_LIMIT = FaultRow("amqp:link:transfer-limit-exceeded", Scope.LINK, "transfer without credit")
+    MESSAGE_SIZE = FaultRow("amqp:link:message-size-exceeded", Scope.LINK, "message of more than {limit} octets")
+    DELIVERY_TAG = FaultRow("amqp:invalid-field", Scope.LINK, "the first transfer of a delivery carries no delivery-tag")
+    INTERNAL = FaultRow("amqp:internal-error", Scope.CONNECTION, "{detail}")
+
+
+class PeerFault(Exception):
+    """The peer broke a rule and hears about it: ``fault`` is the row, ``text`` the filled-in description."""
+
+    def __init__(self, fault: Fault, **details: object) -> None:
+        self.fault: Final = fault
+        self.text: Final = fault.value.text.format(**details)
+        super().__init__(f"{fault.value.condition}: {self.text}")
+
+    @property
+    def condition(self) -> str:
+        """The AMQP error condition of the row."""
+        return self.fault.value.condition
+
+    @property
+    def scope(self) -> Scope:
+        """What ends because of it."""
+        return self.fault.value.scope
+
+
+class Misuse(Exception):
+    """Our own code asked the engine for something illegal: a bug, never sent to the peer."""

@@ -1,0 +1,45 @@
+"""Every ceiling of one conversation in one place; `docs/limits.md` says what happens at each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+UINT32: Final = 0xFFFFFFFF
+DEFAULT_CHANNEL_MAX: Final = 32767
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What one connection may cost us. Sizes in octets, times in seconds."""
+
+    #: The largest frame we accept and the value of our open's max-frame-size.
+    max_frame_bytes: int = 16384
+    #: The highest channel a peer may begin a session on.
+    channel_max: int = DEFAULT_CHANNEL_MAX
+    #: The highest handle a peer may attach a link on, per session.
+    handle_max: int = 65535
+    #: Links per connection, all sessions together.
+    max_links: int = 65536
+    #: Octets of transfers a session takes in before it closes its incoming window.
+    session_window_bytes: int = 8 * 1024 * 1024
+    #: The incoming window in frames; 0 derives it from ``session_window_bytes``.
+    session_window_frames: int = 0
+    #: A connection silent for this long is closed; 0 for never. Half of it is advertised.
+    idle_timeout_s: float = 16.0
+    #: Output waiting in a connection before its links pause, and before they go on.
+    high_water_bytes: int = 512 * 1024
+    low_water_bytes: int = 256 * 1024
+    #: The largest message a link takes in; 0 for any.
+    max_message_bytes: int = 0
+    #: Challenges and responses before a SASL exchange is given up.
+    max_sasl_rounds: int = 20
+    #: The largest SASL frame; the standard's minimum of 512 octets is what a peer may rely on (part 5, 5.3.1).
+    max_sasl_frame_bytes: int = 16384
+    #: Our first transfer-id and delivery-id; tests start near the wrap.
+    first_outgoing_id: int = 0
+
+    @property
+    def window_frames(self) -> int:
+        """The incoming window of a fresh session, in frames."""
+        return self.session_window_frames or max(2, self.session_window_bytes // self.max_frame_bytes)

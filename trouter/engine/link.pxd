@@ -1,0 +1,73 @@
+cimport cython
+
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+from trouter.engine.session cimport Session
+from trouter.wire.outgoing cimport TransferWriter, write_link_flow
+from trouter.wire.transfers cimport FlowReader, TransferReader
+
+cdef Py_ssize_t _MASK32
+cdef Py_ssize_t _HALF
+cdef Py_ssize_t _MAX_WINDOW
+cdef Py_ssize_t _FIRST_OVERHEAD
+cdef Py_ssize_t _AGAIN_OVERHEAD
+cdef Py_ssize_t _GENERAL_OVERHEAD
+
+
+cdef class Link(LinkPort):
+    cdef Session _session
+    cdef public str name
+    cdef public bint incoming
+    cdef public Py_ssize_t handle
+    cdef public Py_ssize_t remote_handle
+    cdef public object remote_attach
+    cdef public object state
+    cdef public bint attached
+    cdef public bint closed
+    cdef public object context
+
+
+cdef class IncomingLink(Link):
+    cdef public Py_ssize_t delivery_count
+    cdef public Py_ssize_t credit
+    cdef public bint draining
+    cdef public bint flow_due
+    cdef public Py_ssize_t max_message_bytes
+    cdef public Delivery partial
+
+    cpdef grant(self, Py_ssize_t count)
+    cpdef drain(self)
+    @cython.locals(delivery=Delivery, start=Py_ssize_t)
+    cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
+    @cython.locals(session=Session, delivery=Delivery)
+    cdef Delivery _begin(self, TransferReader transfer)
+    cdef _abort(self, Delivery delivery)
+    @cython.locals(used=Py_ssize_t)
+    cpdef receive_flow(self, FlowReader flow)
+    @cython.locals(session=Session)
+    cpdef write_flow(self)
+    cdef _request_flow(self)
+
+
+cdef class OutgoingLink(Link):
+    cdef public Py_ssize_t delivery_count
+    cdef public Py_ssize_t credit
+    cdef public bint drain
+    cdef public bint flow_due
+    cdef public bint waiting
+    cdef public TransferWriter writer
+
+    cpdef bint ready(self)
+    @cython.locals(session=Session, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
+    cpdef Py_ssize_t send(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, bint more) except -1
+    @cython.locals(session=Session)
+    cpdef abort(self, Delivery delivery)
+    cpdef drained(self)
+    cpdef request_flow(self)
+    cdef _wait(self)
+    cdef Py_ssize_t _general_overhead(self, Delivery delivery)
+    cdef _send_general(self, Delivery delivery, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(ahead=Py_ssize_t, credit=Py_ssize_t)
+    cpdef receive_flow(self, FlowReader flow)
+    cpdef resume(self)
+    @cython.locals(session=Session)
+    cpdef write_flow(self)

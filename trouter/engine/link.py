@@ -1,0 +1,430 @@
+"""Links: one direction of messages between two termini (AMQP 1.0 part 2, 2.6).
+
+An incoming link is one we receive on (our role is receiver), an outgoing link
+one we send on. Credit is counted in deliveries and wraps at 32 bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trouter.wire.outgoing import TransferWriter, write_link_flow
+from trouter.wire.performatives import Attach, Detach, Error
+from trouter.wire.transfers import FlowReader, TransferReader
+
+from .faults import Fault, Misuse, PeerFault
+from .ports import Delivery, LinkPort
+from .session import Session
+from .states import LINK_NEXT, LinkState, LinkStep, advance
+
+_MASK32 = 0xFFFFFFFF
+_HALF = 0x80000000
+_MAX_WINDOW = 0x7FFFFFFF
+_FIRST_OVERHEAD = 37
+_AGAIN_OVERHEAD = 24
+_GENERAL_OVERHEAD = 96
+
+
+class Link(LinkPort):
+    """What both directions share: name, handles, state, and the peer's attach."""
+
+    __slots__ = (
+        "_session",
+        "attached",
+        "closed",
+        "context",
+        "handle",
+        "incoming",
+        "name",
+        "remote_attach",
+        "remote_handle",
+        "state",
+    )
+
+    def __init__(self, session: Session, name: str, incoming: bool) -> None:
+        super().__init__(session)
+        self._session = session
+        self.name = name
+        self.incoming = incoming
+        self.handle = 0
+        self.remote_handle = -1
+        self.remote_attach: Attach | None = None
+        self.state = LinkState.DETACHED
+        #: The state is ATTACHED: transfers and flows may pass. Kept beside it for the data path.
+        self.attached = False
+        #: A detach with closed=true was sent or received.
+        self.closed = False
+        self.context: Any = None
+
+    def step(self, step: LinkStep) -> None:
+        """Advance the machine; IllegalStep."""
+        self.state = advance(LINK_NEXT, self.state, step)
+        self.attached = self.state is LinkState.ATTACHED and self._session.mapped
+
+
+    def attach(self, source: object, target: object, **fields: Any) -> None:
+        """Send our attach, the first word or the acceptance of the peer's; ``fields`` as in ``Attach``."""
+        self.step(LinkStep.SEND_ATTACH)
+        self.session.write(
+            Attach(name=self.name, handle=self.handle, role=self.incoming, source=source, target=target, **fields)
+        )
+
+    def refuse(self, error: Error | None, target: object = None) -> None:
+        """Answer the peer's attach with one that has no source, and a closing detach right behind it (2.6.3)."""
+        if self.state is LinkState.ATTACH_RECEIVED:
+            self.attach(None, target)
+            self.detach(True, error)
+
+    def detach(self, closed: bool, error: Error | None = None) -> None:
+        """Send our detach, the first word or the answer; does nothing when it was sent before."""
+        if (self.state, LinkStep.SEND_DETACH) not in LINK_NEXT:
+            return
+        self.step(LinkStep.SEND_DETACH)
+        self.closed = self.closed or closed
+        self.session.write(Detach(self.handle, closed, error))
+        if self.state is LinkState.DETACHED:
+            self._session.drop(self, self.handle)
+
+    def receive_detach(self, closed: bool) -> None:
+        """The peer detached; its handle and the name are free again."""
+        self.step(LinkStep.RECEIVE_DETACH)
+        self.closed = self.closed or closed
+        session = self._session
+        session.links_by_remote_handle.pop(self.remote_handle, None)
+        if session.links.get((self.incoming, self.name)) is self:
+            del session.links[self.incoming, self.name]
+        if self.state is LinkState.DETACHED:
+            session.drop(self, self.handle)
+
+
+def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
+    """A new link with a handle of ours in ``session``; Misuse when none is left."""
+    link = IncomingLink(session, name) if incoming else OutgoingLink(session, name)
+    link.handle = session.free_handle()
+    session.connection.link_count += 1
+    session.links_by_handle[link.handle] = link
+    session.links[incoming, name] = link
+    if isinstance(link, OutgoingLink):
+        link.writer = TransferWriter(session.channel, link.handle)
+        link.delivery_count = session.limits.first_outgoing_id
+    return link
+
+
+def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingLink:
+    """The link that the peer's attach makes or answers; PeerFault."""
+    incoming = not attach.role
+    if attach.handle > session.handle_max:
+        raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.handle_max)
+    if attach.handle in session.links_by_remote_handle:
+        raise PeerFault(Fault.HANDLE_IN_USE, name=attach.name, handle=attach.handle)
+    link = session.links.get((incoming, attach.name))
+    if link is None:
+        try:
+            link = add_link(session, attach.name, incoming)
+        except Misuse as full:
+            raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=str(full)) from None
+    elif (link.state, LinkStep.RECEIVE_ATTACH) not in LINK_NEXT:
+        raise PeerFault(Fault.LINK_NAME_IN_USE, name=attach.name)
+    link.step(LinkStep.RECEIVE_ATTACH)
+    link.remote_handle = attach.handle
+    link.remote_attach = attach
+    session.links_by_remote_handle[attach.handle] = link
+    if incoming:
+        link.delivery_count = attach.initial_delivery_count or 0
+    return link  # type: ignore[no-any-return]
+
+
+class IncomingLink(Link):
+    """A link on which the peer sends to us."""
+
+    __slots__ = ("credit", "delivery_count", "draining", "flow_due", "max_message_bytes", "partial")
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, name, True)
+        self.delivery_count = 0
+        self.credit = 0
+        self.draining = False
+        self.flow_due = False
+        self.max_message_bytes = 0
+        #: The delivery whose last frame has not come yet.
+        self.partial: Delivery | None = None
+
+    def grant(self, count: int) -> None:
+        """Give the sender ``count`` more deliveries of credit; ends a drain."""
+        self.credit += count
+        self.draining = False
+        self._request_flow()
+
+    def drain(self) -> None:
+        """Ask the sender to use or give back the credit it has (2.6.7)."""
+        if self.credit > 0 and not self.draining:
+            self.draining = True
+            self._request_flow()
+
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+        """Begin or continue a delivery and hand the payload to the sink; PeerFault."""
+        if not self.attached:
+            # our detach and this frame passed each other
+            if self.state is LinkState.ATTACH_RECEIVED:
+                raise PeerFault(Fault.TRANSFER_LIMIT)
+            return
+        delivery = self.partial
+        if delivery is None:
+            delivery = self._begin(transfer)
+        elif transfer.delivery_id >= 0 and transfer.delivery_id != delivery.delivery_id:
+            raise PeerFault(
+                Fault.DELIVERY_ID,
+                detail=f"delivery {transfer.delivery_id} began before {delivery.delivery_id} on the same link was complete",
+            )
+        if transfer.aborted:
+            self._abort(delivery)
+            return
+        start = transfer.payload
+        if transfer.state_code != 0:
+            delivery.remote_code = transfer.state_code
+            delivery.remote_state = delivery.transfer_state = transfer.state
+        if transfer.settled == 1 and not delivery.remote_settled:
+            delivery.remote_settled = True
+            self._session.incoming.remove(delivery.delivery_id)
+        delivery.octets += end - start
+        if self.max_message_bytes > 0 and delivery.octets > self.max_message_bytes:
+            self._abort(delivery)
+            raise PeerFault(Fault.MESSAGE_SIZE, limit=self.max_message_bytes)
+        if transfer.more:
+            self.partial = delivery
+        else:
+            self.partial = None
+            delivery.complete = True
+        self.sink.on_transfer(self, delivery, data, start, end)
+
+    def _begin(self, transfer: TransferReader) -> Delivery:
+        """The delivery that a first transfer frame starts; PeerFault."""
+        if self.credit <= 0:
+            raise PeerFault(Fault.TRANSFER_LIMIT)
+        if transfer.delivery_id < 0:
+            raise PeerFault(Fault.DELIVERY_ID, detail="the first transfer of a delivery carries no delivery-id")
+        if transfer.delivery_tag is None:
+            raise PeerFault(Fault.DELIVERY_TAG)
+        session = self._session
+        session.admit(transfer.delivery_id)
+        self.credit -= 1
+        self.delivery_count = (self.delivery_count + 1) & _MASK32
+        delivery = Delivery(self)
+        delivery.begun = True
+        delivery.delivery_id = transfer.delivery_id
+        delivery.tag = transfer.delivery_tag
+        if transfer.message_format > 0:
+            delivery.message_format = transfer.message_format
+        if transfer.settled == 1:
+            delivery.remote_settled = True
+        else:
+            session.incoming.append(delivery.delivery_id, delivery)
+        return delivery
+
+    def _abort(self, delivery: Delivery) -> None:
+        self.partial = None
+        delivery.complete = True
+        delivery.aborted = True
+        delivery.remote_settled = True
+        self._session.incoming.remove(delivery.delivery_id)
+        self.sink.on_aborted(self, delivery)
+
+    def receive_flow(self, flow: FlowReader) -> None:
+        """The sender's view of the link: credit it used without sending, and the answer to a drain."""
+        if not self.attached:
+            return
+        if flow.delivery_count >= 0:
+            used = (flow.delivery_count - self.delivery_count) & _MASK32
+            if 0 < used <= self.credit:
+                self.credit -= used
+                self.delivery_count = flow.delivery_count
+        if self.draining and flow.drain and self.credit == 0:
+            self.draining = False
+            self.sink.on_drained(self)
+        if flow.echo:
+            self._request_flow()
+
+    def write_flow(self) -> None:
+        """Write our credit and drain flag."""
+        self.flow_due = False
+        if self.attached:
+            session = self._session
+            write_link_flow(
+                session.connection.out,
+                session.channel,
+                session.next_incoming_id,
+                session.incoming_window,
+                session.next_outgoing_id,
+                _MAX_WINDOW,
+                self.handle,
+                self.delivery_count,
+                self.credit,
+                self.draining,
+            )
+
+    def _request_flow(self) -> None:
+        if self.attached:
+            if not self.flow_due:
+                self.flow_due = True
+                self._session.due_links.append(self)
+            self._session.mark()
+
+
+class OutgoingLink(Link):
+    """A link on which we send to the peer."""
+
+    __slots__ = ("credit", "delivery_count", "drain", "flow_due", "waiting", "writer")
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, name, False)
+        self.delivery_count = 0
+        self.credit = 0
+        self.drain = False
+        self.flow_due = False
+        #: Stands in the session's queue of links that wait for its window or for output room.
+        self.waiting = False
+        self.writer = TransferWriter(session.channel, 0)
+
+    def ready(self) -> bool:
+        """A new delivery may be begun right now."""
+        return self.attached and self.credit > 0 and not self.waiting
+
+    def send(self, delivery: Delivery, data: bytes, start: int, end: int, more: bool) -> int:
+        """Send ``data[start:end]`` of a delivery in as many frames as the session takes; where it stopped.
+
+        ``more`` tells that payload follows in a later call. Short of ``end`` (or with
+        ``delivery.complete`` unset although ``more`` was false) the link waits and ``on_credit`` follows. The caller
+        sees to it that ``ready()`` held when the delivery begins.
+        """
+        session = self._session
+        connection = session.connection
+        if not self.attached:
+            return start
+        out = connection.out
+        while True:
+            if delivery.begun and start == end and more:
+                return start
+            if session.remote_incoming_window <= 0 or len(out) >= connection.high_water:
+                self._wait()
+                return start
+            plain = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None
+            overhead = _AGAIN_OVERHEAD if delivery.begun else _FIRST_OVERHEAD if plain else self._general_overhead(delivery)
+            stop = end
+            if end - start > connection.remote_max_frame_bytes - overhead:
+                stop = start + connection.remote_max_frame_bytes - overhead
+            frame_more = more or stop < end
+            session.remote_incoming_window -= 1
+            session.sent_frames += 1
+            session.next_outgoing_id = (session.next_outgoing_id + 1) & _MASK32
+            if not delivery.begun:
+                delivery.begun = True
+                delivery.delivery_id = session.next_delivery_id
+                session.next_delivery_id = (delivery.delivery_id + 1) & _MASK32
+                self.delivery_count = (self.delivery_count + 1) & _MASK32
+                self.credit -= 1
+                if not delivery.settled:
+                    session.outgoing.append(delivery.delivery_id, delivery)
+                if plain:
+                    self.writer.first(
+                        out, delivery.delivery_id, delivery.number, delivery.settled, frame_more, data, start, stop
+                    )
+                else:
+                    self._send_general(delivery, frame_more, data, start, stop)
+            else:
+                self.writer.again(out, frame_more, data, start, stop)
+            connection.touch()
+            start = stop
+            if not frame_more:
+                delivery.complete = True
+                return start
+
+    def abort(self, delivery: Delivery) -> None:
+        """Take back a delivery that was begun and is not complete (2.6.14)."""
+        if self.attached and delivery.begun and not delivery.complete:
+            session = self._session
+            session.remote_incoming_window -= 1
+            session.sent_frames += 1
+            session.next_outgoing_id = (session.next_outgoing_id + 1) & _MASK32
+            self.writer.aborted(session.connection.out)
+            session.connection.touch()
+        delivery.complete = True
+        delivery.aborted = True
+        self._session.forget_outgoing(delivery)
+
+    def receive_flow(self, flow: FlowReader) -> None:
+        """The receiver's credit, counted from its delivery-count (2.6.7); PeerFault never: nonsense reads as none."""
+        if flow.link_credit >= 0:
+            ahead = 0
+            if flow.delivery_count >= 0:
+                ahead = (self.delivery_count - flow.delivery_count) & _MASK32
+                if ahead >= _HALF:
+                    ahead = 0
+            credit = flow.link_credit - ahead
+            self.credit = credit if credit > 0 else 0
+        self.drain = flow.drain
+        if flow.echo:
+            self.request_flow()
+        if self.attached and not self.waiting:
+            self.sink.on_credit(self)
+
+    def resume(self) -> None:
+        """The session's window or the output has room again."""
+        self.waiting = False
+        if self.attached:
+            self.sink.on_credit(self)
+
+    def write_flow(self) -> None:
+        """Write our delivery-count and what is left of the credit."""
+        self.flow_due = False
+        if self.attached:
+            session = self._session
+            write_link_flow(
+                session.connection.out,
+                session.channel,
+                session.next_incoming_id,
+                session.incoming_window,
+                session.next_outgoing_id,
+                _MAX_WINDOW,
+                self.handle,
+                self.delivery_count,
+                self.credit,
+                self.drain,
+            )
+
+    def drained(self) -> None:
+        """Answer a drain: give back what credit is left (2.6.7)."""
+        if self.drain and self.attached:
+            self.delivery_count = (self.delivery_count + self.credit) & _MASK32
+            self.credit = 0
+            self.request_flow()
+
+    def request_flow(self) -> None:
+        """Tell the receiver our link state with the next flush."""
+        if self.attached:
+            if not self.flow_due:
+                self.flow_due = True
+                self._session.due_links.append(self)
+            self._session.mark()
+
+    def _wait(self) -> None:
+        if not self.waiting:
+            self.waiting = True
+            self._session.waiting_links.append(self)
+
+    def _general_overhead(self, delivery: Delivery) -> int:
+        return _GENERAL_OVERHEAD + (0 if delivery.transfer_state is None else len(delivery.transfer_state))
+
+    def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: int, end: int) -> None:
+        tag = delivery.number.to_bytes(8, "little") if delivery.tag is None else delivery.tag
+        self.writer.general(
+            self._session.connection.out,
+            delivery.delivery_id,
+            tag,
+            delivery.message_format,
+            delivery.settled,
+            more,
+            delivery.transfer_state,
+            data,
+            start,
+            end,
+        )

@@ -1,0 +1,75 @@
+cimport cython
+
+from trouter.wire.transfers cimport FlowReader, TransferReader
+
+
+cdef class ConnectionPort:
+    cdef public bytearray out
+    cdef public list outbox
+    cdef public bint touched
+    cdef public bint wrote
+    cdef public Py_ssize_t link_count
+    cdef public Py_ssize_t remote_max_frame_bytes
+    cdef public Py_ssize_t high_water
+
+    cpdef touch(self)
+    cpdef write(self, int channel, performative)
+    cpdef report(self, event)
+
+
+cdef class SessionPort:
+    cdef public ConnectionPort connection
+    cdef public int channel
+    cdef public Py_ssize_t held_bytes
+
+    cpdef write(self, performative)
+    cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
+    cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
+    cpdef hold(self, Py_ssize_t count)
+    cpdef release(self, Py_ssize_t count)
+
+
+cdef class LinkPort:
+    cdef public SessionPort session
+    cdef public LinkSink sink
+
+    cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
+    cpdef receive_flow(self, FlowReader flow)
+    cpdef write_flow(self)
+    cpdef resume(self)
+
+
+@cython.freelist(256)
+cdef class Delivery:
+    cdef public LinkPort link
+    cdef public Py_ssize_t delivery_id
+    cdef public Py_ssize_t number
+    cdef public bytes tag
+    cdef public Py_ssize_t message_format
+    cdef public bint begun
+    cdef public bint complete
+    cdef public bint aborted
+    cdef public bint settled
+    cdef public bint remote_settled
+    cdef public int remote_code
+    cdef public bytes remote_state
+    cdef public bytes transfer_state
+    cdef public int state_code
+    cdef public Py_ssize_t octets
+    cdef public Delivery partner
+    cdef public list copies
+    cdef public object message
+    cdef public object context
+    cdef public Py_ssize_t offset
+    cdef public double arrived_at
+
+
+cdef class LinkSink:
+    cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef on_aborted(self, LinkPort link, Delivery delivery)
+    cpdef on_disposition(self, Delivery delivery)
+    cpdef on_credit(self, LinkPort link)
+    cpdef on_drained(self, LinkPort link)
+
+
+cdef LinkSink NO_SINK

@@ -1,0 +1,200 @@
+"""What the parts of a conversation know of one another.
+
+A link writes through its session and a session through its connection; this
+module holds what the lower parts may ask of the upper ones, the delivery they
+all pass around, and the sink through which a link's owner (the router's core,
+a client) hears what happened on it. Calls between them are the data path: one
+typed call per transfer, disposition and flow, no object per frame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+
+if TYPE_CHECKING:
+    from trouter.wire.performatives import Performative
+    from trouter.wire.transfers import FlowReader, TransferReader
+
+    from .events import Event
+    from .link import IncomingLink, OutgoingLink
+
+
+class ConnectionPort:
+    """What a session asks of its connection: a place to write, and to be flushed at the end of the pass."""
+
+    __slots__ = ("high_water", "link_count", "out", "outbox", "remote_max_frame_bytes", "touched", "wrote")
+
+    def __init__(self, outbox: list[Any]) -> None:
+        self.out = bytearray()
+        self.outbox = outbox
+        self.touched = False
+        #: Something was written since the last tick.
+        self.wrote = False
+        self.link_count = 0
+        self.remote_max_frame_bytes = 512
+        self.high_water = 512 * 1024
+
+    def touch(self) -> None:
+        """Ask for a flush once the pass is over."""
+        if not self.touched:
+            self.touched = True
+            self.wrote = True
+            self.outbox.append(self)
+
+    def write(self, channel: int, performative: Performative) -> None:
+        """Write a frame with ``performative`` and nothing behind it."""
+        raise Unconnected
+
+    def report(self, event: Event) -> None:
+        """Tell the holder of the connection what happened."""
+        raise Unconnected
+
+
+class SessionPort:
+    """What links and their owners ask of a session."""
+
+    __slots__ = ("channel", "connection", "held_bytes")
+
+    def __init__(self, connection: ConnectionPort, channel: int) -> None:
+        self.connection = connection
+        self.channel = channel
+        #: Octets taken in over this session and not yet sent on; they close its incoming window.
+        self.held_bytes = 0
+
+    def write(self, performative: Performative) -> None:
+        """Write a frame on the session's channel, unless the session is over."""
+        raise Unconnected
+
+    def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell the sender our state for one of its deliveries."""
+        raise Unconnected
+
+    def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell the receiver our state for a delivery we sent."""
+        raise Unconnected
+
+    def hold(self, count: int) -> None:
+        """Keep ``count`` octets of what this session brought."""
+        raise Unconnected
+
+    def release(self, count: int) -> None:
+        """Let go of ``count`` held octets."""
+        raise Unconnected
+
+
+class LinkPort:
+    """What a delivery knows of its link."""
+
+    __slots__ = ("session", "sink")
+
+    def __init__(self, session: SessionPort) -> None:
+        self.session = session
+        self.sink = NO_SINK
+
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+        """Take in a transfer frame for this link; PeerFault."""
+        raise Unconnected
+
+    def receive_flow(self, flow: FlowReader) -> None:
+        """Take in the link state of a flow frame; PeerFault."""
+        raise Unconnected
+
+    def write_flow(self) -> None:
+        """Write a flow frame with the link's state."""
+        raise Unconnected
+
+    def resume(self) -> None:
+        """Go on sending after a wait."""
+        raise Unconnected
+
+
+class Delivery:
+    """One message on one link, from its first transfer frame until both sides settled it.
+
+    ``settled`` is our side's word, ``remote_settled`` the peer's; ``remote_state``
+    holds the peer's delivery state as it came (encoded), ``remote_code`` its
+    descriptor (0 for none). The fields below the line belong to the link's owner.
+    """
+
+    __slots__ = (
+        "aborted",
+        "arrived_at",
+        "begun",
+        "complete",
+        "context",
+        "copies",
+        "delivery_id",
+        "link",
+        "message",
+        "message_format",
+        "number",
+        "octets",
+        "offset",
+        "partner",
+        "remote_code",
+        "remote_settled",
+        "remote_state",
+        "settled",
+        "state_code",
+        "tag",
+        "transfer_state",
+    )
+
+    def __init__(self, link: LinkPort) -> None:
+        self.link = link
+        self.delivery_id = 0
+        #: The tag as a number (8 octets, little-endian) when ``tag`` is None.
+        self.number = 0
+        self.tag: bytes | None = None
+        self.message_format = 0
+        #: The first transfer frame was sent or received.
+        self.begun = False
+        #: The last transfer frame was sent or received.
+        self.complete = False
+        self.aborted = False
+        self.settled = False
+        self.remote_settled = False
+        self.remote_code = 0
+        self.remote_state: bytes | None = None
+        #: The state carried on the transfer itself (encoded).
+        self.transfer_state: bytes | None = None
+        self.state_code = 0
+        self.octets = 0
+        # --- the owner's
+        self.partner: Delivery | None = None
+        self.copies: list[Delivery] | None = None
+        self.message: Any = None
+        self.context: Any = None
+        self.offset = 0
+        self.arrived_at = 0.0
+
+
+class LinkSink:
+    """The owner of a link; what happens on the link is told through these calls. The base ignores everything."""
+
+    __slots__ = ()
+
+    def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        """A transfer frame came; its payload is ``data[start:end]``, ``delivery.complete`` tells whether it was the last."""
+
+    def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
+        """The sender took a delivery back before it was complete."""
+
+    def on_disposition(self, delivery: Delivery) -> None:
+        """The peer changed ``remote_state`` or ``remote_settled`` of a delivery."""
+
+    def on_credit(self, link: OutgoingLink) -> None:
+        """The receiver's credit or drain flag changed, or a blocked link may go on sending."""
+
+    def on_drained(self, link: IncomingLink) -> None:
+        """The sender used up or gave back the credit that we asked it to drain."""
+
+
+class Unconnected(Exception):
+    """A port was used that nothing stands behind: a bug."""
+
+
+NO_SINK = LinkSink()
+
+__all__ = ["ConnectionPort", "Delivery", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]

@@ -1,0 +1,25 @@
+cimport cython
+
+from trouter.engine.ports cimport Delivery
+
+cdef Py_ssize_t _MASK32
+cdef Py_ssize_t _HALF
+
+
+cdef class DeliveryRing:
+    cdef list _slots
+    cdef Py_ssize_t _mask
+    cdef Py_ssize_t _first
+    cdef Py_ssize_t _width
+    cdef dict _stragglers
+    cdef public Py_ssize_t count
+
+    @cython.locals(width=Py_ssize_t)
+    cpdef append(self, Py_ssize_t delivery_id, Delivery delivery)
+    cpdef Delivery get(self, Py_ssize_t delivery_id)
+    @cython.locals(index=Py_ssize_t)
+    cpdef remove(self, Py_ssize_t delivery_id)
+    @cython.locals(reach=Py_ssize_t, step=Py_ssize_t, position=Py_ssize_t, stop=Py_ssize_t, key=Py_ssize_t)
+    cpdef list between(self, Py_ssize_t first, Py_ssize_t last)
+    cpdef list all(self)
+    cdef _make_room(self, Py_ssize_t newest)

@@ -1,0 +1,124 @@
+"""Unsettled deliveries by delivery-id (AMQP 1.0 part 2, 2.8.10: serial numbers of 32 bits).
+
+Ids arrive in order and mostly leave in order, so a ring indexed by the id's low
+bits finds one in a step. A delivery that stays while thousands pass it by is
+moved to a dict, so memory follows the deliveries outstanding and not the
+distance between the oldest and the newest; and so does the cost of a
+disposition, however wide the range it names.
+"""
+
+from __future__ import annotations
+
+from .ports import Delivery
+
+_MASK32 = 0xFFFFFFFF
+_HALF = 0x80000000
+
+
+class DeliveryRing:
+    """Deliveries by id; ``count`` of them."""
+
+    __slots__ = ("_first", "_mask", "_slots", "_stragglers", "_width", "count")
+
+    def __init__(self) -> None:
+        self._slots: list[Delivery | None] = [None] * 8
+        self._mask = 7
+        self._first = 0
+        self._width = 0
+        self._stragglers: dict[int, Delivery] = {}
+        self.count = 0
+
+    def append(self, delivery_id: int, delivery: Delivery) -> None:
+        """Add the newest delivery; ``delivery_id`` lies behind every id added before."""
+        if self._width == 0:
+            self._first = delivery_id
+        width = ((delivery_id - self._first) & _MASK32) + 1
+        if width > self._mask + 1:
+            self._make_room(delivery_id)
+            width = ((delivery_id - self._first) & _MASK32) + 1
+        self._slots[delivery_id & self._mask] = delivery
+        self._width = width
+        self.count += 1
+
+    def get(self, delivery_id: int) -> Delivery | None:
+        """The delivery, None when it is settled or was never there."""
+        if ((delivery_id - self._first) & _MASK32) < self._width:
+            return self._slots[delivery_id & self._mask]
+        if self._stragglers:
+            return self._stragglers.get(delivery_id)
+        return None
+
+    def remove(self, delivery_id: int) -> None:
+        """Forget a delivery; one that is not there is no error."""
+        if ((delivery_id - self._first) & _MASK32) < self._width:
+            index = delivery_id & self._mask
+            if self._slots[index] is not None:
+                self._slots[index] = None
+                self.count -= 1
+                while self._width > 0 and self._slots[self._first & self._mask] is None:
+                    self._first = (self._first + 1) & _MASK32
+                    self._width -= 1
+        elif self._stragglers and self._stragglers.pop(delivery_id, None) is not None:
+            self.count -= 1
+
+    def between(self, first: int, last: int) -> list[Delivery]:
+        """The deliveries with ids from ``first`` to ``last``, oldest first; ``last`` does not lie before ``first``."""
+        found: list[Delivery] = []
+        reach = (last - first) & _MASK32
+        if self._stragglers:
+            if reach < len(self._stragglers):
+                for step in range(reach + 1):
+                    straggler = self._stragglers.get((first + step) & _MASK32)
+                    if straggler is not None:
+                        found.append(straggler)
+            else:
+                for delivery_id, straggler in self._stragglers.items():
+                    if ((delivery_id - first) & _MASK32) <= reach:
+                        found.append(straggler)
+        position = (first - self._first) & _MASK32
+        if position >= _HALF:
+            position = 0
+        stop = (last - self._first) & _MASK32
+        if stop >= _HALF:
+            return found
+        if stop >= self._width:
+            stop = self._width - 1
+        while position <= stop:
+            delivery = self._slots[(self._first + position) & self._mask]
+            if delivery is not None:
+                found.append(delivery)
+            position += 1
+        return found
+
+    def all(self) -> list[Delivery]:
+        """Every delivery, oldest first."""
+        found = list(self._stragglers.values())
+        for position in range(self._width):
+            delivery = self._slots[(self._first + position) & self._mask]
+            if delivery is not None:
+                found.append(delivery)
+        return found
+
+    def _make_room(self, newest: int) -> None:
+        """Widen the ring until ``newest`` fits, or start it anew there when few deliveries spread over many ids."""
+        width = ((newest - self._first) & _MASK32) + 1
+        live = self.count - len(self._stragglers)
+        if live * 4 < width:
+            for position in range(self._width):
+                delivery_id = (self._first + position) & _MASK32
+                delivery = self._slots[delivery_id & self._mask]
+                if delivery is not None:
+                    self._stragglers[delivery_id] = delivery
+                    self._slots[delivery_id & self._mask] = None
+            self._first = newest
+            self._width = 0
+            return
+        size = self._mask + 1
+        while size < width:
+            size *= 2
+        slots: list[Delivery | None] = [None] * size
+        for position in range(self._width):
+            delivery_id = (self._first + position) & _MASK32
+            slots[delivery_id & (size - 1)] = self._slots[delivery_id & self._mask]
+        self._slots = slots
+        self._mask = size - 1

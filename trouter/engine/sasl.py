@@ -1,0 +1,223 @@
+"""The SASL layer below a connection, both sides (AMQP 1.0 part 5, 5.3).
+
+The layer moves frames and keeps their order; who may come in is decided
+elsewhere: the holder of the connection hears an event and answers with a
+command. While it thinks, input stands still, so nothing that a client sends
+early is looked at before it is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, FrameReader, frame
+from trouter.wire.performatives import (
+    Performative,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    decode_performative,
+    encode_performative,
+)
+
+from .events import (
+    ConnectionClosed,
+    SaslChallengeReceived,
+    SaslFinished,
+    SaslInitReceived,
+    SaslMechanismsOffered,
+    SaslResponseReceived,
+)
+from .faults import Fault, PeerFault
+from .states import SASL_CLIENT_NEXT, SASL_SERVER_NEXT, IllegalStep, SaslState, SaslStep, advance
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+#: Outcome codes (5.3.3.6).
+SASL_OK = 0
+SASL_AUTH = 1
+SASL_SYS = 2
+SASL_SYS_TEMP = 4
+
+
+class SaslLayer:
+    """What both sides share. ``done``: the AMQP layer may begin. ``refused``: it never will."""
+
+    _table = SASL_SERVER_NEXT
+
+    def __init__(self, max_rounds: int = 20) -> None:
+        self.done = False
+        self.refused = False
+        self.state = SaslState.START
+        self._rounds_left = max_rounds
+
+    def attach_to(self, connection: Connection, reader: FrameReader) -> None:
+        """Work below ``connection`` on its input."""
+        self._connection = connection
+        self._reader = reader
+
+    def start(self) -> None:
+        """Say the first word; only a client does."""
+
+    def work(self) -> bool:
+        """Take in whole frames; True once the AMQP layer may begin. PeerFault."""
+        reader = self._reader
+        if self.state in (SaslState.START, SaslState.HEADER_SENT) and not self._receive_header():
+            return False
+        while not (self.done or self.refused or self.state in _THINKING):
+            if not reader.next_frame():
+                return False
+            if reader.frame_type != FRAME_SASL:
+                raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type)
+            if reader.end > reader.start:
+                try:
+                    self._receive(decode_performative(reader.data, reader.start, reader.end)[0])
+                except IllegalStep as error:
+                    raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"SASL: {error}") from None
+        return self.done
+
+    def fail(self) -> None:
+        """The peer broke the exchange: it ends here."""
+        self.refused = True
+
+    def _receive_header(self) -> bool:
+        """Take the layer's header off the stream; False while it is incomplete or when there will be none."""
+        raise PeerFault(Fault.FRAMING, detail="no SASL header")
+
+    def _receive(self, performative: Performative) -> None:
+        raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail="SASL frame out of place")
+
+    def _step(self, step: SaslStep) -> None:
+        self.state = advance(self._table, self.state, step)
+
+    def _count_round(self) -> None:
+        self._rounds_left -= 1
+        if self._rounds_left < 0:
+            raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail="SASL: too many rounds")
+
+    def _write(self, performative: Performative) -> None:
+        self._connection.out += frame(0, encode_performative(performative), FRAME_SASL)
+        self._connection.touch()
+
+    def _write_header(self) -> None:
+        self._connection.out += SASL_HEADER
+        self._connection.touch()
+
+
+class SaslServer(SaslLayer):
+    """Offers ``mechanisms``; unless ``required``, a client may do without the layer."""
+
+    def __init__(self, mechanisms: tuple[str, ...], required: bool, max_rounds: int = 20) -> None:
+        super().__init__(max_rounds)
+        self._mechanisms = mechanisms
+        self._required = required
+        self.mechanism = ""
+
+    def challenge(self, challenge: bytes) -> None:
+        """Ask the client for more."""
+        self._step(SaslStep.SEND_CHALLENGE)
+        self._write(SaslChallenge(challenge))
+
+    def finish(self, code: int, additional: bytes | None = None) -> None:
+        """Let the client in (0) or turn it away (any other code of 5.3.3.6)."""
+        self._step(SaslStep.SEND_OUTCOME if code == SASL_OK else SaslStep.SEND_REFUSAL)
+        self._write(SaslOutcome(code, additional))
+        self.done = code == SASL_OK
+        self.refused = not self.done
+
+    def fail(self) -> None:
+        """Answer a broken exchange with the outcome for it, where one can stand."""
+        if self.state in (SaslState.OFFERED, SaslState.CHALLENGED, SaslState.DECIDING):
+            self._write(SaslOutcome(SASL_SYS))
+        self.refused = True
+
+    def _receive_header(self) -> bool:
+        seen = self._reader.peek(8)
+        if seen == SASL_HEADER:
+            self._reader.take(8)
+            self._step(SaslStep.RECEIVE_HEADER)
+            self._write_header()
+            self._step(SaslStep.SEND_HEADER)
+            self._write(SaslMechanisms(self._mechanisms))
+            self._step(SaslStep.SEND_MECHANISMS)
+            return True
+        if seen == AMQP_HEADER:
+            if self._required:
+                self._write_header()  # 2.2: the header we would talk to, then the end
+                self.refused = True
+                fault = PeerFault(Fault.FRAMING, detail="AMQP without SASL, which this listener requires")
+                self._connection.report(ConnectionClosed(None, fault))
+                return False
+            self.done = True
+            return True
+        if not (AMQP_HEADER.startswith(seen) or SASL_HEADER.startswith(seen)):
+            self.done = True  # neither: the connection answers it
+            return True
+        return False
+
+    def _receive(self, performative: Performative) -> None:
+        if isinstance(performative, SaslInit):
+            self._step(SaslStep.RECEIVE_INIT)
+            self.mechanism = performative.mechanism
+            self._connection.report(
+                SaslInitReceived(performative.mechanism, performative.initial_response or b"", performative.hostname)
+            )
+        elif isinstance(performative, SaslResponse):
+            self._step(SaslStep.RECEIVE_RESPONSE)
+            self._count_round()
+            self._connection.report(SaslResponseReceived(performative.response))
+        else:
+            raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"SASL: {performative.symbol} from a client")
+
+
+class SaslClient(SaslLayer):
+    """The side that asks to be let in."""
+
+    _table = SASL_CLIENT_NEXT
+
+    def start(self) -> None:
+        """Send the header."""
+        self._write_header()
+        self._step(SaslStep.SEND_HEADER)
+
+    def begin(self, mechanism: str, response: bytes | None, hostname: str | None = None) -> None:
+        """Choose ``mechanism`` with its initial response."""
+        self._step(SaslStep.SEND_INIT)
+        self._write(SaslInit(mechanism, response, hostname))
+
+    def respond(self, response: bytes) -> None:
+        """Answer a challenge."""
+        self._step(SaslStep.SEND_RESPONSE)
+        self._write(SaslResponse(response))
+
+    def _receive_header(self) -> bool:
+        seen = self._reader.peek(8)
+        if seen == SASL_HEADER:
+            self._reader.take(8)
+            self._step(SaslStep.RECEIVE_HEADER)
+            return True
+        if SASL_HEADER.startswith(seen):
+            return False
+        raise PeerFault(Fault.FRAMING, detail="the server does not speak SASL")
+
+    def _receive(self, performative: Performative) -> None:
+        if isinstance(performative, SaslMechanisms):
+            self._step(SaslStep.RECEIVE_MECHANISMS)
+            self._connection.report(SaslMechanismsOffered(performative.sasl_server_mechanisms))
+        elif isinstance(performative, SaslChallenge):
+            self._step(SaslStep.RECEIVE_CHALLENGE)
+            self._count_round()
+            self._connection.report(SaslChallengeReceived(performative.challenge))
+        elif isinstance(performative, SaslOutcome):
+            self._step(SaslStep.RECEIVE_OUTCOME if performative.code == SASL_OK else SaslStep.RECEIVE_REFUSAL)
+            self.done = performative.code == SASL_OK
+            self.refused = not self.done
+            self._connection.report(SaslFinished(performative.code))
+        else:
+            raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"SASL: {performative.symbol} from a server")
+
+
+_THINKING = frozenset((SaslState.DECIDING, SaslState.CHOOSING, SaslState.RESPONDING))

@@ -1,0 +1,66 @@
+cimport cython
+
+from trouter.engine.ports cimport ConnectionPort, Delivery, LinkPort, SessionPort
+from trouter.engine.ring cimport DeliveryRing
+from trouter.engine.settlements cimport Settlements
+from trouter.wire.outgoing cimport write_flow
+from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReader
+
+cdef Py_ssize_t _MASK32
+cdef Py_ssize_t _HALF
+cdef Py_ssize_t _MAX_WINDOW
+
+
+cdef class Session(SessionPort):
+    cdef public object limits
+    cdef public object state
+    cdef public bint mapped
+    cdef public int remote_channel
+    cdef public Py_ssize_t handle_max
+    cdef public Py_ssize_t remote_handle_max
+    cdef public Py_ssize_t window_frames
+    cdef public Py_ssize_t window_bytes
+    cdef public Py_ssize_t incoming_window
+    cdef public Py_ssize_t next_incoming_id
+    cdef public Py_ssize_t remote_incoming_window
+    cdef public Py_ssize_t sent_frames
+    cdef public Py_ssize_t next_outgoing_id
+    cdef public Py_ssize_t next_delivery_id
+    cdef public DeliveryRing incoming
+    cdef public DeliveryRing outgoing
+    cdef public dict links
+    cdef public dict links_by_handle
+    cdef public dict links_by_remote_handle
+    cdef public object waiting_links
+    cdef public list due_links
+    cdef public object context
+    cdef Settlements _receiver_settlements
+    cdef Settlements _sender_settlements
+    cdef list _sessions_due
+    cdef list _spare_handles
+    cdef bint _marked
+    cdef bint _flow_due
+    cdef Py_ssize_t _last_incoming_delivery
+
+    @cython.locals(link=LinkPort)
+    cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
+    @cython.locals(distance=Py_ssize_t)
+    cpdef admit(self, Py_ssize_t delivery_id)
+    @cython.locals(first=Py_ssize_t, last=Py_ssize_t, ring=DeliveryRing, delivery=Delivery)
+    cpdef receive_disposition(self, DispositionReader disposition)
+    cdef _apply(self, DeliveryRing ring, Delivery delivery, DispositionReader disposition)
+    @cython.locals(opened=bint, window=Py_ssize_t, unseen=Py_ssize_t, link=LinkPort)
+    cpdef receive_flow(self, FlowReader flow)
+    cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
+    cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
+    cpdef forget_outgoing(self, Delivery delivery)
+    cpdef hold(self, Py_ssize_t count)
+    cpdef release(self, Py_ssize_t count)
+    cpdef mark(self)
+    @cython.locals(link=LinkPort, due=list)
+    cpdef flush(self)
+    cpdef write_settlements(self)
+    @cython.locals(room=Py_ssize_t)
+    cdef _reopen_window(self)
+    @cython.locals(link=LinkPort)
+    cpdef resume(self)

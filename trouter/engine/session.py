@@ -1,0 +1,339 @@
+"""Sessions: windows, delivery ids and settlement (AMQP 1.0 part 2, 2.5 and 2.6.12).
+
+Dispositions and flows are not written one by one: those of one pass over the
+input are merged (neighbouring ids with the same state become one range, all
+credit of a link one flow) and written by ``flush`` at its end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from trouter.wire.outgoing import write_flow
+from trouter.wire.performatives import Begin, End, Error, Performative
+from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader
+
+from .faults import Fault, Misuse, PeerFault
+from .limits import EngineLimits
+from .ports import ConnectionPort, Delivery, LinkPort, SessionPort
+from .ring import DeliveryRing
+from .settlements import Settlements
+from .states import SESSION_NEXT, SessionState, SessionStep, advance
+
+_MASK32 = 0xFFFFFFFF
+_HALF = 0x80000000
+_MAX_WINDOW = 0x7FFFFFFF
+
+
+class Session(SessionPort):
+    """One session; both directions' windows and every delivery that is not settled."""
+
+    __slots__ = (
+        "_flow_due",
+        "_last_incoming_delivery",
+        "_marked",
+        "_receiver_settlements",
+        "_sender_settlements",
+        "_sessions_due",
+        "_spare_handles",
+        "context",
+        "due_links",
+        "handle_max",
+        "incoming",
+        "incoming_window",
+        "limits",
+        "links",
+        "links_by_handle",
+        "links_by_remote_handle",
+        "mapped",
+        "next_delivery_id",
+        "next_incoming_id",
+        "next_outgoing_id",
+        "outgoing",
+        "remote_channel",
+        "remote_handle_max",
+        "remote_incoming_window",
+        "sent_frames",
+        "state",
+        "waiting_links",
+        "window_bytes",
+        "window_frames",
+    )
+
+    def __init__(self, connection: ConnectionPort, channel: int, limits: EngineLimits, sessions_due: list[Session]) -> None:
+        super().__init__(connection, channel)
+        self.limits = limits
+        self.state = SessionState.UNMAPPED
+        #: The state is MAPPED and the connection talks. Kept beside it for the data path.
+        self.mapped = False
+        self.remote_channel = -1
+        self.handle_max = limits.handle_max
+        self.remote_handle_max = _MASK32
+        #: What the peer may still send, in transfer frames, and the id its next one has.
+        self.window_frames = limits.window_frames
+        self.window_bytes = self.window_frames * limits.max_frame_bytes
+        self.incoming_window = self.window_frames
+        self.next_incoming_id = -1
+        #: What we may still send, in transfer frames.
+        self.remote_incoming_window = 0
+        self.next_outgoing_id = limits.first_outgoing_id
+        self.sent_frames = 0
+        self.next_delivery_id = limits.first_outgoing_id
+        #: Unsettled deliveries by id.
+        self.incoming = DeliveryRing()
+        self.outgoing = DeliveryRing()
+        self.links: dict[tuple[bool, str], Any] = {}
+        self.links_by_handle: dict[int, Any] = {}
+        self.links_by_remote_handle: dict[int, Any] = {}
+        self.waiting_links: deque[LinkPort] = deque()
+        self.due_links: list[LinkPort] = []
+        self.context: Any = None
+        self._receiver_settlements = Settlements(True)
+        self._sender_settlements = Settlements(False)
+        self._sessions_due = sessions_due
+        self._spare_handles: list[int] = []
+        self._marked = False
+        self._flow_due = False
+        self._last_incoming_delivery = -1
+
+    def step(self, step: SessionStep) -> None:
+        """Advance the machine; IllegalStep."""
+        self.state = advance(SESSION_NEXT, self.state, step)
+        self.mapped = self.state is SessionState.MAPPED
+
+    def begin(self) -> None:
+        """Send our begin: the first word or the answer to the peer's."""
+        self.step(SessionStep.SEND_BEGIN)
+        self.connection.write(
+            self.channel,
+            Begin(
+                remote_channel=self.remote_channel if self.remote_channel >= 0 else None,
+                next_outgoing_id=self.next_outgoing_id,
+                incoming_window=self.incoming_window,
+                outgoing_window=_MAX_WINDOW,
+                handle_max=self.handle_max,
+            ),
+        )
+
+    def end(self, error: Error | None = None) -> None:
+        """Send our end, after everything gathered so far; does nothing when it was sent before."""
+        step = SessionStep.SEND_END if error is None else SessionStep.SEND_END_ERROR
+        if (self.state, step) in SESSION_NEXT:
+            self.flush()
+            self.step(step)
+            self.connection.write(self.channel, End(error))
+            self.silence()
+
+    def write(self, performative: Performative) -> None:
+        """Write a frame on the session's channel, unless the session is over; gathered settlements go before it."""
+        if self.mapped or self.state is SessionState.BEGIN_SENT:
+            self.write_settlements()
+            self.connection.write(self.channel, performative)
+
+    def silence(self) -> None:
+        """Nothing goes out on this session any more; its links say nothing either."""
+        self.mapped = False
+        for link in self.links_by_handle.values():
+            link.attached = False
+
+    def free_handle(self) -> int:
+        """The lowest handle of ours that no link has; Misuse when the peer's handle-max leaves none."""
+        handle = self._spare_handles.pop() if self._spare_handles else len(self.links_by_handle)
+        if handle > self.remote_handle_max:
+            raise Misuse(f"the peer allows no handle above {self.remote_handle_max}")
+        return handle
+
+    def drop(self, link: LinkPort, handle: int) -> None:
+        """Forget a link that both sides have detached."""
+        if self.links_by_handle.pop(handle, None) is not None:
+            self.connection.link_count -= 1
+            self._spare_handles.append(handle)
+
+    # --- what the peer sent
+
+    def receive_begin(self, begin: Begin) -> None:
+        """Take in the peer's numbers."""
+        self.step(SessionStep.RECEIVE_BEGIN)
+        self.next_incoming_id = begin.next_outgoing_id
+        self.remote_incoming_window = min(begin.incoming_window, _MAX_WINDOW)
+        self.remote_handle_max = begin.handle_max
+
+    def receive_end(self) -> None:
+        """The peer ended the session: nothing moves on it any more."""
+        self.step(SessionStep.RECEIVE_END)
+        self.silence()
+
+    def all_links(self) -> list[LinkPort]:
+        """Every link that is not detached on both sides."""
+        return list(self.links_by_handle.values())
+
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+        """Account for one transfer frame and hand it to its link; PeerFault."""
+        if self.incoming_window <= 0:
+            raise PeerFault(Fault.WINDOW_VIOLATION)
+        self.incoming_window -= 1
+        self.next_incoming_id = (self.next_incoming_id + 1) & _MASK32
+        if self.incoming_window * 2 <= self.window_frames:
+            self.mark()
+        link = self.links_by_remote_handle.get(transfer.handle)
+        if link is None:
+            raise PeerFault(Fault.UNATTACHED_HANDLE, performative="transfer", handle=transfer.handle)
+        link.receive_transfer(transfer, data, end)
+
+    def admit(self, delivery_id: int) -> None:
+        """Check that a first transfer's delivery-id follows the last one; PeerFault."""
+        if self._last_incoming_delivery >= 0:
+            distance = (delivery_id - self._last_incoming_delivery) & _MASK32
+            if distance == 0 or distance >= _HALF:
+                raise PeerFault(
+                    Fault.DELIVERY_ID, detail=f"delivery-id {delivery_id} does not follow {self._last_incoming_delivery}"
+                )
+        self._last_incoming_delivery = delivery_id
+
+    def receive_disposition(self, disposition: DispositionReader) -> None:
+        """Apply the peer's word on a range of deliveries; ids that are settled already are passed over. PeerFault."""
+        first = disposition.first
+        last = disposition.last
+        ring = self.outgoing if disposition.role else self.incoming
+        if first == last:
+            delivery = ring.get(first)
+            if delivery is not None:
+                self._apply(ring, delivery, disposition)
+            return
+        if ((last - first) & _MASK32) >= _HALF:
+            raise PeerFault(Fault.DISPOSITION_RANGE, first=first, last=last)
+        for each in ring.between(first, last):
+            delivery = each
+            self._apply(ring, delivery, disposition)
+
+    def _apply(self, ring: DeliveryRing, delivery: Delivery, disposition: DispositionReader) -> None:
+        if disposition.state_code != 0:
+            delivery.remote_code = disposition.state_code
+            delivery.remote_state = disposition.state
+        if disposition.settled:
+            delivery.remote_settled = True
+            ring.remove(delivery.delivery_id)
+        delivery.link.sink.on_disposition(delivery)
+
+    def receive_flow(self, flow: FlowReader) -> None:
+        """Take in the peer's window and, where a handle is named, its link's state; PeerFault."""
+        opened = self.remote_incoming_window <= 0
+        window = flow.incoming_window
+        if flow.next_incoming_id >= 0:
+            # Frames we sent that the peer had not seen when it wrote this. A peer whose idea of our ids is wrong
+            # (some answer 0 before they saw our begin) is taken to have seen everything.
+            unseen = (self.next_outgoing_id - flow.next_incoming_id) & _MASK32
+            if unseen < _HALF and unseen <= self.sent_frames:
+                window -= unseen
+        else:
+            window -= self.sent_frames
+        self.remote_incoming_window = window if window < _MAX_WINDOW else _MAX_WINDOW
+        if flow.handle >= 0:
+            link = self.links_by_remote_handle.get(flow.handle)
+            if link is None:
+                raise PeerFault(Fault.UNATTACHED_HANDLE, performative="flow", handle=flow.handle)
+            link.receive_flow(flow)
+        elif flow.echo:
+            self._flow_due = True
+            self.mark()
+        if opened and self.remote_incoming_window > 0:
+            self.resume()
+
+    # --- what we say
+
+    def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell the sender our state for one of its deliveries; with ``settled`` it is forgotten."""
+        if delivery.settled or delivery.remote_settled or not self.mapped:
+            delivery.settled = delivery.settled or settled
+            return
+        delivery.state_code = code
+        if settled:
+            delivery.settled = True
+            self.incoming.remove(delivery.delivery_id)
+        self._receiver_settlements.add(self.connection.out, self.channel, delivery.delivery_id, state, settled)
+        self.mark()
+
+    def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell the receiver our state for a delivery we sent; with ``settled`` it is forgotten."""
+        if delivery.settled or delivery.remote_settled or not delivery.begun or not self.mapped:
+            delivery.settled = delivery.settled or settled
+            return
+        delivery.state_code = code
+        if settled:
+            delivery.settled = True
+            self.outgoing.remove(delivery.delivery_id)
+        self._sender_settlements.add(self.connection.out, self.channel, delivery.delivery_id, state, settled)
+        self.mark()
+
+    def forget_outgoing(self, delivery: Delivery) -> None:
+        """Drop a delivery without a word (it was aborted, or its link is gone)."""
+        delivery.settled = True
+        self.outgoing.remove(delivery.delivery_id)
+
+    def hold(self, count: int) -> None:
+        """Keep ``count`` octets of what this session brought; they close its incoming window."""
+        self.held_bytes += count
+
+    def release(self, count: int) -> None:
+        """Let go of ``count`` held octets; the window opens again with the next flush."""
+        self.held_bytes -= count
+        if self.incoming_window * 2 <= self.window_frames:
+            self.mark()
+
+    def mark(self) -> None:
+        """Ask for a flush of this session at the end of the pass."""
+        if not self._marked:
+            self._marked = True
+            self._sessions_due.append(self)
+            self.connection.touch()
+
+    def flush(self) -> None:
+        """Write the gathered dispositions and every flow that is due."""
+        self._marked = False
+        if not self.mapped:
+            return
+        self.write_settlements()
+        self._reopen_window()
+        if self.due_links:
+            due = self.due_links
+            self.due_links = []
+            for each in due:
+                link = each
+                link.write_flow()
+            self._flow_due = False
+        if self._flow_due:
+            self._flow_due = False
+            write_flow(
+                self.connection.out,
+                self.channel,
+                self.next_incoming_id,
+                self.incoming_window,
+                self.next_outgoing_id,
+                _MAX_WINDOW,
+            )
+
+    def write_settlements(self) -> None:
+        """Write the gathered dispositions now; a frame that must not overtake them is about to follow."""
+        if self._receiver_settlements.pending:
+            self._receiver_settlements.write(self.connection.out, self.channel)
+        if self._sender_settlements.pending:
+            self._sender_settlements.write(self.connection.out, self.channel)
+
+    def _reopen_window(self) -> None:
+        if self.incoming_window * 2 > self.window_frames:
+            return
+        room = self.window_frames
+        if self.held_bytes > 0:
+            room = (self.window_bytes - self.held_bytes) * self.window_frames // self.window_bytes
+        if room > self.incoming_window and self.incoming_window * 2 <= room:
+            self.incoming_window = room
+            self._flow_due = True
+
+    def resume(self) -> None:
+        """Let the links that waited for the window or for output room go on, each in turn."""
+        for _ in range(len(self.waiting_links)):
+            if self.remote_incoming_window <= 0 or len(self.connection.out) >= self.connection.high_water:
+                return
+            link = self.waiting_links.popleft()
+            link.resume()

@@ -1,0 +1,29 @@
+cimport cython
+
+
+@cython.locals(value=Py_ssize_t)
+cpdef Py_ssize_t be32(bytes data, Py_ssize_t offset) except? -1
+
+
+cdef class FrameReader:
+    cdef public Py_ssize_t max_frame_bytes
+    cdef public bytes data
+    cdef public Py_ssize_t start
+    cdef public Py_ssize_t end
+    cdef public int channel
+    cdef public int frame_type
+    cdef bytes _input
+    cdef Py_ssize_t _offset
+    cdef bytearray _carry
+    cdef Py_ssize_t _wanted
+
+    cpdef feed(self, bytes data)
+    cpdef Py_ssize_t pending(self)
+    cpdef bytes peek(self, Py_ssize_t count)
+    cpdef bytes take(self, Py_ssize_t count)
+    @cython.locals(offset=Py_ssize_t, left=Py_ssize_t, size=Py_ssize_t)
+    cpdef int next_frame(self) except -1
+    @cython.locals(missing=Py_ssize_t, taken=Py_ssize_t, size=Py_ssize_t)
+    cdef int _finish_carried(self) except -1
+    @cython.locals(size=Py_ssize_t, data_offset=Py_ssize_t)
+    cdef Py_ssize_t _read_header(self, bytes data, Py_ssize_t offset) except -1

@@ -1,0 +1,145 @@
+"""Split a byte stream into AMQP frames (AMQP 1.0 part 2, 2.3).
+
+A read rarely ends where a frame does. Whole frames are handed out as offsets
+into the bytes of the read itself, uncopied; only a frame cut in two is put
+together in a buffer of its own, and that buffer grows no faster than bytes
+arrive: a claimed size alone allocates nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .errors import DecodeError
+
+FRAME_AMQP: Final = 0
+FRAME_SASL: Final = 1
+HEADER_BYTES: Final = 8
+MIN_MAX_FRAME_BYTES: Final = 512
+AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"
+TLS_HEADER: Final = b"AMQP\x02\x01\x00\x00"
+SASL_HEADER: Final = b"AMQP\x03\x01\x00\x00"
+
+
+class FramingError(DecodeError):
+    """The byte stream is not a sequence of frames (2.3); nothing after this point can be trusted."""
+
+
+def be32(data: bytes, offset: int) -> int:
+    """The unsigned 32-bit number at ``offset``; IndexError when it is not all there."""
+    value = data[offset]
+    value = value << 8 | data[offset + 1]
+    value = value << 8 | data[offset + 2]
+    return value << 8 | data[offset + 3]
+
+
+class FrameReader:
+    """Frames out of pieces of a stream: ``feed`` bytes, then ``next_frame`` until it answers 0.
+
+    After 1 the frame's body stands at ``data[start:end]`` on ``channel`` with
+    type ``frame_type``. ``max_frame_bytes`` bounds every frame and so the memory held here.
+    """
+
+    __slots__ = ("_carry", "_input", "_offset", "_wanted", "channel", "data", "end", "frame_type", "max_frame_bytes", "start")
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        self.data = b""
+        self.start = 0
+        self.end = 0
+        self.channel = 0
+        self.frame_type = 0
+        self._input = b""
+        self._offset = 0
+        self._carry = bytearray()
+        self._wanted = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream; whatever an earlier piece left unread stands before them."""
+        left = len(self._input) - self._offset
+        self._input = data if left == 0 else self._input[self._offset :] + data
+        self._offset = 0
+
+    def pending(self) -> int:
+        """Bytes received and not yet handed out."""
+        return len(self._carry) + len(self._input) - self._offset
+
+    def peek(self, count: int) -> bytes:
+        """Up to ``count`` bytes from the stream's front, left in place. Only between frames."""
+        return self._input[self._offset : self._offset + count]
+
+    def take(self, count: int) -> bytes:
+        """``count`` bytes from the stream's front, or nothing at all while fewer are here. Only between frames."""
+        if len(self._input) - self._offset < count:
+            return b""
+        taken = self._input[self._offset : self._offset + count]
+        self._offset += count
+        return taken
+
+    def next_frame(self) -> int:
+        """1 when a whole frame stands in ``data[start:end]``, 0 when more bytes are needed; FramingError."""
+        if self._carry:
+            return self._finish_carried()
+        offset = self._offset
+        left = len(self._input) - offset
+        if left < HEADER_BYTES:
+            if left:
+                self._carry += self._input[offset:]
+                self._offset = offset + left
+                self._wanted = HEADER_BYTES
+            return 0
+        size = self._read_header(self._input, offset)
+        if left < size:
+            self._carry += self._input[offset:]
+            self._offset = offset + left
+            self._wanted = size
+            return 0
+        self.data = self._input
+        self.start += offset
+        self.end = offset + size
+        self._offset = offset + size
+        return 1
+
+    def _finish_carried(self) -> int:
+        """Complete the frame whose first bytes an earlier read brought."""
+        while True:
+            missing = self._wanted - len(self._carry)
+            taken = min(missing, len(self._input) - self._offset)
+            if taken > 0:
+                self._carry += self._input[self._offset : self._offset + taken]
+                self._offset += taken
+            if taken < missing:
+                return 0
+            if self._wanted > HEADER_BYTES:
+                break
+            size = self._read_header(bytes(self._carry), 0)
+            if size == HEADER_BYTES:
+                break
+            self._wanted = size
+        whole = bytes(self._carry)
+        self._carry = bytearray()
+        size = self._read_header(whole, 0)
+        self.data = whole
+        self.end = size
+        return 1
+
+    def _read_header(self, data: bytes, offset: int) -> int:
+        """The frame's size; leaves type, channel and the body's distance from ``offset`` in ``start``."""
+        size = be32(data, offset)
+        data_offset = data[offset + 4] * 4
+        if size < HEADER_BYTES:
+            raise FramingError(f"frame of {size} bytes is smaller than its header", offset)
+        if size > self.max_frame_bytes:
+            raise FramingError(f"frame of {size} bytes exceeds the maximum of {self.max_frame_bytes}", offset)
+        if data_offset < HEADER_BYTES or data_offset > size:
+            raise FramingError(f"frame data offset of {data_offset} bytes in a frame of {size}", offset)
+        self.frame_type = data[offset + 5]
+        self.channel = data[offset + 6] << 8 | data[offset + 7]
+        self.start = data_offset
+        return size
+
+
+def frame(channel: int, body: bytes, frame_type: int = FRAME_AMQP) -> bytes:
+    """One whole frame around ``body`` (an encoded performative and its payload)."""
+    size = len(body) + HEADER_BYTES
+    return b"".join((size.to_bytes(4, "big"), bytes((2, frame_type)), channel.to_bytes(2, "big"), body))

@@ -1,0 +1,85 @@
+cimport cython
+
+from trouter.wire.codec cimport skip
+from trouter.wire.framing cimport be32
+
+cdef int _ABSENT
+
+cpdef int read_descriptor(bytes data, Py_ssize_t start, Py_ssize_t end) except? -1
+
+
+cdef class FieldReader:
+    cdef bytes _data
+    cdef Py_ssize_t _offset
+    cdef Py_ssize_t _end
+    cdef Py_ssize_t _list_end
+    cdef Py_ssize_t _count
+    cdef Py_ssize_t _index
+    cdef str _name
+
+    @cython.locals(offset=Py_ssize_t, size=Py_ssize_t, code=int)
+    cdef _open(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(offset=Py_ssize_t, code=int)
+    cdef int _next(self) except? -1
+    @cython.locals(offset=Py_ssize_t)
+    cdef Py_ssize_t _room(self, Py_ssize_t count) except -1
+    cdef object _bad(self, str expected)
+    @cython.locals(code=int)
+    cdef Py_ssize_t _uint(self) except? -1
+    @cython.locals(code=int, octet=int)
+    cdef int _flag(self) except? -1
+    @cython.locals(code=int)
+    cdef int _ubyte(self) except? -1
+    @cython.locals(code=int, size=Py_ssize_t, offset=Py_ssize_t)
+    cdef bytes _binary(self)
+    @cython.locals(start=Py_ssize_t)
+    cdef Py_ssize_t _value(self) except? -1
+    cdef _close(self)
+
+
+cdef class StateReader(FieldReader):
+    cdef public bytes state
+    cdef public int state_code
+
+    @cython.locals(data=bytes, offset=Py_ssize_t, start=Py_ssize_t)
+    cdef _state(self)
+
+
+cdef class TransferReader(StateReader):
+    cdef public Py_ssize_t handle
+    cdef public Py_ssize_t delivery_id
+    cdef public bytes delivery_tag
+    cdef public Py_ssize_t message_format
+    cdef public int settled
+    cdef public bint more
+    cdef public int rcv_settle_mode
+    cdef public bint resume
+    cdef public bint aborted
+    cdef public bint batchable
+    cdef public Py_ssize_t payload
+
+    cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+
+
+cdef class DispositionReader(StateReader):
+    cdef public int role
+    cdef public Py_ssize_t first
+    cdef public Py_ssize_t last
+    cdef public bint settled
+
+    cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+
+
+cdef class FlowReader(FieldReader):
+    cdef public Py_ssize_t next_incoming_id
+    cdef public Py_ssize_t incoming_window
+    cdef public Py_ssize_t next_outgoing_id
+    cdef public Py_ssize_t outgoing_window
+    cdef public Py_ssize_t handle
+    cdef public Py_ssize_t delivery_count
+    cdef public Py_ssize_t link_credit
+    cdef public Py_ssize_t available
+    cdef public bint drain
+    cdef public bint echo
+
+    cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)

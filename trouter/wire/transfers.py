@@ -1,0 +1,343 @@
+"""The frames of the data path, read and written without an object each: transfer, disposition, flow.
+
+AMQP 1.0 part 2, 2.7.4-2.7.6. A reader is made once per connection and filled
+anew for every frame; absent fields read as -1 (numbers, flags) or None. Other
+performatives are rare and go through ``performatives``. What a peer may encode
+in several ways (sizes, descriptors, booleans) is accepted in all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .codec import decode, skip
+from .errors import DecodeError
+from .framing import be32
+
+_ABSENT: Final = -1
+TRANSFER: Final = 0x14
+FLOW: Final = 0x13
+DISPOSITION: Final = 0x15
+ACCEPTED: Final = 0x24
+RELEASED: Final = 0x26
+
+_NAMES: Final = {FLOW: "flow", TRANSFER: "transfer", DISPOSITION: "disposition"}
+_SYMBOLIC: Final = {
+    "amqp:open:list": 0x10,
+    "amqp:begin:list": 0x11,
+    "amqp:attach:list": 0x12,
+    "amqp:flow:list": FLOW,
+    "amqp:transfer:list": TRANSFER,
+    "amqp:disposition:list": DISPOSITION,
+    "amqp:detach:list": 0x16,
+    "amqp:end:list": 0x17,
+    "amqp:close:list": 0x18,
+}
+
+
+def read_descriptor(data: bytes, start: int, end: int) -> int:
+    """The descriptor code of the described value at ``start`` (-1 for one that is no AMQP performative); DecodeError."""
+    if end - start >= 3 and data[start] == 0 and data[start + 1] == 0x53:
+        return data[start + 2]
+    if end - start < 2 or data[start] != 0:
+        raise DecodeError("a frame body is not a described value", start)
+    descriptor = decode(data, start + 1, end)[0]
+    if isinstance(descriptor, str):
+        return _SYMBOLIC.get(descriptor, _ABSENT)
+    if isinstance(descriptor, int) and 0 <= descriptor < 256:
+        return descriptor
+    return _ABSENT
+
+
+class FieldReader:
+    """Walks the fields of one described list; the base of the three readers."""
+
+    __slots__ = ("_count", "_data", "_end", "_index", "_list_end", "_name", "_offset")
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._offset = 0
+        self._end = 0
+        self._list_end = 0
+        self._count = 0
+        self._index = 0
+        self._name = ""
+
+    def _open(self, data: bytes, start: int, end: int) -> None:
+        """Stand before the first field of the list behind the descriptor at ``start``."""
+        self._data = data
+        self._end = end
+        self._index = 0
+        offset = start + 3 if data[start + 1] == 0x53 else skip(data, start + 1, end)
+        if offset >= end:
+            raise DecodeError(f"{self._name}: the field list is missing", start)
+        code = data[offset]
+        if code == 0xC0 and end - offset >= 3:
+            size = data[offset + 1]
+            self._count = data[offset + 2]
+            self._offset = offset + 3
+            self._list_end = offset + 2 + size
+        elif code == 0xD0 and end - offset >= 9:
+            size = be32(data, offset + 1)
+            self._count = be32(data, offset + 5)
+            self._offset = offset + 9
+            self._list_end = offset + 5 + size
+        elif code == 0x45:
+            self._count = 0
+            self._offset = self._list_end = offset + 1
+        else:
+            raise DecodeError(f"{self._name}: the fields are not a list", offset)
+        if self._list_end > end or self._list_end < self._offset:
+            raise DecodeError(f"{self._name}: the field list claims more bytes than the frame holds", offset)
+
+    def _next(self) -> int:
+        """The format code of the next field with the cursor behind it; -1 past the last field or for a null."""
+        if self._index >= self._count:
+            return _ABSENT
+        self._index += 1
+        offset = self._offset
+        if offset >= self._list_end:
+            raise DecodeError(f"{self._name}: field {self._index} is missing from the list", offset)
+        self._offset = offset + 1
+        code = self._data[offset]
+        return _ABSENT if code == 0x40 else code
+
+    def _room(self, count: int) -> int:
+        """Where the next ``count`` bytes start, the cursor moved past them."""
+        offset = self._offset
+        if count > self._list_end - offset:
+            raise DecodeError(f"{self._name}: field {self._index} is cut short", offset)
+        self._offset = offset + count
+        return offset
+
+    def _bad(self, expected: str) -> DecodeError:
+        return DecodeError(f"{self._name}: field {self._index} is not {expected}", self._offset)
+
+    def _uint(self) -> int:
+        code = self._next()
+        if code == _ABSENT:
+            return _ABSENT
+        if code == 0x52:
+            return self._data[self._room(1)]
+        if code == 0x43:
+            return 0
+        if code == 0x70:
+            return be32(self._data, self._room(4))
+        raise self._bad("a uint")
+
+    def _flag(self) -> int:
+        code = self._next()
+        if code == _ABSENT:
+            return _ABSENT
+        if code == 0x42:
+            return 0
+        if code == 0x41:
+            return 1
+        if code == 0x56:
+            octet = self._data[self._room(1)]
+            if octet < 2:
+                return octet
+        raise self._bad("a boolean")
+
+    def _ubyte(self) -> int:
+        code = self._next()
+        if code == _ABSENT:
+            return _ABSENT
+        if code == 0x50:
+            return self._data[self._room(1)]
+        raise self._bad("a ubyte")
+
+    def _binary(self) -> bytes | None:
+        code = self._next()
+        if code == _ABSENT:
+            return None
+        if code == 0xA0:
+            size = self._data[self._room(1)]
+        elif code == 0xB0:
+            size = be32(self._data, self._room(4))
+        else:
+            raise self._bad("a binary")
+        offset = self._room(size)
+        return self._data[offset : offset + size]
+
+    def _value(self) -> int:
+        """Where the next field (of any type) starts, -1 for a null; the cursor stands behind it."""
+        if self._next() == _ABSENT:
+            return _ABSENT
+        start = self._offset - 1
+        self._offset = skip(self._data, start, self._list_end)
+        return start
+
+    def _close(self) -> None:
+        """Nothing but nulls may follow the known fields; whatever stands in the list must be whole."""
+        while self._index < self._count:
+            if self._next() != _ABSENT:
+                raise DecodeError(f"{self._name}: too many fields", self._offset)
+        if self._offset != self._list_end:
+            raise DecodeError(f"{self._name}: {self._list_end - self._offset} bytes after the last field", self._offset)
+
+
+class StateReader(FieldReader):
+    """A field list with a delivery state in it: its code, and its octets as they came."""
+
+    __slots__ = ("state", "state_code")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: bytes | None = None
+        self.state_code = 0
+
+    def _state(self) -> None:
+        """Fills ``state`` and ``state_code``: 0 for none, -1 for a descriptor that is no small number."""
+        data = self._data
+        offset = self._offset
+        if self._index < self._count and self._list_end - offset >= 4 and data[offset] == 0 and data[offset + 1] == 0x53 and data[offset + 3] == 0x45:
+            # the outcomes without details, written the short way: nearly every disposition there is
+            self._index += 1
+            self._offset = offset + 4
+            self.state_code = data[offset + 2]
+            self.state = SHORT_STATES.get(self.state_code) or data[offset : offset + 4]
+            return
+        start = self._value()
+        if start == _ABSENT:
+            self.state = None
+            self.state_code = 0
+            return
+        if data[start] != 0:
+            raise self._bad("a delivery state")
+        self.state = data[start : self._offset]
+        descriptor = decode(data, start + 1, self._offset)[0]
+        if isinstance(descriptor, str):
+            self.state_code = _SYMBOLIC_STATES.get(descriptor, _ABSENT)
+        elif isinstance(descriptor, int) and 0 < descriptor < 0x7FFFFFFF:
+            self.state_code = descriptor
+        else:
+            self.state_code = _ABSENT
+
+
+SHORT_STATES: Final = {code: bytes((0, 0x53, code, 0x45)) for code in range(0x23, 0x28)}
+_SYMBOLIC_STATES: Final = {
+    "amqp:received:list": 0x23,
+    "amqp:accepted:list": 0x24,
+    "amqp:rejected:list": 0x25,
+    "amqp:released:list": 0x26,
+    "amqp:modified:list": 0x27,
+    "amqp:declared:list": 0x33,
+    "amqp:transactional-state:list": 0x34,
+}
+
+
+class TransferReader(StateReader):
+    """One transfer frame (2.7.5); the payload stands at ``data[payload:end]`` of what was parsed."""
+
+    __slots__ = ("aborted", "batchable", "delivery_id", "delivery_tag", "handle", "message_format", "more", "payload", "rcv_settle_mode", "resume", "settled")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._name = "transfer"
+        self.handle = 0
+        self.delivery_id = _ABSENT
+        self.delivery_tag: bytes | None = None
+        self.message_format = _ABSENT
+        self.settled = _ABSENT
+        self.more = 0
+        self.rcv_settle_mode = _ABSENT
+        self.resume = 0
+        self.aborted = 0
+        self.batchable = 0
+        self.payload = 0
+
+    def parse(self, data: bytes, start: int, end: int) -> None:
+        """Fill every attribute from the transfer whose descriptor stands at ``start``; DecodeError."""
+        self._open(data, start, end)
+        self.handle = self._uint()
+        if self.handle == _ABSENT:
+            raise DecodeError("transfer: handle is missing", start)
+        self.delivery_id = self._uint()
+        self.delivery_tag = self._binary()
+        if self.delivery_tag is not None and len(self.delivery_tag) > 32:
+            raise DecodeError("transfer: delivery-tag is longer than 32 octets", start)
+        self.message_format = self._uint()
+        self.settled = self._flag()
+        self.more = self._flag() == 1
+        if self._index == self._count:
+            # the common short form: nothing after `more`
+            self.state = None
+            self.state_code = 0
+            self.rcv_settle_mode = _ABSENT
+            self.resume = self.aborted = self.batchable = 0
+        else:
+            self.rcv_settle_mode = self._ubyte()
+            self._state()
+            self.resume = self._flag() == 1
+            self.aborted = self._flag() == 1
+            self.batchable = self._flag() == 1
+        self._close()
+        self.payload = self._list_end
+
+
+class DispositionReader(StateReader):
+    """One disposition frame (2.7.6)."""
+
+    __slots__ = ("first", "last", "role", "settled")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._name = "disposition"
+        self.role = 0
+        self.first = 0
+        self.last = 0
+        self.settled = 0
+
+    def parse(self, data: bytes, start: int, end: int) -> None:
+        """Fill every attribute (``last`` equals ``first`` when absent); DecodeError."""
+        self._open(data, start, end)
+        self.role = self._flag()
+        self.first = self._uint()
+        if self.role == _ABSENT or self.first == _ABSENT:
+            raise DecodeError("disposition: role or first is missing", start)
+        self.last = self._uint()
+        if self.last == _ABSENT:
+            self.last = self.first
+        self.settled = self._flag() == 1
+        self._state()
+        self._flag()
+        self._close()
+
+
+class FlowReader(FieldReader):
+    """One flow frame (2.7.4)."""
+
+    __slots__ = ("available", "delivery_count", "drain", "echo", "handle", "incoming_window", "link_credit", "next_incoming_id", "next_outgoing_id", "outgoing_window")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._name = "flow"
+        self.next_incoming_id = _ABSENT
+        self.incoming_window = 0
+        self.next_outgoing_id = 0
+        self.outgoing_window = 0
+        self.handle = _ABSENT
+        self.delivery_count = _ABSENT
+        self.link_credit = _ABSENT
+        self.available = _ABSENT
+        self.drain = 0
+        self.echo = 0
+
+    def parse(self, data: bytes, start: int, end: int) -> None:
+        """Fill every attribute; DecodeError when one of the mandatory window fields is missing."""
+        self._open(data, start, end)
+        self.next_incoming_id = self._uint()
+        self.incoming_window = self._uint()
+        self.next_outgoing_id = self._uint()
+        self.outgoing_window = self._uint()
+        if self.incoming_window == _ABSENT or self.next_outgoing_id == _ABSENT or self.outgoing_window == _ABSENT:
+            raise DecodeError("flow: incoming-window, next-outgoing-id or outgoing-window is missing", start)
+        self.handle = self._uint()
+        self.delivery_count = self._uint()
+        self.link_credit = self._uint()
+        self.available = self._uint()
+        self.drain = self._flag() == 1
+        self.echo = self._flag() == 1
+        self._value()
+        self._close()
