@@ -7,13 +7,15 @@ types and defaults are those of the older router; where trouter differs on purpo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from trouter.config import texts
+from trouter.config.problems import Place
 from trouter.config.schema import EntityType, Kind, attribute
 
+NOWHERE: Final = Place("(no file)")
 DISTRIBUTIONS: Final = ("multicast", "closest", "balanced", "unavailable")
 LOG_MODULES: Final = (
     "ROUTER", "ROUTER_CORE", "ROUTER_HELLO", "ROUTER_LS", "ROUTER_MA", "MESSAGE", "SERVER", "AGENT", "AUTHSERVICE",
@@ -30,7 +32,16 @@ NO_POLICY: Final = "this version has no vhost policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouterEntity:
+class Entity:
+    """What every entity has."""
+
+    name: str = attribute(Kind.STRING, "A name for management and logs, unique among sections of this kind.", "")
+    #: The section it was read from, for messages; no attribute.
+    place: Place = field(default=NOWHERE, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterEntity(Entity):
     """The router as a whole."""
 
     id: str = attribute(
@@ -71,7 +82,6 @@ class RouterEntity:
         "A strftime format for log times; `%%06lu` stands for the microseconds.",
         default_doc="`%Y-%m-%d %H:%M:%S.%%06lu %z`",
     )
-    name: str = attribute(Kind.STRING, "A name for management, unique among sections of this kind.", "")
     area: str = attribute(Kind.STRING, "The only area is 0.", "0", inert="there is one area")
     worker_threads: int = attribute(
         Kind.INTEGER, "Threads of the older router.", 4, low=1, inert="trouter runs in one thread"
@@ -133,10 +143,9 @@ class RouterEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerEntity:
+class ListenerEntity(Entity):
     """Where clients connect."""
 
-    name: str = attribute(Kind.STRING, "A name for logs and management, unique among the listeners.", "")
     host: str = attribute(
         Kind.STRING, "A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host
     )
@@ -262,7 +271,7 @@ class ListenerEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddressEntity:
+class AddressEntity(Entity):
     """How messages to matching addresses are distributed. Exactly one of prefix and pattern is given."""
 
     prefix: str | None = attribute(Kind.STRING, "Matches this address and everything below it.", text_only=True)
@@ -290,11 +299,10 @@ class AddressEntity:
     enable_fallback: bool = attribute(
         Kind.BOOLEAN, "Messages that find no consumer go to consumers with the capability `qd.fallback`.", False
     )
-    name: str = attribute(Kind.STRING, "A name for management, unique among sections of this kind.", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntity:
+class LogEntity(Entity):
     """What one module logs, and where to. What is not given follows the module DEFAULT."""
 
     module: str = attribute(Kind.ENUM, "The module.", values=LOG_MODULES, required=True)
@@ -323,7 +331,6 @@ class LogEntity:
         default_doc="as DEFAULT, which starts with stderr",
         old=("output",),
     )
-    name: str = attribute(Kind.STRING, "A name for management, unique among sections of this kind.", "")
 
 
 ENTITY_TYPES: Final = (

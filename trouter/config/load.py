@@ -65,7 +65,7 @@ def parse(text: str, file: str) -> Configuration:
     check(drafts)
     if findings.errors:
         raise ConfigurationError(sorted(findings.errors, key=lambda problem: problem.place))
-    entities = [draft.type.entity(**draft.values) for draft in drafts]
+    entities = [draft.type.entity(**draft.values, place=draft.section.place) for draft in drafts]
     return Configuration(
         router=next(iter(_only(RouterEntity, entities)), RouterEntity()),
         listeners=_only(ListenerEntity, entities),

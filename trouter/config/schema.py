@@ -131,6 +131,7 @@ def attributes_of(entity: type) -> tuple[Attribute, ...]:
             default=None if declared.default is MISSING else declared.default,
         )
         for declared in fields(entity)
+        if declared.metadata
     )
 
 

@@ -1,0 +1,60 @@
+"""The command `trouter`: what an operator types. Every error goes to stderr and gives exit status 1.
+
+Each subcommand is a module with `add_parser(subparsers)`, which sets `run` to a function of the parsed arguments that
+returns the exit status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import trouter
+from trouter import _twin
+from trouter.cli import check, run
+
+COMMANDS = (run, check)
+
+
+class Parser(argparse.ArgumentParser):
+    """As the standard one, but a wrong command line gives exit status 1, as it does in the older router."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"{self.prog}: {message}\n")
+
+
+class Version(argparse.Action):
+    """Print the version and which twin of the hot modules runs; only then are those modules imported."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"trouter {trouter.__version__} ({_twin.running()}, Python {sys.version.split()[0]})")
+        parser.exit(0)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = Parser(
+        prog="trouter",
+        description="An AMQP 1.0 message router.",
+        epilog="`trouter COMMAND --help` tells more about a command.",
+    )
+    top.add_argument("-v", "--version", action=Version, nargs=0, help="print version and compiled or interpreted")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    parsed = parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = parsed.run
+    try:
+        return command(parsed)
+    except BrokenPipeError:
+        # Whoever read our output has gone; say nothing more, also not when Python flushes at exit.
+        sys.stderr.close()
+        return 1
