@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from trouter.wire.codec import decode, skip
+from trouter.wire.codec import decode, skip, wide
 from trouter.wire.errors import DecodeError, EncodeError
 
 MAX_TRACE_ENTRIES: Final = 64
@@ -41,7 +41,7 @@ _INGRESS_KEY: Final = b"\xa3\x10x-opt-qd.ingress"
 _TRACE_KEY: Final = b"\xa3\x0ex-opt-qd.trace"
 
 
-class InvalidAnnotation(DecodeError):  # noqa: N818 - it says what the annotation is
+class InvalidAnnotation(DecodeError):
     """The annotations are no map, or one of a router's has the wrong type; the text is the rejection's description."""
 
 
@@ -98,7 +98,7 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
         count = data[offset + 2]
         offset += 3
     elif constructor == 0xD1 and end - offset >= 9:
-        count = data[offset + 5] << 24 | data[offset + 6] << 16 | data[offset + 7] << 8 | data[offset + 8]
+        count = wide(data, offset + 5)
         offset += 9
     else:
         raise InvalidAnnotation("message annotations are not a map", offset)
@@ -164,7 +164,7 @@ def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
         count = data[start + 2]
         start += 3
     elif constructor == 0xD0 and end - start >= 9:
-        count = data[start + 5] << 24 | data[start + 6] << 16 | data[start + 7] << 8 | data[start + 8]
+        count = wide(data, start + 5)
         start += 9
     else:
         raise InvalidAnnotation("trace annotation is not a list", start)

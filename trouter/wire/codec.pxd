@@ -14,7 +14,7 @@ cdef class Reader:
     @cython.locals(code=Py_ssize_t)
     cpdef object value(self, Py_ssize_t depth)
     cdef Py_ssize_t _code(self) except -1
-    @cython.locals(offset=Py_ssize_t, data=bytes)
+    @cython.locals(offset=Py_ssize_t)
     cdef Py_ssize_t _number(self, Py_ssize_t width) except -1
     @cython.locals(start=Py_ssize_t, width=Py_ssize_t)
     cdef object _content(self, Py_ssize_t code, Py_ssize_t depth)
@@ -27,6 +27,8 @@ cdef class Reader:
     @cython.locals(_=Py_ssize_t, code=Py_ssize_t)
     cdef object _array(self, Py_ssize_t count, Py_ssize_t depth)
 
+@cython.locals(number=Py_ssize_t)
+cpdef Py_ssize_t wide(bytes data, Py_ssize_t offset) except -1
 cpdef Py_ssize_t skip(bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
 @cython.locals(code=Py_ssize_t, width=Py_ssize_t)
 cdef Py_ssize_t _skip(bytes data, Py_ssize_t offset, Py_ssize_t end, Py_ssize_t depth) except -1

@@ -54,6 +54,14 @@ def decode_all(data: bytes) -> Any:
     return value
 
 
+def wide(data: bytes, offset: int) -> int:
+    """The 32-bit number at ``offset``, which the caller has seen to be there."""
+    number = data[offset]  # shifted step by step: compiled, one octet shifted by 24 would leave its int
+    number = number << 8 | data[offset + 1]
+    number = number << 8 | data[offset + 2]
+    return number << 8 | data[offset + 3]
+
+
 def skip(data: bytes, offset: int, end: int) -> int:
     """The offset behind the value that starts at ``offset``, its inside unseen; DecodeError if it passes ``end``."""
     if offset < 0 or end > len(data):
@@ -85,7 +93,7 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
             width = data[offset]
             offset += 1
         else:
-            width = data[offset] << 24 | data[offset + 1] << 16 | data[offset + 2] << 8 | data[offset + 3]
+            width = wide(data, offset)
             offset += 4
     if width > end - offset:
         raise DecodeError(f"{width} octets claimed, {end - offset} left", offset)
@@ -128,8 +136,7 @@ class Reader:
         self.offset = offset + width
         if width == 1:
             return self.data[offset]
-        data = self.data
-        return data[offset] << 24 | data[offset + 1] << 16 | data[offset + 2] << 8 | data[offset + 3]
+        return wide(self.data, offset)
 
     def _content(self, code: int, depth: int) -> Any:
         """What follows the constructor ``code``."""

@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.wire.codec cimport skip
+from trouter.wire.codec cimport skip, wide
 
 cdef Py_ssize_t _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS, _PROPERTIES, _FOOTER, _OTHER, _CUT
 cdef Py_ssize_t _MAX_SECTION_BYTES, _LONGEST_SYMBOL
@@ -36,5 +36,4 @@ cdef class MessageScan:
     @cython.locals(start=Py_ssize_t, behind=Py_ssize_t)
     cdef object _read_properties(self, bytes data, Py_ssize_t end)
 
-cdef Py_ssize_t _number(bytes data, Py_ssize_t offset) except? -3
 cdef Py_ssize_t _prefix(Py_ssize_t constructor, Py_ssize_t short, Py_ssize_t long, str field, Py_ssize_t offset) except? -3

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.wire.codec import skip
+from trouter.wire.codec import skip, wide
 from trouter.wire.errors import DecodeError
 
 NEED_MORE: Final = 0
@@ -47,7 +47,7 @@ _LONGEST_SYMBOL: Final = max(map(len, _SYMBOLS))
 _WIDE_ULONG: Final = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # all of a wide descriptor but its last octet
 
 
-class InvalidMessage(DecodeError):  # noqa: N818 - it says what the message is
+class InvalidMessage(DecodeError):
     """The message is empty, cut short, or has a section in the wrong place or encoding."""
 
 
@@ -207,13 +207,13 @@ class MessageScan:
             raise InvalidMessage(f"section {code:#04x} has format code {constructor:#04x}", offset - 1)
         if end - offset < 4:
             return _CUT
-        size = _number(data, offset)
+        size = wide(data, offset)
         offset += 4
         if size < 4 or size > _MAX_SECTION_BYTES:
             raise InvalidMessage(f"section {code:#04x} claims {size} octets", offset)
         if size > end - offset:
             return _CUT
-        self._count = _number(data, offset)
+        self._count = wide(data, offset)
         self._items = offset + 4
         return offset + size
 
@@ -248,10 +248,6 @@ class MessageScan:
             raise
         except DecodeError as error:
             raise InvalidMessage(f"properties: {error}", error.offset) from None
-
-
-def _number(data: bytes, offset: int) -> int:
-    return data[offset] << 24 | data[offset + 1] << 16 | data[offset + 2] << 8 | data[offset + 3]
 
 
 def _prefix(constructor: int, short: int, long: int, field: str, offset: int) -> int:
