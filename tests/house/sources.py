@@ -1,0 +1,66 @@
+"""The project's own files, as the tests of the house see them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "trouter"
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def compiled_modules() -> list[str]:
+    listed: list[str] = project()["tool"]["trouter"]["compiled"]
+    return listed
+
+
+def tracked_files() -> list[Path]:
+    """Every file of the project; those of the work tree where there is no repository."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode == 0:
+        return [path for name in listing.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+    skipped = {".venv", "build", "node_modules", ".git"}
+    return [path for path in ROOT.rglob("*") if path.is_file() and not skipped & set(path.relative_to(ROOT).parts)]
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_by(path: Path) -> set[str]:
+    """The modules that a source or a .pxd imports, by absolute name; of `from a import b` b, if that is a module."""
+    text = path.read_text(encoding="utf-8")
+    return _cimported(text) if path.suffix == ".pxd" else _imported(ast.parse(text), path)
+
+
+def _imported(tree: ast.AST, path: Path) -> set[str]:
+    names: set[str] = set()
+    package = module_of(path).split(".")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {name if _is_module(name := f"{source}.{alias.name}") else source for alias in node.names}
+    return names
+
+
+def _is_module(name: str) -> bool:
+    place = ROOT.joinpath(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def _cimported(text: str) -> set[str]:
+    return {match[1] for match in re.finditer(r"^\s*(?:from|cimport)\s+([\w.]+)", text, re.MULTILINE)}

@@ -1,0 +1,89 @@
+"""The project's files speak of the project alone, and what they tell people to type exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import ROOT, project, tracked_files
+
+TEXT = {
+    ".py",
+    ".pxd",
+    ".md",
+    ".toml",
+    ".lock",
+    ".json",
+    ".js",
+    ".mjs",
+    ".conf",
+    ".yml",
+    ".yaml",
+    ".sh",
+    ".in",
+    ".txt",
+    "",
+}
+MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(work|farm|root|home)/[\w.]")
+REGISTRY = re.compile(r"https?://[^\s\"']*(registry\.npm|pythonhosted|pypi\.org/simple|artifactory|nexus)")
+FILES = [path for path in tracked_files() if path.suffix in TEXT]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_names_no_machine_and_no_registry(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not MACHINE_PATH.search(text)
+    assert not REGISTRY.search(text)
+
+
+def test_the_patterns_above_would_find_something() -> None:
+    assert MACHINE_PATH.search('open("/' + 'home/somebody/file")')
+    assert REGISTRY.search("https://" + "registry.npmjs.org/rhea")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["README.md", "CHANGELOG.md", ".ci/run", *(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))],
+)
+def test_every_make_command_that_is_written_down_exists(path: str) -> None:
+    named = set(re.findall(r"`?\bmake ([a-z][a-z-]*)`", (ROOT / path).read_text(encoding="utf-8")))
+    named |= set(
+        re.findall(r"^(?:\$ |step )?make ([a-z][a-z-]*)", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert named <= TARGETS
+
+
+def test_every_target_that_makes_no_file_says_so() -> None:
+    phony = set(re.search(r"^\.PHONY: (.*)", MAKEFILE, re.MULTILINE)[1].split())  # type: ignore[index]
+    assert phony == TARGETS
+
+
+def test_the_readme_shows_the_example_that_is_tested() -> None:
+    example = (ROOT / "examples" / "hello.py").read_text(encoding="utf-8")
+    assert f"```python\n{example}```" in README
+    assert len(example.splitlines()) <= 30
+
+
+def test_the_chapters_of_the_readme_come_in_their_order() -> None:
+    assert re.findall(r"^## (.*)", README, re.MULTILINE)[:4] == ["Two commands", "An example", "Measured", "The house"]
+
+
+def test_every_room_is_on_the_map() -> None:
+    rooms = {path.parent.name for path in (ROOT / "trouter").glob("*/__init__.py")}
+    on_the_map = set(re.findall(r"^  (\w+)/", README, re.MULTILINE))
+    assert rooms <= on_the_map
+
+
+def test_the_lock_pins_everything_that_is_asked_for() -> None:
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    pinned = {name.lower().replace("_", "-") for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
+    wanted = project()["project"]
+    asked = [*wanted["dependencies"], *(name for extra in wanted["optional-dependencies"].values() for name in extra)]
+    names = {re.match(r"[\w.-]+", item)[0].lower().replace("_", "-") for item in asked}  # type: ignore[index]
+    assert names - {"trouter"} <= pinned
+    assert not re.search(r"^(?!#)(?!\S+==\S+$).+", lock, re.MULTILINE)

@@ -1,0 +1,71 @@
+"""Who may import whom: the architecture as data. A line here is changed on purpose or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import PACKAGE, ROOT, imported_by
+
+# A room may import itself, these, and what everybody may. A dotted name opens one module of a room, not the room.
+MAY_IMPORT = {
+    "wire": (),
+    "engine": ("wire",),
+    "hooks": (),
+    "core": ("engine", "wire", "hooks"),
+    "config": ("hooks", "core.patterns"),  # the patterns of addresses are pure text, and one idea
+    "net": ("engine", "core", "hooks", "config", "wire", "logs"),
+    "client": ("engine", "wire"),
+    "load": ("client", "engine", "wire"),
+    "testing": ("engine", "wire", "hooks", "core", "client", "net", "config"),
+    "cli": ("wire", "engine", "hooks", "core", "config", "net", "client", "load", "logs", "testing"),
+}
+EVERYBODY_MAY_IMPORT = ("_twin",)
+ONLY_IN = {
+    "trio": {"net", "client", "load", "cli", "testing"},
+    "ssl": {"net", "client", "load"},
+    "socket": {"net", "client", "load"},
+    "pluggy": {"hooks", "plugins"},
+    "proton": set[str](),
+    "asyncio": set[str](),
+    "threading": set[str](),
+    "multiprocessing": {"load", "cli"},
+}
+ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py")))
+FILES = sorted(path for room in ROOMS for kind in ("*.py", "*.pxd") for path in (PACKAGE / room).rglob(kind))
+
+
+def within(name: str, opened: str) -> bool:
+    return name == opened or name.startswith(f"{opened}.")
+
+
+def test_every_room_is_in_the_table() -> None:
+    assert set(ROOMS) <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_room_imports_only_its_neighbours(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0]
+    for name in imported_by(path):
+        top, _, rest = name.partition(".")
+        assert room in ONLY_IN.get(top, {room}), f"{top} does not belong in {room}"
+        if top == "trouter" and rest:
+            opened = (room, *MAY_IMPORT[room], *EVERYBODY_MAY_IMPORT)
+            assert any(within(rest, other) for other in opened), f"{room} may not import {name}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plugins").rglob("*.py")), ids=lambda path: path.stem)
+def test_a_plugin_imports_only_the_hooks_of_the_router(path: Path) -> None:
+    for name in imported_by(path):
+        top, _, rest = name.partition(".")
+        assert top not in {"ssl", "socket", "asyncio"}
+        assert top != "trouter" or within(rest, "hooks"), f"a plugin may not import {name}"
+
+
+def test_the_rule_sees_what_it_should_see(tmp_path: Path) -> None:
+    assert "trouter.core.patterns" in imported_by(PACKAGE / "config" / "rules.py")
+    assert "trouter.hooks" in imported_by(PACKAGE / "cli" / "startup.py")
+    types = tmp_path / "x.pxd"
+    types.write_text("from trouter.wire.codec cimport decode\ncimport trouter.engine.link\n")
+    assert imported_by(types) == {"trouter.wire.codec", "trouter.engine.link"}

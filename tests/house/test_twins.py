@@ -1,0 +1,97 @@
+"""The compiled modules are the listed ones, each with its types beside it, and the switch between the twins works."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import PACKAGE, ROOT, compiled_modules, module_of
+from trouter import _twin
+
+LISTED = compiled_modules()
+PACKAGES = sorted({module.rpartition(".")[0] for module in LISTED})
+
+
+def source_of(module: str) -> Path:
+    return ROOT.joinpath(*module.split(".")).with_suffix(".py")
+
+
+def extension_of(module: str) -> Path | None:
+    source = source_of(module)
+    candidates = (source.with_name(source.stem + suffix) for suffix in EXTENSION_SUFFIXES)
+    return next((path for path in candidates if path.exists()), None)
+
+
+def says(code: str, **environment: str) -> str:
+    inherited = {name: value for name, value in os.environ.items() if name != "TROUTER_PURE"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=inherited | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_no_module_is_listed_twice() -> None:
+    assert len(set(LISTED)) == len(LISTED)
+
+
+@pytest.mark.parametrize("module", LISTED)
+def test_a_listed_module_has_its_source_and_its_types(module: str) -> None:
+    source = source_of(module)
+    assert source.is_file()
+    assert source.with_suffix(".pxd").is_file()
+
+
+@pytest.mark.parametrize("module", LISTED)
+def test_a_source_knows_nothing_of_cython(module: str) -> None:
+    assert "cython" not in source_of(module).read_text(encoding="utf-8").lower()
+
+
+def test_types_without_a_compiled_module_would_be_a_lie() -> None:
+    typed = {module_of(path) for path in PACKAGE.rglob("*.pxd") if path.stem != "__init__"}
+    assert typed == set(LISTED)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_with_compiled_modules_chooses_the_twin_before_it_imports_one(package: str) -> None:
+    folder = ROOT.joinpath(*package.split("."))
+    assert (folder / "__init__.pxd").is_file()
+    body = ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
+    steps = [ast.unparse(step) for step in body]
+    chosen = next(index for index, step in enumerate(steps) if step.endswith("select(__path__)"))
+    assert not [step for step in steps[:chosen] if step.startswith((f"from {package}", f"import {package}", "from ."))]
+
+
+def test_the_interpreted_twin_runs_on_demand() -> None:
+    assert says("from trouter import _twin; print(_twin.running())", TROUTER_PURE="1") == "interpreted"
+
+
+def test_the_compiled_twin_runs_where_it_was_built() -> None:
+    if not all(extension_of(module) for module in LISTED):
+        pytest.skip("not built here")
+    assert says("from trouter import _twin; print(_twin.running())") == "compiled"
+
+
+def test_this_run_is_the_twin_it_was_asked_to_be() -> None:
+    if _twin.PURE:
+        assert _twin.running() == "interpreted"
+    elif all(extension_of(module) for module in LISTED):
+        assert _twin.running() == "compiled"
+
+
+def test_the_switch_prefers_the_source_to_a_file_that_shadows_it(tmp_path: Path) -> None:
+    package = tmp_path / "twins"
+    package.mkdir()
+    (package / "__init__.py").write_text("from trouter import _twin\n_twin.select(__path__)\n")
+    (package / "hot.py").write_text("WHO = 'source'\n")
+    (package / f"hot{EXTENSION_SUFFIXES[0]}").write_bytes(b"not a library")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import twins.hot; print(twins.hot.WHO)"
+    assert says(code, TROUTER_PURE="1") == "source"
+    with pytest.raises(AssertionError, match="ImportError"):
+        says(code)
