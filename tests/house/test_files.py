@@ -9,26 +9,11 @@ import pytest
 
 from tests.house.sources import ROOT, project, tracked_files
 
-TEXT = {
-    ".py",
-    ".pxd",
-    ".md",
-    ".toml",
-    ".lock",
-    ".json",
-    ".js",
-    ".mjs",
-    ".conf",
-    ".yml",
-    ".yaml",
-    ".sh",
-    ".in",
-    ".txt",
-    "",
-}
+TEXT = {"", *".py .pxd .md .toml .lock .json .js .mjs .conf .yml .yaml .sh .in .txt".split()}
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(work|farm|root|home)/[\w.]")
 REGISTRY = re.compile(r"https?://[^\s\"']*(registry\.npm|pythonhosted|pypi\.org/simple|artifactory|nexus)")
 FILES = [path for path in tracked_files() if path.suffix in TEXT]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
@@ -46,15 +31,11 @@ def test_the_patterns_above_would_find_something() -> None:
     assert REGISTRY.search("https://" + "registry.npmjs.org/rhea")
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["README.md", "CHANGELOG.md", ".ci/run", *(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))],
-)
-def test_every_make_command_that_is_written_down_exists(path: str) -> None:
-    named = set(re.findall(r"`?\bmake ([a-z][a-z-]*)`", (ROOT / path).read_text(encoding="utf-8")))
-    named |= set(
-        re.findall(r"^(?:\$ |step )?make ([a-z][a-z-]*)", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
-    )
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_make_command_that_is_written_down_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`make ([a-z][a-z-]*)", text))
+    named |= set(re.findall(r"^(?:\$ |step )?make ([a-z][a-z-]*)", text, re.MULTILINE))
     assert named <= TARGETS
 
 
