@@ -60,6 +60,7 @@ cdef class Delivery:
     cdef public list copies
     cdef public object message
     cdef public object context
+    cdef public Py_ssize_t chunk
     cdef public Py_ssize_t offset
     cdef public double arrived_at
 

@@ -121,6 +121,7 @@ class Delivery:
         "aborted",
         "arrived_at",
         "begun",
+        "chunk",
         "complete",
         "context",
         "copies",
@@ -166,6 +167,7 @@ class Delivery:
         self.copies: list[Delivery] | None = None
         self.message: Any = None
         self.context: Any = None
+        self.chunk = 0
         self.offset = 0
         self.arrived_at = 0.0
 

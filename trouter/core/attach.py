@@ -1,0 +1,187 @@
+"""What becomes of a peer's attach: accepted with or without credit, or refused, and why (routing.md 1.2-1.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
+
+from .addresses import AREA, FALLBACK_PHASE, ROUTER, temporary_source, temporary_target, temporary_token
+from .egress import Egress
+from .ingress import Ingress
+from .record import Record
+from .table import MAX_ADDRESS_BYTES
+
+if TYPE_CHECKING:
+    from .router import Router
+
+SETTLED_ONLY: Final = 1
+DEFAULT_CAPACITY: Final = 250
+
+#: Addresses of the router's own services, which no client may use (1.4).
+CORE_ADDRESSES: Final = frozenset({"_$qd.addr_lookup", "_$qd.edge_addr_tracking", "_$qd.edge_heartbeat"})
+ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data"})
+WAYPOINTS: Final = {"qd.waypoint": 1} | {f"qd.waypoint.{number}": number for number in range(1, 10)}
+
+NO_ROUTE: Final = Error("qd:no-route-to-dest", "No route to the destination node")
+NOT_FOUND: Final = Error("amqp:not-found", "Node not found")
+FORBIDDEN: Final = Error("qd:forbidden", "Connectivity to the node is forbidden")
+NO_COORDINATOR: Final = Error(
+    "amqp:precondition-failed",
+    "The router can't coordinate transactions by itself, a linkRoute to a coordinator must be configured to use "
+    "transactions.",
+)
+TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_ADDRESS_BYTES} octets")
+UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerTerms:
+    """What holds for every link of one connection."""
+
+    #: Credit of an incoming link, and the backlog from which an outgoing one counts as full.
+    link_capacity: int = DEFAULT_CAPACITY
+    #: Router annotations that come in are ignored; those that would go out are left out.
+    strip_in: bool = True
+    strip_out: bool = True
+
+
+class Refused(Exception):  # noqa: N818 - it says what becomes of the attach
+    """The attach cannot be accepted; ``error`` None detaches without a word."""
+
+    def __init__(self, error: Error | None) -> None:
+        self.error = error
+        super().__init__("" if error is None else error.condition)
+
+
+def attach(router: Router, link: Link, terms: PeerTerms) -> None:
+    """Answer the attach that made ``link``, and take the link into the routing if it is accepted."""
+    wanted = link.remote_attach
+    assert wanted is not None  # noqa: S101 - a link made by a peer's attach has it
+    try:
+        if isinstance(link, IncomingLink):
+            _accept_incoming(router, link, wanted, terms)
+        elif isinstance(link, OutgoingLink):
+            _accept_outgoing(router, link, wanted, terms)
+    except Refused as refusal:
+        link.refuse(refusal.error, None if link.incoming else wanted.target)
+
+
+def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: PeerTerms) -> None:
+    target = wanted.target
+    if isinstance(target, Coordinator):
+        raise Refused(NO_COORDINATOR)
+    if target is not None and not isinstance(target, Target):
+        raise Refused(NO_ROUTE)
+    record = None
+    if target is None or (not target.dynamic and target.address in (None, "")):
+        target = target or Target()
+    else:
+        _check_capabilities(target.capabilities)
+        target, text = _name_target(target)
+        record = _find_record(router, text, target.capabilities, outgoing=False, dynamic=target.dynamic)
+    ingress = Ingress(
+        link,
+        router.pulse,
+        router.table,
+        record,
+        capacity=terms.link_capacity,
+        strips=terms.strip_in,
+        to_override=None if record is None else str(target.address),
+        totals=router.totals,
+    )
+    if record is not None:
+        record.senders[ingress] = None
+    link.sink = ingress
+    link.attach(_without_filter(wanted.source), target, rcv_settle_mode=0, max_message_size=0)
+    ingress.open()
+
+
+def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
+    source = wanted.source
+    if not isinstance(source, Source):
+        raise Refused(NO_ROUTE)
+    _check_capabilities(source.capabilities)
+    if source.dynamic:
+        _refuse_routed_dynamic(source.dynamic_node_properties)
+        source = replace(
+            source, address=temporary_source(router.table.router_id, temporary_token(), mode=router.table.mode)
+        )
+    if source.address in (None, ""):
+        raise Refused(NO_ROUTE)
+    text = _address_text(source.address)
+    record = _find_record(router, text, source.capabilities, outgoing=True, dynamic=source.dynamic)
+    egress = Egress(link, router.pulse, terms.link_capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
+    egress.record = record
+    link.sink = egress
+    link.attach(
+        _without_filter(source), wanted.target, rcv_settle_mode=0, max_message_size=0, initial_delivery_count=link.delivery_count
+    )
+    record.add_consumer(egress)
+    if link.credit > 0:
+        egress.on_credit(link)
+
+
+def _name_target(target: Target) -> tuple[Target, str]:
+    if target.dynamic:
+        _refuse_routed_dynamic(target.dynamic_node_properties)
+        target = replace(target, address=temporary_target(temporary_token()))
+    return target, _address_text(target.address)
+
+
+def _address_text(address: object) -> str:
+    if not isinstance(address, str):
+        raise Refused(NO_ROUTE)
+    if len(address.encode()) > MAX_ADDRESS_BYTES:
+        raise Refused(TOO_LONG)
+    if any(character < " " for character in address):
+        raise Refused(UNFIT)
+    return address
+
+
+def _find_record(
+    router: Router, text: str, capabilities: tuple[str, ...], *, outgoing: bool, dynamic: bool
+) -> Record:
+    """The record for a terminus, made if need be; Refused."""
+    table = router.table
+    address = table.parse(text)
+    if address.rest in CORE_ADDRESSES:
+        raise Refused(None)
+    if outgoing and address.letter in (ROUTER, AREA):
+        raise Refused(NO_ROUTE)
+    treatment = "balanced" if dynamic else "closest" if address.letter == ROUTER else None
+    record = table.obtain(text, outgoing, _phase(capabilities, outgoing), treatment)
+    if record is None:
+        raise Refused(NOT_FOUND)
+    return record
+
+
+def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:
+    """The phase that a waypoint or fallback capability asks for (1.3c); None for the configured one."""
+    for capability in capabilities:
+        ordinal = WAYPOINTS.get(capability)
+        if ordinal is not None:
+            return str(ordinal - 1 if outgoing else ordinal)
+    if outgoing and capabilities == ("qd.fallback",):
+        return FALLBACK_PHASE
+    return None
+
+
+def _check_capabilities(capabilities: tuple[str, ...]) -> None:
+    if len(capabilities) == 1 and capabilities[0] in ROUTER_CAPABILITIES:
+        raise Refused(FORBIDDEN)
+
+
+def _refuse_routed_dynamic(properties: object) -> None:
+    """A dynamic terminus that names a link-route address has nowhere to go without such a route (1.3a)."""
+    if isinstance(properties, dict) and properties:
+        first = next(iter(properties))
+        if first == "x-opt-qd.address" and isinstance(properties[first], str) and properties[first]:
+            raise Refused(NO_ROUTE)
+
+
+def _without_filter(source: object) -> object:
+    """A source as we can honour it: a filter that is not echoed tells the receiver that none is applied (3.5.3)."""
+    return replace(source, filter=None) if isinstance(source, Source) and source.filter else source

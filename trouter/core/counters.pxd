@@ -1,0 +1,21 @@
+cdef class Counters:
+    cdef public Py_ssize_t deliveries
+    cdef public Py_ssize_t presettled
+    cdef public Py_ssize_t dropped_presettled
+    cdef public Py_ssize_t accepted
+    cdef public Py_ssize_t rejected
+    cdef public Py_ssize_t released
+    cdef public Py_ssize_t modified
+    cdef public Py_ssize_t delayed_1s
+    cdef public Py_ssize_t delayed_10s
+
+    cpdef count(self, int code, double age_s)
+
+
+cdef class AddressCounters:
+    cdef public Py_ssize_t ingress
+    cdef public Py_ssize_t egress
+    cdef public Py_ssize_t transit
+    cdef public Py_ssize_t to_container
+    cdef public Py_ssize_t from_container
+    cdef public Py_ssize_t redirected

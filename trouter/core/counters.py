@@ -1,0 +1,68 @@
+"""What the router counts (routing.md 5.6): one object per link and one for the whole router."""
+
+from __future__ import annotations
+
+
+class Counters:
+    """Deliveries by outcome and by how long they took."""
+
+    __slots__ = (
+        "accepted",
+        "delayed_10s",
+        "delayed_1s",
+        "deliveries",
+        "dropped_presettled",
+        "modified",
+        "presettled",
+        "rejected",
+        "released",
+    )
+
+    def __init__(self) -> None:
+        self.deliveries = 0
+        self.presettled = 0
+        self.dropped_presettled = 0
+        self.accepted = 0
+        self.rejected = 0
+        self.released = 0
+        self.modified = 0
+        self.delayed_1s = 0
+        self.delayed_10s = 0
+
+    def count(self, code: int, age_s: float) -> None:
+        """Count the end of a delivery: the outcome's code (0 for a settlement without one) and its age."""
+        if code == 0x24:
+            self.accepted += 1
+        elif code == 0x26:
+            self.released += 1
+        elif code == 0x27:
+            self.modified += 1
+        elif code == 0x25:
+            self.rejected += 1
+        if age_s > 1.0:
+            if age_s > 10.0:
+                self.delayed_10s += 1
+            else:
+                self.delayed_1s += 1
+
+    def as_dict(self) -> dict[str, int]:
+        """A snapshot by name."""
+        return {name: getattr(self, name) for name in sorted(Counters.__slots__)}
+
+
+class AddressCounters:
+    """Deliveries of one address (routing.md 5.6), or of all together."""
+
+    __slots__ = ("egress", "from_container", "ingress", "redirected", "to_container", "transit")
+
+    def __init__(self) -> None:
+        self.ingress = 0
+        self.egress = 0
+        self.transit = 0
+        self.to_container = 0
+        self.from_container = 0
+        self.redirected = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """A snapshot by name."""
+        return {name: getattr(self, name) for name in sorted(AddressCounters.__slots__)}

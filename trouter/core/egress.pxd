@@ -1,0 +1,49 @@
+cimport cython
+
+from trouter.core.counters cimport Counters
+from trouter.core.fanout cimport tell_sender
+from trouter.core.message cimport Message
+from trouter.core.ports cimport InEndpoint, Pulse
+from trouter.engine.link cimport OutgoingLink
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+
+cdef int _FIRST_OUTCOME
+cdef int _LAST_OUTCOME
+
+
+cdef class Egress(LinkSink):
+    cdef public OutgoingLink link
+    cdef public Pulse pulse
+    cdef public Py_ssize_t capacity
+    cdef public bint plain
+    cdef public bint presettles
+    cdef public object queue
+    cdef public Py_ssize_t unsettled
+    cdef public Counters counters
+    cdef public object record
+
+    cpdef Py_ssize_t load(self)
+    @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, stop=Py_ssize_t)
+    cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(link=OutgoingLink)
+    cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cpdef progress(self, Delivery out)
+    @cython.locals(out=Delivery, message=Message, sender=OutgoingLink)
+    cpdef on_credit(self, LinkPort link)
+    @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)
+    cdef _push(self, Delivery out, Message message)
+    @cython.locals(partner=Delivery)
+    cdef _sent(self, Delivery out)
+    @cython.locals(waiting=Delivery, position=Py_ssize_t)
+    cdef _drop_presettled(self)
+    cdef _count_dropped(self)
+    @cython.locals(partner=Delivery, settled=bint)
+    cpdef on_disposition(self, Delivery out)
+    @cython.locals(message=Message)
+    cdef _give_up(self, Delivery out, bint settled)
+    cdef _settle(self, Delivery out, int code, bytes state)
+    cpdef sender_says(self, Delivery out, int code, bytes state, bint settled)
+    cpdef abort(self, Delivery out)
+    cpdef lost(self)
+    @cython.locals(partner=Delivery)
+    cdef _tell_lost(self, Delivery out, int code, bytes state)

@@ -1,0 +1,266 @@
+"""Where deliveries leave: one outgoing link, its queue, and what its receiver says of them.
+
+A delivery goes straight from the input into the receiver's output when there
+is credit, window and room; otherwise it waits here. Outcomes travel back to
+the sender as they come, encoded as they came (routing.md 2.4-2.9, 4.5, 4.6).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from trouter.engine.link import OutgoingLink
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
+
+from .counters import Counters
+from .fanout import tell_sender
+from .message import Message
+from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
+from .ports import InEndpoint, Pulse
+
+_FIRST_OUTCOME = 0x24
+_LAST_OUTCOME = 0x27
+
+
+class Egress(LinkSink):
+    """One outgoing link's deliveries, waiting and unsettled."""
+
+    __slots__ = ("capacity", "counters", "link", "plain", "presettles", "pulse", "queue", "record", "unsettled")
+
+    def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
+        self.link = link
+        self.pulse = pulse
+        self.capacity = capacity
+        #: Router annotations are left out of what is sent.
+        self.plain = plain
+        #: The receiver asked for settled deliveries only.
+        self.presettles = presettles
+        self.queue: deque[Delivery] = deque()
+        self.unsettled = 0
+        self.counters = Counters()
+        self.record: Any = None
+
+    def load(self) -> int:
+        """Deliveries waiting or unsettled: the value by which balanced distribution chooses (routing.md 2.3)."""
+        return len(self.queue) + self.unsettled
+
+    # --- sending
+
+    def offer(
+        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> Delivery:
+        """Send a copy of ``delivery``, now or later; the copy.
+
+        The message is whole in ``data[start:end]`` and needs no annotations of ours, or it is ``message``.
+        """
+        out = Delivery(self.link)
+        pulse = self.pulse
+        out.number = pulse.next_tag
+        pulse.next_tag = out.number + 1
+        out.arrived_at = delivery.arrived_at
+        out.message_format = delivery.message_format
+        out.transfer_state = delivery.transfer_state
+        if delivery.remote_settled:
+            out.settled = True
+        else:
+            out.partner = delivery
+            out.settled = self.presettles
+        link = self.link
+        if message is None:
+            if self.plain and not self.queue and link.attached and link.credit > 0 and not link.waiting:
+                stop = link.send(out, data, start, end, False)
+                if out.complete:
+                    self._sent(out)
+                    return out
+                message = source.build_message(delivery, data, start, end)
+                out.offset = stop - start
+            else:
+                message = source.build_message(delivery, data, start, end)
+        out.message = message
+        message.copies.append(out)
+        if not self.queue and link.attached and (out.begun or link.credit > 0) and not link.waiting:
+            self._push(out, message)
+            if out.complete:
+                return out
+        if out.settled and self.capacity > 0 and len(self.queue) >= self.capacity:
+            self._drop_presettled()
+        self.queue.append(out)
+        return out
+
+    def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
+        """More of a message came: send it on uncopied if ``out`` is where it can be; how far that went in ``data``.
+
+        Called only while ``out`` is the message's single copy.
+        """
+        link = self.link
+        if (
+            link.attached
+            and not link.waiting
+            and out.begun
+            and not out.complete
+            and out.chunk - message.first >= len(message.chunks)
+            and self.queue
+            and self.queue[0] is out
+        ):
+            start = link.send(out, data, start, end, not message.complete)
+            if out.complete:
+                self.queue.popleft()
+                message.leave(out)
+                self._sent(out)
+        return start
+
+    def progress(self, out: Delivery) -> None:
+        """More of ``out``'s message is here."""
+        if self.queue and self.queue[0] is out:
+            self.on_credit(self.link)
+
+    def on_credit(self, link: LinkPort) -> None:
+        """Send what credit, window and output room allow; give the rest of the credit back if a drain asks for it."""
+        sender = self.link
+        while self.queue:
+            out = self.queue[0]
+            if not (out.begun or sender.credit > 0) or sender.waiting or not sender.attached:
+                break
+            message = out.message
+            self._push(out, message)
+            if not out.complete:
+                break
+            self.queue.popleft()
+        if sender.drain and sender.credit > 0 and not sender.waiting and (not self.queue or not self.queue[0].begun):
+            sender.drained()
+
+    def _push(self, out: Delivery, message: Message) -> None:
+        """Send as much of the message as there is and as the link takes."""
+        link = self.link
+        while not out.complete:
+            piece = message.piece(out.chunk, self.plain)
+            if piece is None:
+                if message.complete and not message.discard:
+                    link.send(out, b"", 0, 0, False)
+                break
+            last = message.ends_with(out.chunk)
+            size = len(piece)
+            out.offset = link.send(out, piece, out.offset, size, not last)
+            if out.offset < size or (last and not out.complete):
+                break
+            out.chunk += 1
+            out.offset = 0
+        if out.complete:
+            message.leave(out)
+            self._sent(out)
+        else:
+            message.trim()
+
+    def _sent(self, out: Delivery) -> None:
+        """The last frame of ``out`` is written."""
+        self.counters.deliveries += 1
+        if not out.settled:
+            self.unsettled += 1
+            return
+        self.counters.presettled += 1
+        partner = out.partner
+        if partner is not None:  # the receiver wanted it settled, the sender did not: we accept for the receiver
+            out.partner = None
+            tell_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
+
+    def _drop_presettled(self) -> None:
+        """Throw away the pre-settled deliveries that wait, but for the first in the queue and any half written (2.8)."""
+        kept: deque[Delivery] = deque()
+        for position, waiting in enumerate(self.queue):
+            if waiting.settled and position > 0 and not waiting.begun and waiting.partner is None:
+                self._count_dropped()
+                waiting.message.leave(waiting)
+            else:
+                kept.append(waiting)
+        self.queue = kept
+
+    def _count_dropped(self) -> None:
+        self.counters.dropped_presettled += 1
+        self.pulse.totals.dropped_presettled += 1
+
+    # --- what the receiver says
+
+    def on_disposition(self, out: Delivery) -> None:
+        """Relay the receiver's state and settlement to the sender."""
+        partner = out.partner
+        settled = out.remote_settled
+        if settled:
+            if out.complete:
+                self.unsettled -= 1
+            self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
+            out.partner = None
+        if not out.complete:
+            self._give_up(out, settled)
+        if partner is not None:
+            tell_sender(out, partner, out.remote_code, out.remote_state, settled)
+        elif not settled and out.remote_code >= _FIRST_OUTCOME:
+            # nobody upstream waits for this outcome: close it
+            self._settle(out, out.remote_code, out.remote_state)
+
+    def _give_up(self, out: Delivery, settled: bool) -> None:
+        """The receiver decided on a delivery of which the rest has not been sent."""
+        if not settled and not _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
+            return
+        message = out.message
+        self.link.abort(out)
+        if self.queue and self.queue[0] is out:
+            self.queue.popleft()
+        if message is not None:
+            message.leave(out)
+        self.on_credit(self.link)
+
+    def _settle(self, out: Delivery, code: int, state: bytes | None) -> None:
+        """Settle towards the receiver, if ``out`` is not settled yet."""
+        if not (out.settled or out.remote_settled):
+            out.link.session.settle_outgoing(out, code, state, True)
+            if out.complete:
+                self.unsettled -= 1
+
+    # --- what the sender says
+
+    def sender_says(self, out: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Relay the sender's state or settlement to the receiver; one that is not sent yet becomes pre-settled."""
+        if settled:
+            out.partner = None
+            if out.begun:
+                self._settle(out, code, state)
+            else:
+                out.settled = True
+        else:
+            out.link.session.settle_outgoing(out, code, state, False)
+
+    def abort(self, out: Delivery) -> None:
+        """The message will never be complete: take back what was sent of it, forget it if nothing was."""
+        out.partner = None
+        self.link.abort(out)
+        if out in self.queue:
+            self.queue.remove(out)
+        if out.message is not None:
+            out.message.leave(out)
+        self.on_credit(self.link)
+
+    # --- the end
+
+    def lost(self) -> None:
+        """The link is gone: what it had in full has failed, what it had not is released (routing.md 2.7)."""
+        waiting, self.queue = self.queue, deque()
+        for out in waiting:
+            if out.settled and out.partner is None:
+                self._count_dropped()
+            if out.begun:
+                out.link.session.forget_outgoing(out)
+            out.message.leave(out)
+            self._tell_lost(out, RELEASED, RELEASED_STATE)
+        for out in self.link.session.outgoing.all():
+            if out.link is self.link:
+                self.link.session.forget_outgoing(out)
+                self.counters.count(MODIFIED, self.pulse.now_s - out.arrived_at)
+                self._tell_lost(out, MODIFIED, FAILED_STATE)
+        self.unsettled = 0
+
+    def _tell_lost(self, out: Delivery, code: int, state: bytes) -> None:
+        partner = out.partner
+        if partner is not None:
+            out.partner = None
+            tell_sender(out, partner, code, state, True)

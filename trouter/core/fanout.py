@@ -1,0 +1,67 @@
+"""One outcome for many copies (routing.md 2.4): what the sender of a multicast hears, and when."""
+
+from __future__ import annotations
+
+from trouter.engine.ports import Delivery
+
+from .outcomes import ACCEPTED, BARE, RANK, REJECTED, RELEASED
+from .ports import InEndpoint
+
+_FIRST_OUTCOME = 0x24
+
+
+class Fanout:
+    """The copies of one multicast delivery: how many still owe an outcome, how many a settlement."""
+
+    __slots__ = ("_best", "copies_open", "outcomes_open")
+
+    def __init__(self, copies: int) -> None:
+        self.outcomes_open = copies
+        self.copies_open = copies
+        self._best = RELEASED
+
+    def add_outcome(self, code: int) -> None:
+        """A copy has ``code`` for its outcome; anything that is no outcome of the core standard counts as rejected."""
+        self.outcomes_open -= 1
+        rank = RANK.get(code)
+        if rank is None:
+            code, rank = REJECTED, RANK[REJECTED]
+        if rank > RANK[self._best]:
+            self._best = code
+
+    @property
+    def code(self) -> int:
+        """The highest outcome so far."""
+        return self._best
+
+    @property
+    def state(self) -> bytes:
+        """The highest outcome so far, encoded, without details."""
+        return BARE[self._best]
+
+
+
+
+def tell_sender(out: Delivery, partner: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    """Relay what became of the copy ``out`` to the sender of ``partner``.
+
+    At once for a delivery with one copy; a multicast's sender hears the highest outcome when every copy has one, and
+    the settlement when every copy is settled.
+    """
+    source: InEndpoint = partner.link.sink
+    if partner.copies is None:
+        if settled:
+            partner.partner = None
+        source.answer(partner, code, state, settled)
+        return
+    fanout: Fanout = partner.context
+    counted = out.context is None and (settled or code >= _FIRST_OUTCOME)
+    if counted:
+        out.context = fanout
+        fanout.add_outcome(code or ACCEPTED)
+    if settled:
+        fanout.copies_open -= 1
+        if out in partner.copies:
+            partner.copies.remove(out)
+    if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
+        source.answer(partner, fanout.code, fanout.state, fanout.copies_open == 0)

@@ -1,0 +1,78 @@
+cimport cython
+
+from trouter.core.counters cimport AddressCounters, Counters
+from trouter.core.egress cimport Egress
+from trouter.core.message cimport Message
+from trouter.core.ports cimport InEndpoint, Pulse
+from trouter.core.record cimport Record
+from trouter.engine.link cimport IncomingLink
+from trouter.engine.ports cimport Delivery, LinkPort
+from trouter.wire.annotations cimport RouterAnnotations, parse_annotations
+from trouter.wire.sections cimport MessageScan
+
+cdef Py_ssize_t _STREAM_AT
+cdef Py_ssize_t _MAX_HEAD_BYTES
+cdef int _THROUGH_ANNOTATIONS
+cdef int _THROUGH_PROPERTIES
+
+
+cdef class Ingress(InEndpoint):
+    cdef public IncomingLink link
+    cdef public object table
+    cdef public Record record
+    cdef public Py_ssize_t capacity
+    cdef public bint strips
+    cdef public str to_override
+    cdef public bint is_fallback
+    cdef public AddressCounters totals
+    cdef public Py_ssize_t pending
+    cdef public Py_ssize_t unsettled
+    cdef Py_ssize_t _owed
+    cdef MessageScan _scan
+    cdef RouterAnnotations _annotations
+
+    cpdef open(self)
+    cpdef destination_appeared(self)
+    cpdef on_drained(self, LinkPort link)
+    cdef _return_credit(self)
+    @cython.locals(message=Message)
+    cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(whole=bytes)
+    cdef _continue(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(only=Delivery, sole=Egress, copy=Delivery, egress=Egress)
+    cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef Py_ssize_t _stream_at(self)
+    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int)
+    cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef bint _came_too_far(self, RouterAnnotations annotations)
+    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int)
+    cdef Record _find(self, Delivery delivery, Message message, bytes data, RouterAnnotations annotations)
+    @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t, counted=Record)
+    cdef _forward(self, Delivery delivery, Record record, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef _undeliverable(self, Delivery delivery, Message message)
+    cdef _refuse(self, Delivery delivery, Message message, int code, bytes state)
+    cdef bint _end(self, Delivery delivery, int code, bytes state) except? -1
+    cdef _finish(self, Delivery delivery, int code, bytes state)
+    cdef _settle(self, Delivery delivery, int code, bytes state)
+    @cython.locals(age_s=double)
+    cdef _count_end(self, Delivery delivery, int code)
+    cdef _count_presettled(self)
+    cdef _count_dropped(self)
+    @cython.locals(message=Message)
+    cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)
+    @cython.locals(settled=bint)
+    cpdef on_disposition(self, Delivery delivery)
+    @cython.locals(out=Delivery, egress=Egress)
+    cdef _relay_sender(self, Delivery delivery, int code, bytes state, bint settled)
+    cdef list _copies(self, Delivery delivery)
+    cpdef on_aborted(self, LinkPort link, Delivery delivery)
+    @cython.locals(message=Message, out=Delivery, egress=Egress)
+    cdef _take_back(self, Delivery delivery)
+    @cython.locals(partial=Delivery, delivery=Delivery)
+    cpdef lost(self)
+    @cython.locals(message=Message)
+    cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef Message _prepare(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end, RouterAnnotations annotations)
+    @cython.locals(scan=MessageScan, before=Py_ssize_t, behind=Py_ssize_t)
+    cdef _set_heads(self, Message message, bytes head, RouterAnnotations annotations, str to, int phase)
+    cdef Message _redirect(self, Delivery delivery, Message message, str to, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -1,0 +1,477 @@
+"""Where deliveries of one incoming link enter: parse what must be known, find the address, forward, return credit.
+
+Obeys routing.md 2.6-2.8 (undeliverable, loss, pre-settled), 3.1-3.3 (credit), 3.7-3.8 (streaming), 4.1-4.4.
+"""
+
+from __future__ import annotations
+
+from trouter.engine.link import IncomingLink
+from trouter.engine.ports import Delivery, LinkPort
+from trouter.wire.annotations import InvalidAnnotation, RouterAnnotations, compose_annotations, parse_annotations
+from trouter.wire.sections import InvalidMessage, MessageScan
+
+from .counters import AddressCounters
+from .egress import Egress
+from .inprocess import MAX_INSIDE_BYTES
+from .message import Message
+from .outcomes import FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
+from .ports import InEndpoint, Pulse
+from .record import Record
+from .table import MAX_ADDRESS_BYTES, AddressTable
+
+#: Octets of an unfinished message that are waited for before it is sent on piece by piece (Q2's upper mark).
+_STREAM_AT = 131072
+#: Octets of header, annotations and (anonymous) properties after which a message is no longer waited for.
+_MAX_HEAD_BYTES = 1048576
+_THROUGH_ANNOTATIONS = 3
+_THROUGH_PROPERTIES = 4
+
+INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
+NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
+UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
+TOO_LARGE_INSIDE = rejected_state(
+    "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} octets"
+)
+
+
+class Ingress(InEndpoint):
+    """One incoming link. ``record`` is its address, None for an anonymous link, whose messages name theirs."""
+
+    __slots__ = (
+        "_annotations",
+        "_owed",
+        "_scan",
+        "capacity",
+        "is_fallback",
+        "link",
+        "pending",
+        "record",
+        "strips",
+        "table",
+        "to_override",
+        "totals",
+        "unsettled",
+    )
+
+    def __init__(
+        self,
+        link: IncomingLink,
+        pulse: Pulse,
+        table: AddressTable,
+        record: Record | None,
+        *,
+        capacity: int,
+        strips: bool,
+        to_override: str | None,
+        totals: AddressCounters,
+        is_fallback: bool = False,
+    ) -> None:
+        super().__init__(pulse)
+        self.link = link
+        self.table = table
+        self.record = record
+        self.capacity = capacity
+        #: Router annotations that the peer sends are ignored.
+        self.strips = strips
+        self.to_override = to_override
+        self.is_fallback = is_fallback
+        #: The router's address counters.
+        self.totals = totals
+        #: Credit that waits for a consumer.
+        self.pending = 0
+        #: Deliveries neither side has settled.
+        self.unsettled = 0
+        self._owed = 0
+        self._scan = MessageScan()
+        self._annotations: RouterAnnotations | None = None
+
+    # --- credit
+
+    def open(self) -> None:
+        """Give the sender its first credit, or keep it until a consumer exists (routing.md 1.6)."""
+        if self.record is None or self.record.reachable():
+            self.link.grant(self.capacity)
+        else:
+            self.pending = self.capacity
+
+    def destination_appeared(self) -> None:
+        """The address has a consumer again: hand out what was kept back (3.2)."""
+        if self.pending > 0:
+            count = self.pending
+            self.pending = 0
+            self.link.grant(count)
+
+    def on_drained(self, link: LinkPort) -> None:
+        """The sender gave its credit back (3.3)."""
+        self.pending = self.capacity - self.unsettled
+        self._owed = 0
+        if self.record is None or self.record.reachable():
+            self.destination_appeared()
+
+    def _return_credit(self) -> None:
+        """One delivery is done with: its credit goes back, a few at a time while the sender has plenty."""
+        if self.link.draining:
+            self.pending += 1
+            return
+        self._owed += 1
+        if self._owed >= self.link.credit:
+            count = self._owed
+            self._owed = 0
+            self.link.grant(count)
+
+    # --- messages
+
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        """Route a whole message at once; gather a longer one until it is complete or long enough to stream."""
+        message: Message | None = delivery.message
+        if message is None:
+            delivery.arrived_at = self.pulse.now_s
+            self.counters.deliveries += 1
+            if delivery.remote_settled:
+                delivery.settled = True
+            else:
+                self.unsettled += 1
+            if delivery.complete:
+                self._route(delivery, data, start, end, None)
+                return
+            message = Message(self.link.session)
+            delivery.message = message
+        self._continue(delivery, message, data, start, end)
+
+    def _continue(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> None:
+        """The next frame of a message in several."""
+        message.complete = delivery.complete
+        if not message.routed:
+            message.append(data[start:end])
+            if message.complete or message.held >= self._stream_at():
+                whole = message.join()
+                self._route(delivery, whole, 0, len(whole), message)
+        elif not message.discard:
+            self._send_on(message, data, start, end)
+        if delivery.remote_settled and not delivery.settled:
+            delivery.settled = True  # the flag came on a later frame than the first
+            self._relay_sender(delivery, 0, None, True)
+            self._count_end(delivery, delivery.state_code)
+        if delivery.complete:
+            delivery.message = None
+            if isinstance(delivery.context, bytes):  # an outcome from before the input was complete (4.4)
+                self._settle(delivery, delivery.state_code, delivery.context)
+
+    def _send_on(self, message: Message, data: bytes, start: int, end: int) -> None:
+        """Pass a frame of a message on its way to every copy; what no receiver takes now is kept."""
+        if len(message.copies) == 1:
+            only: Delivery = message.copies[0]
+            sole: Egress = only.link.sink
+            start = sole.continue_with(only, message, data, start, end)
+            if only.complete:
+                return
+            if start == end and not message.complete:
+                return
+        message.append(data[start:end])
+        for each in message.copies[:]:
+            copy = each
+            egress: Egress = copy.link.sink
+            egress.progress(copy)
+
+    def _stream_at(self) -> int:
+        """How much of an unfinished message to wait for: a consumer inside the router wants all of it."""
+        record = self.record
+        if record is not None and record.forwarder.subscriptions:
+            return MAX_INSIDE_BYTES
+        return _STREAM_AT
+
+    def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+        """Find the address and forward; answer the sender when that is not to be."""
+        scan = self._scan
+        record = self.record
+        annotations: RouterAnnotations | None = None
+        try:
+            depth = _THROUGH_PROPERTIES if record is None else _THROUGH_ANNOTATIONS
+            if not scan.scan(data, start, end, depth, delivery.complete):
+                if end - start < _MAX_HEAD_BYTES:
+                    return  # more of the head is to come
+                self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+                return
+            if scan.annotations_start >= 0:
+                annotations = parse_annotations(data, scan.annotations_start, scan.annotations_end, not self.strips)
+        except InvalidAnnotation as error:
+            self._refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
+            return
+        except InvalidMessage:
+            self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            return
+        self._annotations = annotations
+        if record is None:
+            record = self._find(delivery, message, data, annotations)
+            if record is None:
+                return
+        record.counters.ingress += 1
+        self.totals.ingress += 1
+        if annotations is not None and self._came_too_far(annotations):
+            self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+            return
+        if message is not None or annotations is not None:
+            message = self._prepare(delivery, message, data, start, end, annotations)
+        self._forward(delivery, record, data, start, end, message)
+
+    def _came_too_far(self, annotations: RouterAnnotations) -> bool:
+        """More routers than the network has hops: a loop (2.1). Alone, a router has radius 0."""
+        return len(annotations.trace) > 1
+
+    def _find(
+        self, delivery: Delivery, message: Message | None, data: bytes, annotations: RouterAnnotations | None
+    ) -> Record | None:
+        """The record of an anonymous message; None when the sender was answered instead (2.6)."""
+        scan = self._scan
+        phase = 0
+        if annotations is not None and annotations.to is not None:
+            text = annotations.to.encode()
+            phase = annotations.phase
+        elif scan.to_start < 0:
+            self._refuse(delivery, message, REJECTED, NO_ADDRESS)
+            return None
+        else:
+            text = data[scan.to_start : scan.to_end]
+        record = self.table.find(text, phase) if len(text) <= MAX_ADDRESS_BYTES else None
+        if record is None or not record.reachable():
+            if 0 < len(text) <= MAX_ADDRESS_BYTES and self.table.is_unavailable(text):
+                self._refuse(delivery, message, REJECTED, UNAVAILABLE)
+            else:
+                self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+            return None
+        return record
+
+    def _forward(
+        self, delivery: Delivery, record: Record, data: bytes, start: int, end: int, message: Message | None
+    ) -> None:
+        presettled = delivery.remote_settled
+        count = 0
+        if message is not None and not message.complete and record.forwarder.subscriptions:
+            self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
+            return
+        if record.destinations() > 0:
+            count = record.forwarder.forward(self, delivery, data, start, end, message)
+        counted = record
+        if count == 0 and record.fallback is not None and not self.is_fallback and record.fallback.destinations() > 0:
+            counted = record.fallback
+            message = self._redirect(delivery, message, record.text, data, start, end)
+            count = counted.forwarder.forward(self, delivery, data, start, end, message)
+            record.counters.redirected += 1
+            self.totals.redirected += 1
+        if count == 0:
+            self._undeliverable(delivery, message)
+            return
+        inside = counted.forwarder.inside
+        counted.counters.to_container += inside
+        self.totals.to_container += inside
+        counted.counters.egress += count - inside
+        self.totals.egress += count - inside
+        if message is not None:
+            message.now_routed()
+        if presettled:
+            self._count_presettled()
+            self._return_credit()
+
+    # --- what the sender hears
+
+    def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
+        """Nobody takes the message (2.6): released, or dropped; a targeted link is drained rather than paid back."""
+        if self.record is None:
+            self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+            return
+        if message is not None:
+            message.now_routed()
+        self.link.drain()
+        if delivery.remote_settled:
+            self._count_dropped()
+            self.pending += 1
+            return
+        if self._end(delivery, RELEASED, RELEASED_STATE):
+            self.pending += 1
+
+    def _refuse(self, delivery: Delivery, message: Message | None, code: int, state: bytes) -> None:
+        """The router itself answers a delivery; its credit goes back at once."""
+        if message is not None:
+            message.now_routed()
+            message.forget()
+        if delivery.remote_settled:
+            self._count_dropped()
+            self._return_credit()
+        elif self._end(delivery, code, state):
+            self._return_credit()
+
+    def _end(self, delivery: Delivery, code: int, state: bytes) -> bool:
+        """Give a delivery its outcome; while input still comes, the settlement waits for its end: False then."""
+        if delivery.complete:
+            self._finish(delivery, code, state)
+            return True
+        delivery.context = state
+        delivery.link.session.settle_incoming(delivery, code, state, False)
+        return False
+
+    def _finish(self, delivery: Delivery, code: int, state: bytes | None) -> None:
+        """Settle towards the sender and count the end of the delivery."""
+        delivery.link.session.settle_incoming(delivery, code, state, True)
+        self._count_end(delivery, code)
+
+    def _settle(self, delivery: Delivery, code: int, state: bytes | None) -> None:
+        self._finish(delivery, code, state)
+        self._return_credit()
+
+    def _count_end(self, delivery: Delivery, code: int) -> None:
+        self.unsettled -= 1
+        age_s = self.pulse.now_s - delivery.arrived_at
+        self.counters.count(code, age_s)
+        self.pulse.totals.count(code, age_s)
+
+    def _count_presettled(self) -> None:
+        self.counters.presettled += 1
+        self.pulse.totals.presettled += 1
+
+    def _count_dropped(self) -> None:
+        self._count_presettled()
+        self.counters.dropped_presettled += 1
+        self.pulse.totals.dropped_presettled += 1
+
+    def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell the sender what its receiver said."""
+        if delivery.remote_settled:
+            return
+        if not settled:
+            delivery.link.session.settle_incoming(delivery, code, state, False)
+        elif delivery.complete:
+            self._finish(delivery, code, state)
+            self._return_credit()
+        else:
+            message: Message | None = delivery.message
+            if message is not None:
+                message.forget()
+            self._end(delivery, code, state or RELEASED_STATE)
+
+    # --- what the sender says
+
+    def on_disposition(self, delivery: Delivery) -> None:
+        """Relay the sender's state or settlement to whoever got the message."""
+        settled = delivery.remote_settled
+        self._relay_sender(delivery, delivery.remote_code, delivery.remote_state, settled)
+        if settled and not delivery.settled:
+            delivery.settled = True
+            self._count_end(delivery, delivery.state_code)
+            if delivery.complete:
+                self._return_credit()
+
+    def _relay_sender(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        for each in self._copies(delivery):
+            out = each
+            egress = out.link.sink
+            egress.sender_says(out, code, state, settled)
+        if settled:
+            delivery.partner = None
+            delivery.copies = None
+
+    def _copies(self, delivery: Delivery) -> list[Delivery]:
+        """Every copy on an outgoing link that the sender's word still matters to."""
+        copies = delivery.copies[:] if delivery.copies is not None else [delivery.partner]
+        return [out for out in copies if out is not None and isinstance(out.link.sink, Egress)]
+
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+        """The sender took a delivery back (4.4): receivers that got part of it hear so, nobody else hears anything."""
+        self._take_back(delivery)
+        if not delivery.settled:
+            delivery.settled = True
+            self.unsettled -= 1
+        self._return_credit()
+
+    def _take_back(self, delivery: Delivery) -> None:
+        message: Message | None = delivery.message
+        delivery.message = None
+        if message is None:
+            return
+        message.aborted = True
+        for each in message.copies[:]:
+            out = each
+            egress: Egress = out.link.sink
+            egress.abort(out)
+        message.routed = True
+        message.forget()
+
+    def lost(self) -> None:
+        """The link is gone (2.7): unfinished input is taken back, and outcomes still to come have nobody to hear them."""
+        partial = self.link.partial
+        if partial is not None:
+            self._take_back(partial)
+        session = self.link.session
+        for each in session.incoming.all():
+            delivery = each
+            if delivery.link is self.link:
+                session.incoming.remove(delivery.delivery_id)
+                if delivery.copies is not None:
+                    self._relay_sender(delivery, MODIFIED, FAILED_STATE, True)
+                elif delivery.partner is not None:
+                    delivery.partner.partner = None
+                    delivery.partner = None
+        self.unsettled = 0
+
+    # --- the message as it leaves
+
+    def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
+        """The message in ``data[start:end]``, kept, with both of its heads (routing.md 4.3)."""
+        message = Message(self.link.session)
+        message.append(data[start:end])
+        message.complete = delivery.complete
+        message.routed = True
+        self._set_heads(message, message.chunks[0] if message.chunks else b"", self._annotations, None, 0)
+        return message
+
+    def _prepare(
+        self,
+        delivery: Delivery,
+        message: Message | None,
+        data: bytes,
+        start: int,
+        end: int,
+        annotations: RouterAnnotations | None,
+    ) -> Message:
+        if message is None:
+            message = Message(self.link.session)
+            message.append(data[start:end])
+            message.complete = True
+        self._set_heads(message, message.chunks[0], annotations, None, 0)
+        return message
+
+    def _set_heads(
+        self, message: Message, head: bytes, annotations: RouterAnnotations | None, to: str | None, phase: int
+    ) -> None:
+        """Write the head as receivers with and without router annotations get it."""
+        scan = self._scan
+        scan.scan(head, 0, len(head), _THROUGH_ANNOTATIONS, message.complete)
+        here = f"0/{self.table.router_id}"
+        if annotations is None:
+            before = behind = scan.insert_at
+            user, count = b"", 0
+            own_to, ingress, trace, stream = None, None, (), False
+        else:
+            before, behind = scan.annotations_start, scan.annotations_end
+            user, count = annotations.user, annotations.user_count
+            own_to, ingress, trace, stream = annotations.to, annotations.ingress, annotations.trace, annotations.stream
+            phase = phase or annotations.phase
+            if annotations.had_router_keys:
+                message.plain_head = head[:before] + compose_annotations(user, count, 0, False, None, None, ()) + head[behind:]
+        section = compose_annotations(
+            user, count, phase, stream, to or self.to_override or own_to, ingress or here, (*trace, here)
+        )
+        message.annotated_head = head[:before] + section + head[behind:]
+
+    def _redirect(
+        self, delivery: Delivery, message: Message | None, to: str, data: bytes, start: int, end: int
+    ) -> Message:
+        """The message on its way to the fallback: with the address ``to`` that it had, in phase ``F``."""
+        annotations = self._annotations
+        if message is None:
+            message = self._prepare(delivery, None, data, start, end, annotations)
+        self._set_heads(message, message.chunks[0], annotations, to, _FALLBACK_PHASE)
+        return message
+
+
+#: How the phase annotation names the fallback phase: its letter's distance from "0" (2.6).
+_FALLBACK_PHASE = ord("F") - ord("0")

@@ -1,0 +1,88 @@
+"""Consumers and senders inside the router: how ``$management`` and its like take part in routing.
+
+A consumer gets whole messages only, so their size is bounded (``MAX_INSIDE_BYTES``, below a session's window).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from trouter.engine.ports import Delivery
+
+from .fanout import tell_sender
+from .message import Message
+from .outcomes import ACCEPTED, ACCEPTED_STATE
+from .ports import InEndpoint, Pulse
+
+MAX_INSIDE_BYTES: Final = 1024 * 1024
+
+
+class Received:
+    """A message that came to a consumer inside the router; ``settle`` says what became of it."""
+
+    __slots__ = ("_out", "message")
+
+    def __init__(self, out: Delivery, message: bytes) -> None:
+        self._out = out
+        #: The bare octets, all sections, without the router's own annotations.
+        self.message = message
+
+    def settle(self, code: int = ACCEPTED, state: bytes | None = ACCEPTED_STATE) -> None:
+        """Tell the sender the (encoded) outcome; a second call and a pre-settled message are no error."""
+        partner = self._out.partner
+        if partner is not None:
+            self._out.partner = None
+            tell_sender(self._out, partner, code, state, True)
+
+
+class Consumer(Protocol):
+    """Somebody inside the router who takes messages."""
+
+    def receive(self, received: Received) -> None:
+        """Take a message; must not block, and settles it now or later."""
+
+
+class Subscription:
+    """One consumer's place at one address."""
+
+    __slots__ = ("consumer", "count")
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.count = 0
+
+    def offer(
+        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> Delivery:
+        """Hand over a copy of a whole message; the copy."""
+        out = Delivery(delivery.link)
+        out.settled = delivery.remote_settled
+        if not out.settled:
+            out.partner = delivery
+        if message is None:
+            message = source.build_message(delivery, data, start, end)
+        head = message.plain_head
+        body = b"".join(message.chunks) if head is None else b"".join((head, *message.chunks[1:]))
+        self.count += 1
+        self.consumer.receive(Received(out, body))
+        return out
+
+
+class InsideSender(InEndpoint):
+    """Where messages that the router itself sends enter; nobody waits for their outcomes."""
+
+    __slots__ = ()
+
+    def __init__(self, pulse: Pulse) -> None:
+        super().__init__(pulse)
+
+    def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
+        """The message as it is: the router sends nothing that needs stripping."""
+        message = Message(None)
+        message.append(data[start:end])
+        message.complete = True
+        message.routed = True
+        return message
+
+    def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Nobody waits for it."""

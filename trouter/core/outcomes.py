@@ -1,0 +1,28 @@
+"""Delivery states as the router writes them (AMQP 1.0 part 3, 3.4), and which one speaks for many."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.wire.performatives import Error, Modified, Rejected, encode_state
+
+RECEIVED: Final = 0x23
+ACCEPTED: Final = 0x24
+REJECTED: Final = 0x25
+RELEASED: Final = 0x26
+MODIFIED: Final = 0x27
+
+#: The outcomes without details, encoded, by code.
+BARE: Final = {code: bytes((0, 0x53, code, 0x45)) for code in (ACCEPTED, REJECTED, RELEASED, MODIFIED)}
+ACCEPTED_STATE: Final = BARE[ACCEPTED]
+RELEASED_STATE: Final = BARE[RELEASED]
+#: What a sender hears of a delivery that was sent in full to a receiver which then went away.
+FAILED_STATE: Final = encode_state(Modified(delivery_failed=True))
+
+#: The sender of a multicast hears the highest of its copies' outcomes (routing.md 2.4).
+RANK: Final = {RELEASED: 1, MODIFIED: 2, ACCEPTED: 3, REJECTED: 4}
+
+
+def rejected_state(condition: str, description: str) -> bytes:
+    """An encoded rejected outcome with its reason."""
+    return encode_state(Rejected(Error(condition, description)))

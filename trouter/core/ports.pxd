@@ -1,0 +1,17 @@
+from trouter.core.counters cimport Counters
+from trouter.core.message cimport Message
+from trouter.engine.ports cimport Delivery, LinkSink
+
+
+cdef class Pulse:
+    cdef public double now_s
+    cdef public Py_ssize_t next_tag
+    cdef public Counters totals
+
+
+cdef class InEndpoint(LinkSink):
+    cdef public Pulse pulse
+    cdef public Counters counters
+
+    cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)

@@ -1,0 +1,37 @@
+"""What the two ends of a delivery's way through the router know of each other."""
+
+from __future__ import annotations
+
+from trouter.engine.ports import Delivery, LinkSink
+
+from .counters import Counters
+from .message import Message
+
+
+class Pulse:
+    """What every endpoint shares: the time as net last told it, the counter for delivery tags, the router's counters."""
+
+    __slots__ = ("next_tag", "now_s", "totals")
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.next_tag = 0
+        self.totals = Counters()
+
+
+class InEndpoint(LinkSink):
+    """Where deliveries enter: an incoming link, or something inside the router that sends."""
+
+    __slots__ = ("counters", "pulse")
+
+    def __init__(self, pulse: Pulse) -> None:
+        self.pulse = pulse
+        self.counters = Counters()
+
+    def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
+        """The message in ``data[start:end]``, kept, with its heads ready."""
+        raise LookupError
+
+    def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell the sender what became of its delivery; ``code`` 0 with no state is a settlement alone."""
+        raise LookupError

@@ -1,0 +1,23 @@
+from trouter.core.counters cimport AddressCounters
+from trouter.core.forwarders cimport Forwarder
+
+
+cdef class Record:
+    cdef public str key
+    cdef public str text
+    cdef public str treatment
+    cdef public int priority
+    cdef public Forwarder forwarder
+    cdef public dict senders
+    cdef public Record fallback
+    cdef public Record fallback_of
+    cdef public bint pinned
+    cdef public AddressCounters counters
+    cdef public list known_as
+
+    cpdef Py_ssize_t destinations(self)
+    cpdef bint reachable(self)
+    cpdef add_consumer(self, egress)
+    cpdef add_subscription(self, subscription)
+    cpdef bint unused(self)
+    cdef _wake_senders(self)

@@ -1,0 +1,74 @@
+"""One address and everybody who uses it (routing.md 5.4, 5.5): consumers, senders, treatment, fallback, counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .counters import AddressCounters
+from .forwarders import FORWARDERS, Forwarder
+
+if TYPE_CHECKING:
+    from .inprocess import Subscription
+
+
+class Record:
+    """An address under its lookup ``key``; gone when nobody uses it any more.
+
+    ``treatment`` is closest, balanced or multicast. Senders are told when the first consumer comes.
+    """
+
+    __slots__ = ("counters", "fallback", "fallback_of", "forwarder", "key", "known_as", "pinned", "priority", "senders", "text", "treatment")
+
+    def __init__(self, key: str, text: str, treatment: str, priority: int = -1) -> None:
+        self.key = key
+        self.text = text
+        self.treatment = treatment
+        #: -1 for none configured.
+        self.priority = priority
+        self.forwarder: Forwarder = FORWARDERS[treatment]()
+        self.senders: dict[Any, None] = {}
+        self.fallback: Record | None = None
+        self.fallback_of: Record | None = None
+        #: Something other than links and subscriptions keeps the record.
+        self.pinned = False
+        self.counters = AddressCounters()
+        #: The texts of anonymous messages that the table remembers this record by.
+        self.known_as: list[bytes] = []
+
+    def destinations(self) -> int:
+        """How many consumers the address has, inside the router and on its links."""
+        return len(self.forwarder.consumers) + len(self.forwarder.subscriptions)
+
+    def reachable(self) -> bool:
+        """The address or its fallback has a consumer, so that senders may have credit."""
+        fallback = self.fallback
+        return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
+
+    def add_consumer(self, egress: Any) -> None:
+        """A link that receives from the address."""
+        before = self.destinations()
+        self.forwarder.add(egress)
+        if before == 0:
+            self._wake_senders()
+
+    def add_subscription(self, subscription: Subscription) -> None:
+        """A consumer inside the router."""
+        before = self.destinations()
+        self.forwarder.subscriptions.append(subscription)
+        if before == 0:
+            self._wake_senders()
+
+    def unused(self) -> bool:
+        """Nobody holds on to the record."""
+        fallback_of = self.fallback_of
+        return not (self.pinned or self.senders or self.destinations()) and (
+            fallback_of is None or fallback_of.fallback is not self
+        )
+
+    def _wake_senders(self) -> None:
+        """The first consumer came: senders get the credit that was kept back (routing.md 3.2)."""
+        for sender in list(self.senders):
+            sender.destination_appeared()
+        if self.fallback_of is not None:
+            for sender in list(self.fallback_of.senders):
+                sender.destination_appeared()

@@ -1,0 +1,113 @@
+"""The routing core's front door: links come and go, time is told, snapshots are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trouter.engine.link import Link
+from trouter.engine.ports import Delivery
+from trouter.wire.performatives import Error
+
+from .attach import PeerTerms, attach
+from .counters import AddressCounters
+from .egress import Egress
+from .ingress import Ingress
+from .inprocess import Consumer, InsideSender, Subscription
+from .ports import Pulse
+from .record import Record
+from .table import AddressRule, AddressTable
+
+
+class Router:
+    """All routing state of one router. Single owner, synchronous; ``pulse.now_s`` is set by whoever calls."""
+
+    def __init__(
+        self,
+        router_id: str,
+        mode: str = "standalone",
+        default_distribution: str = "balanced",
+        rules: Iterable[AddressRule] = (),
+    ) -> None:
+        self.table = AddressTable(router_id, mode, default_distribution)
+        self.pulse = Pulse()
+        self.totals = AddressCounters()
+        self._inside = InsideSender(self.pulse)
+        for rule in rules:
+            self.table.add_rule(rule)
+
+    def attach(self, link: Link, terms: PeerTerms) -> None:
+        """Answer the peer's attach that made ``link``."""
+        attach(self, link, terms)
+
+    def detach(self, link: Link, closed: bool, error: Error | None = None) -> None:
+        """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach."""
+        self.lose(link)
+        link.detach(closed, error)
+
+    def lose(self, link: Link) -> None:
+        """The link is gone; the fate of its deliveries is that of routing.md 2.7. A second call does nothing."""
+        sink = link.sink
+        if isinstance(sink, Ingress):
+            self._lose_ingress(sink)
+        elif isinstance(sink, Egress):
+            self._lose_egress(sink)
+
+    def _lose_ingress(self, ingress: Ingress) -> None:
+        ingress.lost()
+        record = ingress.record
+        if record is not None:
+            record.senders.pop(ingress, None)
+            self.table.release(record)
+
+    def _lose_egress(self, egress: Egress) -> None:
+        record = egress.record
+        if record is None:
+            return
+        egress.record = None
+        record.forwarder.remove(egress)
+        egress.lost()
+        self.table.release(record)
+
+    # --- inside the router
+
+    def subscribe(self, address: str, consumer: Consumer, treatment: str = "closest") -> Subscription:
+        """Deliver messages for ``address`` to ``consumer`` from here on."""
+        record = self.table.obtain(address, outgoing=True, treatment=treatment)
+        assert record is not None  # noqa: S101 - only the treatment unavailable gives none
+        subscription = Subscription(consumer)
+        record.add_subscription(subscription)
+        return subscription
+
+    def unsubscribe(self, address: str, subscription: Subscription) -> None:
+        """End what ``subscribe`` began."""
+        record = self._record(address)
+        if record is not None and subscription in record.forwarder.subscriptions:
+            record.forwarder.subscriptions.remove(subscription)
+            self.table.release(record)
+
+    def send(self, address: str, message: bytes) -> int:
+        """Send a (pre-settled) message from inside the router; how many receivers it went to."""
+        record = self._record(address)
+        if record is None:
+            return 0
+        delivery = Delivery(_NOWHERE)
+        delivery.remote_settled = True
+        delivery.complete = True
+        delivery.arrived_at = self.pulse.now_s
+        count = record.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
+        record.counters.from_container += 1
+        self.totals.from_container += 1
+        return count
+
+    def _record(self, address: str) -> Record | None:
+        return self.table.find(address.encode())
+
+
+class _Nowhere(Link):
+    """The link that a message from inside the router came on: none."""
+
+    def __init__(self) -> None:
+        """There is no session either."""
+
+
+_NOWHERE = _Nowhere()

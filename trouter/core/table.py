@@ -1,0 +1,123 @@
+"""Every address the router knows, by lookup key, and how addresses come to be treated (routing.md 1.3, 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .addresses import FALLBACK_PHASE, LOCAL, MOBILE, Address, parse_address
+from .patterns import PatternTree, prefix_pattern
+from .record import Record
+
+UNAVAILABLE: Final = "unavailable"
+#: Longer addresses belong to nobody; it bounds what parsing and matching one may cost.
+MAX_ADDRESS_BYTES: Final = 4096
+#: How many texts of anonymous messages are remembered with their record.
+_REMEMBERED: Final = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRule:
+    """How addresses that match are treated; ``pattern`` is a pattern, or a prefix when ``is_prefix``."""
+
+    pattern: str
+    is_prefix: bool = False
+    distribution: str = "balanced"
+    ingress_phase: int = 0
+    egress_phase: int = 0
+    priority: int = -1
+    enable_fallback: bool = False
+    name: str = ""
+
+
+class AddressTable:
+    """Records by key. ``area`` is always 0."""
+
+    def __init__(self, router_id: str, mode: str = "standalone", default_distribution: str = "balanced") -> None:
+        self.router_id = router_id
+        self.mode = mode
+        self._default = AddressRule("#", distribution=default_distribution)
+        self._rules: PatternTree[AddressRule] = PatternTree()
+        self.records: dict[str, Record] = {}
+        self._by_text: dict[bytes, Record] = {}
+
+    def add_rule(self, rule: AddressRule) -> None:
+        """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
+        self._rules.insert(prefix_pattern(rule.pattern) if rule.is_prefix else rule.pattern, rule)
+
+    def rule_for(self, address: Address) -> AddressRule:
+        """The rule that ``address`` falls under: the best match, else the default distribution."""
+        return self._rules.match(address.text) or self._default
+
+    def parse(self, text: str, phase: str = "0") -> Address:
+        """Classify ``text`` as seen by this router."""
+        return parse_address(text, router_id=self.router_id, mode=self.mode, phase=phase)
+
+    def obtain(self, text: str, outgoing: bool, phase: str | None = None, treatment: str | None = None) -> Record | None:
+        """The record for a terminus with address ``text``, made if need be; None when such addresses are unavailable.
+
+        A receiver (``outgoing``) takes from the rule's egress phase, a sender puts into its ingress phase; ``phase``
+        overrides both. ``treatment`` overrides the configured distribution.
+        """
+        address = self.parse(text)
+        rule = self.rule_for(address)
+        distribution = treatment or rule.distribution
+        if distribution == UNAVAILABLE:
+            return None
+        if phase is None:
+            phase = str(rule.egress_phase if outgoing else rule.ingress_phase)
+        record = self._obtain(address, address.key_in_phase(phase), distribution, rule.priority)
+        if rule.enable_fallback and address.letter == MOBILE and phase != FALLBACK_PHASE:
+            self._pair_fallback(address, record)
+        return record
+
+    def obtain_local(self, name: str, treatment: str) -> Record:
+        """The record of a local address that the router itself serves."""
+        return self._obtain(Address(LOCAL, LOCAL + name, name, name), LOCAL + name, treatment, -1)
+
+    def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> Record:
+        record = self.records.get(key)
+        if record is None:
+            record = self.records[key] = Record(key, address.text, distribution, priority)
+        return record
+
+    def _pair_fallback(self, address: Address, record: Record) -> None:
+        if record.fallback is None:
+            fallback = self._obtain(address, address.key_in_phase(FALLBACK_PHASE), "balanced", -1)
+            record.fallback = fallback
+            fallback.fallback_of = record
+
+    def find(self, text: bytes, phase: int = 0) -> Record | None:
+        """The record that a message with the address ``text`` (its octets) goes to; None if there is none."""
+        if phase == 0:
+            record = self._by_text.get(text)
+            if record is not None:
+                return record
+        address = self._address_of(text)
+        wanted = phase or self.rule_for(address).ingress_phase
+        record = self.records.get(address.key_in_phase(str(wanted)))
+        if record is not None and phase == 0:
+            if len(self._by_text) >= _REMEMBERED:
+                self._by_text.clear()
+            self._by_text[text] = record
+            record.known_as.append(text)
+        return record
+
+    def is_unavailable(self, text: bytes) -> bool:
+        """Messages to ``text`` can go nowhere by configuration."""
+        return self.rule_for(self._address_of(text)).distribution == UNAVAILABLE
+
+    def _address_of(self, text: bytes) -> Address:
+        return self.parse(text.decode("utf-8", "replace"))
+
+    def release(self, record: Record) -> None:
+        """Forget ``record`` if nobody uses it any more, and its fallback with it."""
+        if not record.unused() or self.records.get(record.key) is not record:
+            return
+        del self.records[record.key]
+        for text in record.known_as:
+            self._by_text.pop(text, None)
+        fallback = record.fallback
+        if fallback is not None:
+            record.fallback = None
+            self.release(fallback)
