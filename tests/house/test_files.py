@@ -9,7 +9,7 @@ import pytest
 
 from tests.house.sources import ROOT, project, tracked_files
 
-TEXT = {"", *".py .pxd .md .toml .lock .json .js .mjs .conf .yml .yaml .sh .in .txt".split()}
+TEXT = {"", ".py", ".pxd", ".md", ".toml", ".lock", ".json", ".js", ".mjs", ".conf", ".yml", ".yaml", ".sh", ".in"}
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(work|farm|root|home)/[\w.]")
 REGISTRY = re.compile(r"https?://[^\s\"']*(registry\.npm|pythonhosted|pypi\.org/simple|artifactory|nexus)")
 FILES = [path for path in tracked_files() if path.suffix in TEXT]

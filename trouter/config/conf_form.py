@@ -30,7 +30,9 @@ MAPS = frozenset({"groups", "openproperties"})
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _WORD = re.compile(r"\S*")
-_OPENING = re.compile(r"[A-Za-z0-9_-]+[ \t]*\{")
+# Dots occur only in full type names, which no section has; reading them makes for a better message.
+_SECTION_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_OPENING = re.compile(r"[A-Za-z0-9_.-]+[ \t]*\{")
 # What begins the next entry after a comma. A map's colon needs something behind it that no address or URL has there.
 _NEXT_ENTRY = re.compile(rf"[ \t]*(?:(?:{QUOTED})[ \t]*:|{BARE_KEY}[ \t]*:(?=[ \t\n\"'{{\[]|\Z))")
 _NEXT_ATTRIBUTE = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*:(?!//)")
@@ -59,7 +61,7 @@ class ConfReader(Reader):
     def one_section(self) -> Section | None:
         """One section, the offset at what should be its name; None, and a step, when it is none."""
         start = self.offset
-        name = _NAME.match(self.text, start)
+        name = _SECTION_NAME.match(self.text, start)
         if name is None:
             self.stray(start)
             return None
@@ -76,6 +78,11 @@ class ConfReader(Reader):
         if self.text[start] == "}":
             self.wrong("a closing brace that closes nothing")
             self.offset += 1
+            return
+        if self.text[start] == "{":
+            self.wrong("a section needs a name", suggestion="write: sectionName {")
+            self.offset += 1
+            self.body(start)
             return
         self.offset = self.line_end()
         self.wrong(

@@ -64,7 +64,8 @@ def draft_section(section: Section, findings: Findings) -> Draft | None:
         findings.error(section.place, "this section is known, but not supported by this version", section=section.name)
     else:
         names = (*(entity_type.section for entity_type in ENTITY_TYPES), *LATER_SECTIONS)
-        findings.error(section.place, "unknown section", section=section.name, suggestion=nearest(section.name, names))
+        suggestion = nearest(section.name.rpartition(".")[2], names)
+        findings.error(section.place, "unknown section", section=section.name, suggestion=suggestion)
     return None
 
 

@@ -65,7 +65,7 @@ class RouterEntity(Entity):
         values=DISTRIBUTIONS,
     )
     users_file: str | None = attribute(
-        Kind.PATH, "Users and salted password hashes for PLAIN, one `name:hash` a line.", extra=True
+        Kind.PATH, "Users and salted password hashes for PLAIN, one `user:$scrypt$...` a line.", extra=True
     )
     drain_timeout_seconds: int = attribute(
         Kind.INTEGER,

@@ -1,0 +1,145 @@
+"""The manual's page on configuration, written from the table; `make docs` puts it where it belongs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from trouter.config.entities import ENTITY_TYPES, LATER_SECTIONS
+from trouter.config.load import DEFAULT_TEXT
+from trouter.config.schema import Attribute, EntityType, Kind, attributes_of
+
+INTRODUCTION: Final = """\
+# Configuration
+
+*This page is written from the table that the router reads its configuration by (`make docs`).*
+
+`trouter run -c FILE` reads a file; `trouter check FILE` only says what is wrong with it, everything at once, each
+error with its file, line, column, section and attribute. Without a file the router uses this:
+
+```
+{default}```
+
+## The file
+
+```
+# a comment
+listener {{                           # the brace may also stand on the next line
+    host: 127.0.0.1                  # a value runs to the end of its line or to `#`
+    port: amqp
+    openProperties: {{                # a map: `key: value`, JSON, or any mixture; commas as you like
+        "site": "north # 1", rack: 7
+    }}
+}}
+address {{ pattern: news/#, distribution: multicast }}
+```
+
+- Sections and attributes are names of letters, digits, `-` and `_`; `max-frame-size`, `max_frame_size` and
+  `maxFrameSize` are the same. The order of sections does not matter. An attribute given twice counts as given last,
+  with a warning.
+- A value is taken literally, without the blanks around it. `#` begins a comment anywhere, except in the first word
+  of `pattern`, `bindingKey` and `hostname`. Quotes around the whole value keep `#`, braces and blanks: in double
+  quotes with the escapes of JSON, in single quotes with `''` for a quote. Nothing in a value is expanded.
+- An attribute without a value counts as not given, with a warning.
+- Several attributes may share the line of the opening brace, separated by `,` or `;`.
+- In maps a value without quotes is a number, `true`, `false` or `null` if it reads like one in JSON, else text. A
+  value shared by commas in a one-line map ends before the next `name: `; where that is doubtful it is an error.
+- A file named `*.json` holds the JSON form: an array of `["sectionName", {{"attribute": value}}]`, in which values
+  may be typed, comments may stand anywhere, and the last comma may stay.
+- The file is UTF-8; lines end in LF or CRLF.
+
+Integers are decimal. `yes`, `true`, `on` and `no`, `false`, `off` are the truth values, in any case. Names are
+unique among the sections of one kind.
+
+Where something is *refused*, the router does not start: it would otherwise be less secure, or route otherwise, than
+the file says. What is *without effect* is accepted with a warning. Attributes marked + are trouter's own; all
+others are those of the older router, with its defaults where the text does not say otherwise.
+"""
+
+ADDRESS_RULES: Final = """\
+Exactly one of `prefix` and `pattern` is given. A prefix `a.b` is the pattern `a.b/#`. `.` and `/` mean the same,
+those at either end do not count, and `#.#` is `#`, `#.*` is `*.#`. The same addresses cannot be configured twice. A
+fallback goes with neither a waypoint nor phases.
+"""
+
+LISTENER_RULES: Final = """\
+A standalone router accepts neither of the roles `inter-router` and `edge`. The keys of openProperties are ASCII,
+none of `product`, `version`, `failover-server-list`, `network-host`, `port`, `scheme` and `hostname`, and do not
+begin with `qd.` or `x-opt-qd.`.
+"""
+
+RULES: Final = {"address": ADDRESS_RULES, "listener": LISTENER_RULES}
+
+
+def page() -> str:
+    """The whole page."""
+    chapters = [INTRODUCTION.format(default=DEFAULT_TEXT), *(_chapter(entity_type) for entity_type in ENTITY_TYPES)]
+    later = ", ".join(f"`{name}`" for name in LATER_SECTIONS)
+    chapters.append(f"## Other sections\n\nRefused in this version: {later}.\n")
+    return "\n".join(chapters)
+
+
+def _chapter(entity_type: EntityType) -> str:
+    rows = attributes_of(entity_type.entity)
+    working = [row for row in rows if not row.inert and not row.refused]
+    lines = [f"## {entity_type.section}", "", entity_type.doc, ""]
+    lines += ["| attribute | value | default | |", "|---|---|---|---|", *(_row(row) for row in working), ""]
+    if rules := RULES.get(entity_type.section):
+        lines += [rules]
+    lines += _exceptions("Without effect, with a warning", [(row, row.inert) for row in rows if row.inert])
+    lines += _exceptions("Refused, unless it has its default", [(row, row.refused) for row in rows if row.refused])
+    if entity_type.reported:
+        names = ", ".join(f"`{name}`" for name in entity_type.reported)
+        lines += [f"Reported by management, so refused: {names}.", ""]
+    return "\n".join(lines)
+
+
+def _row(row: Attribute) -> str:
+    doc = row.doc
+    if row.old_names:
+        doc += f" Old name: {', '.join(f'`{name}`' for name in row.old_names)}."
+    if row.refused_values:
+        reasons = {
+            reason: [value for value, why in row.refused_values.items() if why == reason]
+            for reason in row.refused_values.values()
+        }
+        doc += "".join(
+            f" Refused: {', '.join(f'`{value}`' for value in values)} ({reason})." for reason, values in reasons.items()
+        )
+    name = f"`{row.name}`{' +' if row.extra else ''}"
+    return f"| {name} | {_value(row)} | {_default(row)} | {doc} |"
+
+
+def _value(row: Attribute) -> str:
+    if row.kind is Kind.ENUM:
+        return ", ".join(f"`{value}`" for value in row.values)
+    if row.kind is Kind.INTEGER:
+        return f"{row.low} to {row.high}"
+    return str(row.kind.value)
+
+
+def _default(row: Attribute) -> str:
+    if row.default_doc:
+        return row.default_doc
+    if row.required:
+        return "must be given"
+    if row.default is None or row.default == "":
+        return "none"
+    if row.kind is Kind.BOOLEAN:
+        return "`yes`" if row.default else "`no`"
+    return f"`{row.default}`"
+
+
+def _exceptions(title: str, rows: list[tuple[Attribute, str]]) -> list[str]:
+    """One line for each reason, naming the attributes it holds for."""
+    if not rows:
+        return []
+    by_reason: dict[str, list[str]] = {}
+    for row, reason in rows:
+        by_reason.setdefault(reason, []).append(f"`{row.name}`")
+    return [f"{title}:", "", *(f"- {', '.join(names)}: {reason}." for reason, names in by_reason.items()), ""]
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
