@@ -124,6 +124,11 @@ def test_arrays_are_read_alike(kind, put, items, ours, described):
     assert their_object(encode(ours)) == their_object(theirs)
 
 
+def not_described(value: object) -> bool:
+    """Proton 0.40 loses what stands behind a described value in a described value, even when it wrote them itself."""
+    return not isinstance(value, proton.Described)
+
+
 # Proton's Python binding turns maps into dicts, so keys that a dict confuses stay out of this comparison.
 KEYS = st.text(max_size=20)
 THEIR_VALUES = st.recursive(
@@ -141,7 +146,7 @@ THEIR_VALUES = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(KEYS, inner, max_size=4),
-        st.builds(proton.Described, st.integers(0, 2**64 - 1).map(proton.ulong), inner),
+        st.builds(proton.Described, st.integers(0, 2**64 - 1).map(proton.ulong), inner.filter(not_described)),
     ),
     max_leaves=10,
 )
@@ -169,8 +174,7 @@ def test_any_tree_of_values_goes_both_ways(theirs):
     data.put_object(theirs)
     octets = bytes(data.encode())
     assert key_of(decode_all(octets)) == key_of(ours_of(theirs))
-    # Proton 0.40 itself loses items behind a described value in a described value, so ask what it makes of its own.
-    assert their_object(encode(ours_of(theirs))) == their_object(octets)
+    assert their_object(encode(ours_of(theirs))) == theirs
 
 
 def test_a_whole_message_of_protons_reads_as_its_sections():
