@@ -14,8 +14,9 @@ import syslog
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, TextIO
+from typing import BinaryIO, Final, TextIO
 
 from trouter.config import Configuration, ConfigurationError, LogEntity, Problem
 from trouter.config.texts import DEFAULT_LEVELS, LEVELS
@@ -88,7 +89,7 @@ class LogHandler(logging.Handler):
         self.lost_count = 0
         self._clock = time.gmtime if configuration.router.timestamps_in_utc else time.localtime
         self._format = configuration.router.timestamp_format or DEFAULT_FORMAT
-        self._files: dict[Path, TextIO] = {}
+        self._files: dict[Path, BinaryIO] = {}
         self._settings: dict[str, Settings] = {}
         given = {entity.module: entity for entity in configuration.logs}
         default = _filled(given.get(DEFAULT, STARTS_WITH), STARTS_WITH)
@@ -151,13 +152,12 @@ class LogHandler(logging.Handler):
         path = Path(name).absolute()
         try:
             if path not in self._files:
-                self._files[path] = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+                self._files[path] = path.open("ab", buffering=0)
         except OSError as failure:
             message = f"this file cannot be opened: {failure.strerror or failure}"
             problems.append(Problem(entity.place, message, "log", "outputFile", repr(name)))
             return _to_stderr
-        file = self._files[path]
-        return lambda _, line: _write_line(file, line)
+        return partial(_to_file, self._files[path])
 
 
 def configure(configuration: Configuration) -> LogHandler:
@@ -199,6 +199,13 @@ def _filled(entity: LogEntity, default: LogEntity) -> LogEntity:
 def _write_line(stream: TextIO, line: str) -> None:
     stream.write(line + "\n")
     stream.flush()
+
+
+def _to_file(file: BinaryIO, _: int, line: str) -> None:
+    """Unbuffered, so that a line which cannot be written is gone and does not come back when the disk has room."""
+    octets = (line + "\n").encode("utf-8", "backslashreplace")
+    if file.write(octets) < len(octets):
+        raise OSError("only a part of the line was written")
 
 
 def _to_stderr(_: int, line: str) -> None:
