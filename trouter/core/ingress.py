@@ -89,14 +89,13 @@ class Ingress(InEndpoint):
 
     def open(self) -> None:
         """Give the sender its first credit, or keep it until a consumer exists (routing.md 1.6)."""
+        self.pending = self.capacity
         if self.record is None or self.record.reachable():
-            self.link.grant(self.capacity)
-        else:
-            self.pending = self.capacity
+            self.destination_appeared()
 
     def destination_appeared(self) -> None:
         """The address has a consumer again: hand out what was kept back (3.2)."""
-        if self.pending > 0:
+        if self.pending > 0 and not self.pulse.draining:
             count = self.pending
             self.pending = 0
             self.link.grant(count)
@@ -110,7 +109,7 @@ class Ingress(InEndpoint):
 
     def _return_credit(self) -> None:
         """One delivery is done with: its credit goes back, a few at a time while the sender has plenty."""
-        if self.link.draining:
+        if self.link.draining or self.pulse.draining:
             self.pending += 1
             return
         self._owed += 1

@@ -4,6 +4,7 @@ from trouter.engine.ports cimport Delivery, LinkSink
 
 
 cdef class Pulse:
+    cdef public bint draining
     cdef public double now_s
     cdef public Py_ssize_t next_tag
     cdef public Counters totals

@@ -11,9 +11,11 @@ from .message import Message
 class Pulse:
     """What every endpoint shares: the time as net last told it, the counter for delivery tags, the router's counters."""
 
-    __slots__ = ("next_tag", "now_s", "totals")
+    __slots__ = ("draining", "next_tag", "now_s", "totals")
 
     def __init__(self) -> None:
+        #: The router is about to stop: nobody gets credit any more.
+        self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
         self.totals = Counters()

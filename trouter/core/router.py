@@ -32,12 +32,18 @@ class Router:
         self.pulse = Pulse()
         self.totals = AddressCounters()
         self._inside = InsideSender(self.pulse)
+        self._ingresses: set[Ingress] = set()
+        self._egresses: set[Egress] = set()
         for rule in rules:
             self.table.add_rule(rule)
 
     def attach(self, link: Link, terms: PeerTerms) -> None:
         """Answer the peer's attach that made ``link``."""
         attach(self, link, terms)
+        if isinstance(link.sink, Ingress):
+            self._ingresses.add(link.sink)
+        elif isinstance(link.sink, Egress):
+            self._egresses.add(link.sink)
 
     def detach(self, link: Link, closed: bool, error: Error | None = None) -> None:
         """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach."""
@@ -53,6 +59,7 @@ class Router:
             self._lose_egress(sink)
 
     def _lose_ingress(self, ingress: Ingress) -> None:
+        self._ingresses.discard(ingress)
         ingress.lost()
         record = ingress.record
         if record is not None:
@@ -64,9 +71,23 @@ class Router:
         if record is None:
             return
         egress.record = None
+        self._egresses.discard(egress)
         record.forwarder.remove(egress)
         egress.lost()
         self.table.release(record)
+
+    # --- the end
+
+    def stop_credit(self) -> None:
+        """Take in no more than is under way: every sender is asked to give its credit back."""
+        self.pulse.draining = True
+        for ingress in self._ingresses:
+            ingress.link.drain()
+
+    def unsettled(self) -> int:
+        """Deliveries that somebody still owes an answer for, or that are not sent on yet."""
+        incoming = sum(ingress.unsettled for ingress in self._ingresses)
+        return incoming + sum(len(egress.queue) for egress in self._egresses)
 
     # --- inside the router
 

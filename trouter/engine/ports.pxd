@@ -6,6 +6,7 @@ from trouter.wire.transfers cimport FlowReader, TransferReader
 cdef class ConnectionPort:
     cdef public bytearray out
     cdef public list outbox
+    cdef public object owner
     cdef public bint touched
     cdef public bint wrote
     cdef public Py_ssize_t link_count

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 class ConnectionPort:
     """What a session asks of its connection: a place to write, and to be flushed at the end of the pass."""
 
-    __slots__ = ("high_water", "link_count", "out", "outbox", "remote_max_frame_bytes", "touched", "wrote")
+    __slots__ = ("high_water", "link_count", "out", "outbox", "owner", "remote_max_frame_bytes", "touched", "wrote")
 
     def __init__(self, outbox: list[Any]) -> None:
         self.out = bytearray()
         self.outbox = outbox
+        #: Whoever holds the connection; the engine never looks at it.
+        self.owner: Any = None
         self.touched = False
         #: Something was written since the last tick.
         self.wrote = False

@@ -1,0 +1,1 @@
+"""The trio room: listeners, peers, timers, signals and shutdown around the sans-IO engine and core."""

@@ -1,0 +1,40 @@
+"""One pass: what one read brought goes through engine and core, then every connection it touched is written once.
+
+No task switch stands between a transfer's arrival and its copy's departure: the
+peer that read calls ``receive``, and the other peers' output is written from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from trouter.core.router import Router
+from trouter.engine.connection import Connection
+
+
+class Hub:
+    """Joins the peers' connections to the routing core."""
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+        #: Connections with something to write; engine and core append, ``flush`` empties it.
+        self.outbox: list[Connection] = []
+
+    def receive(self, connection: Connection, data: bytes) -> None:
+        """Work through what a read brought, and write what came of it to whomever it concerns."""
+        self.router.pulse.now_s = trio.current_time()
+        connection.receive_data(data)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write every touched connection once."""
+        outbox = self.outbox
+        while outbox:
+            touched = outbox[:]
+            outbox.clear()
+            for connection in touched:
+                connection.flush()
+                owner: Any = connection.owner
+                owner.write_nowait()

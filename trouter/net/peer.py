@@ -1,0 +1,383 @@
+"""One connection: a socket, an engine, and a nursery with what belongs to them.
+
+Reading and routing happen in ``run``'s own loop; each session has a task that
+answers attaches and detaches, so that a decision may take its time without
+holding up the data path; a task that waits for a blocked socket exists only
+while there is one. Whatever ends the peer ends all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from trouter.core.attach import PeerTerms
+from trouter.engine.connection import Connection
+from trouter.engine.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    SaslInitReceived,
+    SaslResponseReceived,
+    SessionBegun,
+    SessionEnded,
+)
+from trouter.engine.limits import EngineLimits
+from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
+from trouter.engine.session import Session
+from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, SaslExchange
+from trouter.wire.performatives import Error, Open
+
+from .hub import Hub
+from .text import describe_properties, describe_terminus
+from .ticker import Ticker
+
+READ_BYTES: Final = 131072
+#: Full reads in a row before other tasks get their turn.
+READS_IN_A_ROW: Final = 4
+#: Attaches and detaches of one session that may wait for their answer before reading pauses.
+SESSION_BACKLOG: Final = 256
+#: How long a peer has to take in our last words and close.
+LINGER_S: Final = 2.0
+
+server_log = logging.getLogger("trouter.SERVER")
+core_log = logging.getLogger("trouter.ROUTER_CORE")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """What a listener gives each of its peers."""
+
+    limits: EngineLimits
+    open: Callable[[int], Open]
+    link_capacity: int
+    require_sasl: bool
+    handshake_timeout_s: float
+    sasl_timeout_s: float = 10.0
+
+
+class Peer:
+    """Serves one accepted connection until it ends."""
+
+    def __init__(
+        self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, hub: Hub, plugins: Plugins, ticker: Ticker
+    ) -> None:
+        self.facts = facts
+        self.settings = settings
+        self.user = ""
+        self.mechanism = ""
+        self.opened = False
+        self._sock = sock
+        self._hub = hub
+        self._plugins = plugins
+        self._ticker = ticker
+        self._writing = False
+        self._gone = False
+        self._exchange: SaslExchange | None = None
+        self._inboxes: dict[Session, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
+        self._terms = PeerTerms(link_capacity=settings.link_capacity)
+        self._label = f"[C{facts.connection_id}]"
+        self._sasl = SaslServer(plugins.sasl_mechanisms_for(facts), settings.require_sasl, settings.limits.max_sasl_rounds)
+        self.connection = Connection(
+            settings.limits, settings.open(facts.connection_id), hub.outbox, self._sasl, server=True
+        )
+        self.connection.owner = self
+
+    async def run(self) -> None:
+        """Serve until the connection is over; its links and deliveries are settled on the way out."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                with trio.CancelScope(deadline=trio.current_time() + self.settings.handshake_timeout_s) as handshake:
+                    self._handshake = handshake
+                    await self._read()
+                if handshake.cancelled_caught and not self.opened and not self.connection.finished:
+                    server_log.info(
+                        "%s Connection from %s timed out: no open within %g s",
+                        self._label,
+                        self._from,
+                        self.settings.handshake_timeout_s,
+                    )
+                elif not self._gone:
+                    await self._linger()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._forget()
+
+    @property
+    def _from(self) -> str:
+        return f"{self.facts.remote_host}:{self.facts.remote_port}"
+
+    # --- reading
+
+    async def _read(self) -> None:
+        sock = self._sock
+        connection = self.connection
+        receive = self._hub.receive
+        in_a_row = 0
+        while True:
+            try:
+                data = sock.recv(READ_BYTES)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(sock)
+                continue
+            except OSError as error:
+                self._lost(str(error))
+                return
+            if not data:
+                self._lost("peer closed the socket")
+                return
+            receive(connection, data)
+            if connection.events:
+                await self._handle_events()
+            if connection.finished or self._gone:
+                return
+            if len(data) < READ_BYTES:
+                await trio.lowlevel.wait_readable(sock)
+                in_a_row = 0
+            else:
+                in_a_row += 1
+                if in_a_row >= READS_IN_A_ROW:
+                    in_a_row = 0
+                    await trio.lowlevel.checkpoint()
+
+    def _lost(self, why: str) -> None:
+        self._gone = True
+        if not self.connection.finished:
+            server_log.info("%s Connection from %s failed: %s", self._label, self._from, why)
+
+    async def _linger(self) -> None:
+        """Let the peer take in what was written last, then close: closing over unread input would cut it off."""
+        with trio.move_on_after(LINGER_S):
+            while self._writing:
+                await trio.lowlevel.wait_writable(self._sock)
+                await trio.lowlevel.checkpoint()
+            try:
+                self._sock.shutdown(socket.SHUT_WR)
+                while True:
+                    await trio.lowlevel.wait_readable(self._sock)
+                    if not self._sock.recv(READ_BYTES):
+                        return
+            except OSError:
+                return
+
+    # --- writing
+
+    def write_nowait(self) -> None:
+        """Write what stands in the output; what the socket does not take now goes when it can."""
+        out = self.connection.out
+        if self._writing or self._gone or not out:
+            return
+        try:
+            sent = self._sock.send(out)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._broken(str(error))
+            return
+        if sent == len(out):
+            out.clear()
+        else:
+            del out[:sent]
+            self._writing = True
+            self._nursery.start_soon(self._write_blocked)
+
+    async def _write_blocked(self) -> None:
+        """Write as the socket takes it; links that paused go on once there is room again."""
+        connection = self.connection
+        out = connection.out
+        low = self.settings.limits.low_water_bytes
+        while out:
+            await trio.lowlevel.wait_writable(self._sock)
+            try:
+                sent = self._sock.send(out)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                self._broken(str(error))
+                return
+            del out[:sent]
+            if len(out) <= low:
+                connection.resume_output()
+                self._hub.flush()
+        self._writing = False
+
+    def _broken(self, why: str) -> None:
+        """Writing failed: the reader is woken and ends the peer."""
+        if not self._gone:
+            self._lost(why)
+            self._nursery.cancel_scope.cancel()
+
+    # --- what happened
+
+    async def _handle_events(self) -> None:
+        connection = self.connection
+        while connection.events:
+            events = connection.events[:]
+            connection.events.clear()
+            for event in events:
+                await self._handle(event)
+            self._hub.flush()
+
+    async def _handle(self, event: Event) -> None:
+        if isinstance(event, LinkAttached | LinkDetached):
+            await self._to_session(event)
+        elif isinstance(event, SessionBegun):
+            self._begin(event.session)
+        elif isinstance(event, SessionEnded):
+            self._end(event)
+        elif isinstance(event, ConnectionOpened):
+            self._open(event.open)
+        elif isinstance(event, ConnectionClosed):
+            self._close(event)
+        elif isinstance(event, SaslInitReceived):
+            self.mechanism = event.mechanism
+            self._exchange = self._plugins.open_sasl(event.mechanism, self.facts)
+            await self._authenticate(event.response)
+        elif isinstance(event, SaslResponseReceived):
+            await self._authenticate(event.response)
+
+    async def _authenticate(self, response: bytes) -> None:
+        """One step of the exchange; whatever is not a clear yes is a no."""
+        exchange = self._exchange
+        code = SASL_AUTH
+        if exchange is not None:
+            with trio.move_on_after(self.settings.sasl_timeout_s) as deadline:
+                answer = await self._plugins.respond_or_refuse(exchange, response)
+            if deadline.cancelled_caught:
+                code = SASL_SYS_TEMP
+            elif isinstance(answer, Challenge):
+                self._sasl.challenge(answer.data)
+                return
+            elif isinstance(answer, Authenticated):
+                code = SASL_OK
+                self.user = answer.user
+            else:
+                code = SASL_SYS_TEMP if answer.temporary else SASL_AUTH
+        self._exchange = None
+        self._sasl.finish(code, answer.data or None if code == SASL_OK else None)
+        if code == SASL_OK:
+            self._hub.receive(self.connection, b"")
+        else:
+            server_log.info("%s Connection from %s refused: SASL %s", self._label, self._from, self.mechanism[:32])
+
+    def _open(self, remote: Open) -> None:
+        self.opened = True
+        self._handshake.deadline = float("inf")
+        strips = self._plugins.annotation_filter(self.facts.listener)
+        self._terms = PeerTerms(self.settings.link_capacity, strips.strip_in, strips.strip_out)
+        self.connection.open()
+        self._ticker.add(self.connection)
+        core_log.info(
+            "%s Connection Opened: dir=in host=%s vhost=%s encrypted=no auth=%s user=%s container_id=%s props=%s",
+            self._label,
+            self._from,
+            remote.hostname or "",
+            self.mechanism or "no",
+            self.user or "",
+            remote.container_id,
+            describe_properties(remote.properties),
+        )
+
+    def _close(self, event: ConnectionClosed) -> None:
+        if event.fault is not None:
+            server_log.info("%s Connection from %s failed: %s", self._label, self._from, event.fault)
+        self._lose_links()
+        self.connection.close()
+
+    def _begin(self, session: Session) -> None:
+        sender, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](SESSION_BACKLOG)
+        self._inboxes[session] = sender
+        session.begin()
+        self._nursery.start_soon(self._serve_session, session, receiver)
+
+    def _end(self, event: SessionEnded) -> None:
+        session = event.session
+        if event.fault is not None:
+            server_log.info("%s Session on channel %d ended: %s", self._label, session.channel, event.fault)
+        for link in session.all_links():
+            self._hub.router.lose(link)
+        session.end()
+        self.connection.drop_session(session)
+        inbox = self._inboxes.pop(session, None)
+        if inbox is not None:
+            inbox.close()
+
+    async def _to_session(self, event: LinkAttached | LinkDetached) -> None:
+        inbox = self._inboxes.get(event.link.session)
+        if inbox is None:
+            return
+        try:
+            inbox.send_nowait(event)
+        except trio.WouldBlock:
+            await inbox.send(event)
+
+    async def _serve_session(
+        self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]
+    ) -> None:
+        """Answer the session's attaches and detaches in the order they came."""
+        async for event in inbox:
+            if not session.mapped:
+                continue
+            if isinstance(event, LinkAttached):
+                self._attach(event)
+            else:
+                self._detach(event)
+            self._hub.flush()
+
+    def _attach(self, event: LinkAttached) -> None:
+        link = event.link
+        if self._hub.router.pulse.draining:
+            link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
+            return
+        self._hub.router.attach(link, self._terms)
+        core_log.info(
+            "%s[L%d] Link attached: dir=%s source=%s target=%s",
+            self._label,
+            link.handle,
+            "in" if link.incoming else "out",
+            describe_terminus(event.attach.source),
+            describe_terminus(event.attach.target),
+        )
+
+    def _detach(self, event: LinkDetached) -> None:
+        self._hub.router.detach(event.link, event.closed)
+        if event.fault is None:
+            core_log.info("%s[L%d] Link detached", self._label, event.link.handle)
+        else:
+            core_log.info("%s[L%d] Link detached: %s", self._label, event.link.handle, event.fault)
+
+    # --- the end
+
+    def idle(self) -> None:
+        """The engine gave the connection up for its silence; ``run`` hears of it."""
+        self._hub.flush()
+        self._handshake.cancel()
+
+    def force_close(self, error: Error) -> None:
+        """Say why and close; the peer has ``LINGER_S`` to answer."""
+        self.connection.close(error)
+        self._hub.flush()
+        self._handshake.cancel()
+
+    def _lose_links(self) -> None:
+        for session in self.connection.sessions():
+            for link in session.all_links():
+                self._hub.router.lose(link)
+
+    def _forget(self) -> None:
+        """Sync, so that no cancellation can skip it."""
+        self._gone = True
+        self._ticker.remove(self.connection)
+        self._lose_links()
+        self._hub.flush()
+        self._sock.close()
+        if self.opened:
+            core_log.info("%s Connection Closed", self._label)

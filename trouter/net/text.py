@@ -1,0 +1,40 @@
+"""How peers' words read in log lines (routing.md 7): short, on one line, whatever a stranger sent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.wire.performatives import Coordinator, Source, Target
+
+_MAX_CHARACTERS: Final = 512
+_DURABILITY: Final = {1: "config", 2: "unsettled-state"}
+
+
+def describe_properties(properties: object) -> str:
+    """``{:key=value, ...}``, cut to a few hundred characters."""
+    if not isinstance(properties, dict) or not properties:
+        return ""
+    text = ", ".join(f":{key}={value!r}" for key, value in list(properties.items())[:32])
+    return "{" + text[:_MAX_CHARACTERS] + "}"
+
+
+def describe_terminus(terminus: object) -> str:
+    """``{address expire:sess ...}``: what of a source or target differs from nothing at all."""
+    if isinstance(terminus, Coordinator):
+        return "{<coordinator>}"
+    if not isinstance(terminus, Source | Target):
+        return "{<none>}"
+    words = [str(terminus.address)[:_MAX_CHARACTERS] if terminus.address else "(dyn)" if terminus.dynamic else "<none>"]
+    if terminus.durable:
+        words.append(f"dur:{_DURABILITY.get(terminus.durable, terminus.durable)}")
+    words.append(f"expire:{_EXPIRY.get(terminus.expiry_policy, terminus.expiry_policy[:32])}")
+    if terminus.timeout:
+        words.append(f"timeout:{terminus.timeout}")
+    if terminus.capabilities:
+        words.append(f"caps:{','.join(terminus.capabilities)[:_MAX_CHARACTERS]}")
+    if isinstance(terminus, Source) and terminus.distribution_mode:
+        words.append(f"dist:{terminus.distribution_mode[:32]}")
+    return "{" + " ".join(words) + "}"
+
+
+_EXPIRY: Final = {"link-detach": "link", "session-end": "sess", "connection-close": "conn", "never": "never"}
