@@ -92,7 +92,7 @@ bench-system:
 # Pin what the extras need today. Run it on purpose, read the difference, and commit it.
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	{ sed -n '/^#/p' requirements-dev.lock; build/lock/bin/python -m pip freeze --all --exclude trouter --exclude pip; } > build/lock.txt
 	mv build/lock.txt requirements-dev.lock
 

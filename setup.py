@@ -25,8 +25,8 @@ def compiled_sources() -> list[tuple[str, str]]:
     listed = project["tool"]["trouter"]["compiled"]
     sources = [(module, module.replace(".", "/") + ".py") for module in listed]
     if missing := [module for module, path in sources if not (ROOT / path).is_file()]:
-        print(f"trouter: listed as compiled but absent, left out: {', '.join(missing)}", file=sys.stderr)  # noqa: T201
-    return [(module, path) for module, path in sources if (ROOT / path).is_file()]
+        raise FileNotFoundError(f"listed as compiled in pyproject.toml, but absent: {', '.join(missing)}")
+    return sources
 
 
 def extensions() -> list[Extension]:
@@ -38,6 +38,7 @@ def extensions() -> list[Extension]:
     translated: list[Extension] = cythonize(
         [Extension(module, [path]) for module, path in compiled_sources()],
         build_dir="build/cython",
+        nthreads=os.cpu_count() or 1,
         compiler_directives={"annotation_typing": False, "language_level": 3},
     )
     return translated
