@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -55,25 +56,29 @@ class BuildAllOrNone(build_ext):  # type: ignore[misc]  # setuptools ships no ty
         try:
             super().run()
         except Exception as failure:
-            if not tolerate(failure):
+            if not tolerates(failure):
                 raise
             for extension in self.extensions:
                 Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
             self.extensions = []
 
 
-def tolerate(failure: Exception) -> bool:
-    """Whether the builder asked for the interpreted twin rather than a failed build."""
+def tolerates(failure: Exception) -> bool:
+    """Whether the builder prefers the interpreted twin to a failed build; what was compiled before is removed then."""
     if not os.environ.get("TROUTER_ALLOW_PURE_BUILD"):
         return False
     print(f"trouter: NOT COMPILED, the interpreted twin will run: {failure}", file=sys.stderr)  # noqa: T201
+    for _, path in compiled_sources():
+        source = ROOT / path
+        for suffix in EXTENSION_SUFFIXES:
+            source.with_name(source.stem + suffix).unlink(missing_ok=True)
     return True
 
 
 try:
     modules = extensions()
 except Exception as failure:
-    if not tolerate(failure):
+    if not tolerates(failure):
         raise
     modules = []
 
