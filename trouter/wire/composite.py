@@ -123,11 +123,13 @@ def _to_wire(field: Field, value: Any) -> Any:
 
 
 def _map_to_wire(value: Any) -> Any:
-    """Maps of performatives have symbols for keys, and may hold composites such as a lifetime policy."""
+    """Maps of performatives have symbols for keys, which may be given as str, and may hold a lifetime policy."""
     if not isinstance(value, dict):
         raise EncodeError(f"{type(value).__name__} is not a map")
     return {
-        types.Symbol(key) if type(key) is str else key: _described(item) if isinstance(item, Composite) else item
+        types.Symbol(key) if type(key) is str and key.isascii() else key: _described(item)
+        if isinstance(item, Composite)
+        else item
         for key, item in value.items()
     }
 

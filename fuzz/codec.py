@@ -1,0 +1,28 @@
+"""Any octets are one value or raise DecodeError; skip ends where decode ends; a value encodes to what decodes to it.
+
+Allowed: DecodeError from decode, decode_all and skip, because most octets are no value.
+Not allowed: EncodeError, because a value that was decoded can be said in AMQP.
+"""
+
+from __future__ import annotations
+
+from trouter.wire.codec import decode, decode_all, encode, skip
+from trouter.wire.errors import DecodeError
+
+
+def check(data: bytes) -> None:
+    end = len(data)
+    try:
+        skipped = skip(data, 0, end)
+    except DecodeError:
+        skipped = -1
+    try:
+        value, behind = decode(data, 0, end)
+    except DecodeError:
+        return
+    assert skipped == behind
+    assert 0 < behind <= end
+    again = encode(value)
+    assert encode(decode_all(again)) == again
+    assert skip(again, 0, len(again)) == len(again)
+    repr(value)

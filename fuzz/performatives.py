@@ -1,0 +1,37 @@
+"""Any octets are a performative, a delivery state or a DecodeError; what is decoded encodes to what decodes to it.
+
+Allowed: DecodeError from decode_performative and decode_state, because most octets are neither.
+Not allowed: EncodeError, because what was decoded can be said in AMQP.
+"""
+
+from __future__ import annotations
+
+from trouter.wire.errors import DecodeError
+from trouter.wire.performatives import decode_performative, decode_state, encode_performative, encode_state
+
+
+def check_text(text: str) -> None:
+    """It goes into a log line and to the peer."""
+    assert text.isprintable()
+    assert len(text) < 200
+
+
+def check(data: bytes) -> None:
+    end = len(data)
+    try:
+        performative, behind = decode_performative(data, 0, end)
+    except DecodeError as error:
+        check_text(str(error))
+    else:
+        assert 0 < behind <= end
+        octets = encode_performative(performative)
+        assert encode_performative(decode_performative(octets, 0, len(octets))[0]) == octets
+        repr(performative)
+    try:
+        state, behind = decode_state(data, 0, end)
+    except DecodeError as error:
+        check_text(str(error))
+    else:
+        assert 0 < behind <= end
+        octets = encode_state(state)
+        assert encode_state(decode_state(octets, 0, len(octets))[0]) == octets
