@@ -176,6 +176,7 @@ class Connection(ConnectionPort):
 
     def resume_output(self) -> None:
         """The output went below its low-water mark: links that paused go on."""
+        self.paused = False
         for session in list(self._sessions.values()):
             session.resume()
 

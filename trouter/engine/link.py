@@ -304,7 +304,11 @@ class OutgoingLink(Link):
         while True:
             if delivery.begun and start == end and more:
                 return start
-            if session.remote_incoming_window <= 0 or len(out) >= connection.high_water:
+            if len(out) >= connection.high_water:
+                connection.paused = True
+                self._wait()
+                return start
+            if session.remote_incoming_window <= 0:
                 self._wait()
                 return start
             plain = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None

@@ -8,6 +8,7 @@ cdef class ConnectionPort:
     cdef public list outbox
     cdef public object owner
     cdef public bint touched
+    cdef public bint paused
     cdef public bint wrote
     cdef public Py_ssize_t link_count
     cdef public Py_ssize_t remote_max_frame_bytes

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ConnectionPort:
     """What a session asks of its connection: a place to write, and to be flushed at the end of the pass."""
 
-    __slots__ = ("high_water", "link_count", "out", "outbox", "owner", "remote_max_frame_bytes", "touched", "wrote")
+    __slots__ = ("high_water", "link_count", "out", "outbox", "owner", "paused", "remote_max_frame_bytes", "touched", "wrote")
 
     def __init__(self, outbox: list[Any]) -> None:
         self.out = bytearray()
@@ -31,6 +31,8 @@ class ConnectionPort:
         #: Whoever holds the connection; the engine never looks at it.
         self.owner: Any = None
         self.touched = False
+        #: Links stopped because the output stood at its high-water mark; ``resume_output`` lets them go on.
+        self.paused = False
         #: Something was written since the last tick.
         self.wrote = False
         self.link_count = 0

@@ -184,6 +184,8 @@ class Peer:
             return
         if sent == len(out):
             out.clear()
+            if self.connection.paused:
+                self.connection.resume_output()
         else:
             del out[:sent]
             self._writing = True
@@ -204,7 +206,7 @@ class Peer:
                 self._broken(str(error))
                 return
             del out[:sent]
-            if len(out) <= low:
+            if len(out) <= low and connection.paused:
                 connection.resume_output()
                 self._hub.flush()
         self._writing = False

@@ -73,8 +73,9 @@ class RouterProcess:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start everything, serve, stop; ListenError when a listener cannot stand."""
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP) as signals:
+            await self._bind()
             async with trio.open_nursery() as nursery:
-                await self._start(nursery)
+                self._start(nursery)
                 task_status.started()
                 async for number in signals:
                     if number == signal.SIGHUP:
@@ -86,11 +87,13 @@ class RouterProcess:
                     nursery.start_soon(self._stop, nursery)
                 nursery.cancel_scope.cancel()
 
-    async def _start(self, nursery: trio.Nursery) -> None:
+    async def _bind(self) -> None:
         router_log.info("Router started in %s mode", self._configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         for listener in self.listeners:
             await listener.bind()
+
+    def _start(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self.ticker.run, self.hub)
         for listener in self.listeners:
             nursery.start_soon(listener.run)
