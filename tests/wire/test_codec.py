@@ -416,6 +416,11 @@ def test_what_is_nested_too_deeply_is_not_encoded(build):
         encode(build(value))
 
 
+def test_an_empty_list_in_the_deepest_place_goes_both_ways():
+    data = nested("described", MAX_NESTING)[:-1] + b"\x45"
+    assert encode(decode_all(data)) == data
+
+
 def test_array_items_without_octets_are_read_to_their_bound_and_refused_beyond():
     for code in (0x40, 0x41, 0x42, 0x43, 0x44, 0x45):
         bound = b"\xf0" + struct.pack(">IIB", 5, MAX_ZERO_WIDTH_ITEMS, code)

@@ -289,7 +289,7 @@ def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, in
     if primitive.to_octets is not None:
         octets = primitive.to_octets(value, 0)
         return len(octets), octets, 0
-    if depth >= _MAX_NESTING:
+    if depth >= _MAX_NESTING and (value or primitive.name != "list"):  # an empty list has no inside, as when decoding
         raise EncodeError(f"nested more than {_MAX_NESTING} deep")
     body = bytearray()
     count = len(value)
