@@ -13,9 +13,9 @@ from typing import NoReturn
 
 import trouter
 from trouter import _twin
-from trouter.cli import check, run
+from trouter.cli import bench, check, run
 
-COMMANDS = (run, check)
+COMMANDS = (run, check, bench)
 
 
 class Parser(argparse.ArgumentParser):

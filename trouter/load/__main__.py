@@ -1,0 +1,25 @@
+"""One led fleet: ``python -m trouter.load ROLE LOAD``, with the load as JSON; see ``led``."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from .plan import Control, Load, LoadError
+from .roles import FLEETS
+
+
+def main() -> int:
+    """Run it; 1, with the reason on standard error, when the load could not be applied."""
+    role, text = sys.argv[1:]
+    fields = json.loads(text)
+    fields["addresses"] = tuple(fields["addresses"])
+    try:
+        FLEETS[role](Load(**fields), Control(True)).run()
+    except LoadError as error:
+        print(f"trouter bench {role}: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,250 @@
+"""Many wires in one process: dialling, handshakes and waiting; what moves on them is ``pump``'s business.
+
+A fleet goes through three phases: prepare (connect, attach), work (what is measured), and the end. A harness leads it
+from one to the next by ``Control``, so that it can look at clocks in between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+from trouter.engine.connection import Connection
+from trouter.engine.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    SaslFinished,
+    SaslInitReceived,
+    SaslMechanismsOffered,
+    SessionBegun,
+    SessionEnded,
+)
+from trouter.engine.limits import EngineLimits
+from trouter.engine.sasl import SASL_OK, SaslClient, SaslLayer
+from trouter.engine.session import Session
+from trouter.wire.performatives import Open
+
+from .plan import ENDLESS, Control, Load, LoadError
+from .pump import Tally, Wire
+from .report import Report, report_of
+
+_TICK_S: Final = 1.0
+_CONNECT_TIMEOUT_S: Final = 10.0
+
+
+class Fleet:
+    """All connections of one process, and the loop that drives them."""
+
+    role = ""
+
+    def __init__(self, load: Load, control: Control | None = None) -> None:
+        self.load = load
+        self.tally = Tally(0, load.latency)
+        self._control = control or Control(False)
+        self._limits = EngineLimits(
+            max_frame_bytes=load.frame_bytes,
+            session_window_frames=load.session_frames,
+            idle_timeout_s=0.0,
+            max_links=1 << 20,
+        )
+        self._epoll = select.epoll()
+        self._wires: dict[int, Wire] = {}
+        self._blocked: set[int] = set()
+        self._tick_at_s = time.monotonic() + _TICK_S
+        self._cpu_from_s = 0.0
+        if self._control.led:
+            self._epoll.register(self._control.descriptor, select.EPOLLIN)
+
+    def run(self) -> Report:
+        """Do it and say what was done; LoadError."""
+        try:
+            self._prepare()
+            self._control.say(json.dumps(self._prepared()))
+            self._await_word(1)
+            self._cpu_from_s = time.process_time()
+            try:
+                self._work()
+            except KeyboardInterrupt:
+                self.tally.left = 0  # whoever watches has seen enough, and hears what there was so far
+            report = report_of(self.role, self.tally, time.process_time() - self._cpu_from_s, len(self._wires))
+            self._control.say(report.to_json())
+            self._await_word(ENDLESS)
+        finally:
+            self._close()
+        return report
+
+    def _prepare(self) -> None:
+        """Everything that comes before the harness's word to go on."""
+
+    def _prepared(self) -> dict[str, object]:
+        """What the harness hears then."""
+        return {"ready": True}
+
+    def _work(self) -> None:
+        """What is measured."""
+
+    # --- the loop
+
+    def _loop(self, done: Callable[[], bool], deadline_s: float = float("inf")) -> None:
+        """Drive all wires until ``done`` or the deadline (monotonic); LoadError."""
+        while not done():
+            now_s = time.monotonic()
+            if now_s >= self._tick_at_s:
+                self._tick(now_s)
+            if now_s >= deadline_s:
+                return
+            self._step(min(self._tick_at_s, deadline_s) - now_s)
+
+    def _step(self, wait_s: float) -> None:
+        for descriptor, mask in self._epoll.poll(wait_s):
+            wire = self._wires.get(descriptor)
+            if wire is not None:
+                if mask & ~select.EPOLLOUT:
+                    wire.read()
+                self._drive(wire)
+            elif descriptor == self._control.descriptor:
+                self._control.hear()
+                if self._control.words >= ENDLESS:
+                    self._epoll.unregister(descriptor)
+            else:
+                self._accept(descriptor)
+
+    def _drive(self, wire: Wire) -> None:
+        """Work through what a wire's engine reports, and write; then see to it that the loop hears of room to go on."""
+        connection = wire.connection
+        while connection.events:
+            events = connection.events[:]
+            connection.events.clear()
+            for event in events:
+                self._handle(wire, event)
+        descriptor = wire.sock.fileno()
+        if descriptor < 0:
+            return
+        written = wire.write()
+        if wire.lost or (written and connection.finished):
+            self._lose(wire)
+        elif written and descriptor in self._blocked:
+            self._blocked.discard(descriptor)
+            self._epoll.modify(descriptor, select.EPOLLIN)
+        elif not written and descriptor not in self._blocked:
+            self._blocked.add(descriptor)
+            self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT)
+
+    def _await_word(self, count: int) -> None:
+        self._loop(lambda: self._control.words >= count)
+
+    def _tick(self, now_s: float) -> None:
+        """Heartbeats, for those who asked for them."""
+        self._tick_at_s = now_s + _TICK_S
+        for wire in list(self._wires.values()):
+            wire.connection.tick(now_s)
+            self._drive(wire)
+
+    def _accept(self, descriptor: int) -> None:
+        """A listening socket has somebody."""
+
+    # --- wires
+
+    def _dial(self) -> Wire:
+        load = self.load
+        try:
+            sock = socket.create_connection((load.host, load.port), timeout=_CONNECT_TIMEOUT_S)
+        except OSError as error:
+            raise LoadError(f"cannot connect to {load.host}:{load.port}: {error}") from error
+        return self._add_wire(sock, SaslClient(), False)
+
+    def _add_wire(self, sock: socket.socket, sasl: SaslLayer, server: bool) -> Wire:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        introduction = Open(
+            container_id=f"trouter-bench-{self.role}-{os.getpid()}-{sock.fileno()}",
+            hostname=None if server else self.load.host,
+            max_frame_size=self.load.frame_bytes,
+            channel_max=self._limits.channel_max,
+        )
+        wire = Wire(sock, Connection(self._limits, introduction, [], sasl, server), self.tally)
+        self._wires[sock.fileno()] = wire
+        self._epoll.register(sock.fileno(), select.EPOLLIN)
+        self._drive(wire)
+        return wire
+
+    def _lose(self, wire: Wire) -> None:
+        """The socket is at its end; whether that is a fault is the role's to say."""
+        self._drop(wire)
+        raise LoadError(f"{self.load.host}:{self.load.port} closed a connection")
+
+    def _drop(self, wire: Wire) -> None:
+        descriptor = wire.sock.fileno()
+        if descriptor >= 0:
+            self._epoll.unregister(descriptor)
+            self._blocked.discard(descriptor)
+            del self._wires[descriptor]
+            wire.sock.close()
+
+    def _close(self) -> None:
+        for wire in list(self._wires.values()):
+            wire.connection.close()
+            wire.connection.flush()
+            wire.write()
+            self._drop(wire)
+        self._epoll.close()
+
+    # --- what engines report
+
+    def _handle(self, wire: Wire, event: Event) -> None:
+        connection = wire.connection
+        if isinstance(event, SaslMechanismsOffered):
+            self._authenticate(wire, event.mechanisms)
+        elif isinstance(event, SaslFinished):
+            if event.code != SASL_OK:
+                raise LoadError(f"{self.load.host}:{self.load.port} does not let us in (SASL outcome {event.code})")
+            connection.open()
+            connection.receive_data(b"")
+        elif isinstance(event, ConnectionOpened):
+            self._opened(wire)
+        elif isinstance(event, SessionBegun):
+            self._begun(wire, event.session)
+        elif isinstance(event, LinkAttached):
+            self._attached(wire, event)
+        elif isinstance(event, SaslInitReceived):
+            self._admit(wire)
+        else:
+            self._ended(wire, event)
+
+    def _authenticate(self, wire: Wire, mechanisms: tuple[str, ...]) -> None:
+        sasl: SaslClient = wire.connection.sasl
+        load = self.load
+        if load.user:
+            sasl.begin("PLAIN", f"\0{load.user}\0{load.password}".encode(), load.host)
+        elif "ANONYMOUS" in mechanisms:
+            sasl.begin("ANONYMOUS", b"bench", load.host)
+        else:
+            raise LoadError(f"{load.host}:{load.port} offers no ANONYMOUS, only {', '.join(mechanisms)}; name a user")
+
+    def _admit(self, wire: Wire) -> None:
+        """A client asks to be let in."""
+
+    def _opened(self, wire: Wire) -> None:
+        """Both opens went over."""
+
+    def _begun(self, wire: Wire, session: Session) -> None:
+        """The peer began a session or answered ours."""
+
+    def _attached(self, wire: Wire, event: LinkAttached) -> None:
+        """The peer attached a link or answered ours."""
+
+    def _ended(self, wire: Wire, event: Event) -> None:
+        """A link, a session or the connection came to an end that we did not ask for; LoadError."""
+        fault = getattr(event, "fault", None)
+        error = getattr(event, "error", None)
+        why = fault or (f"{error.condition}: {error.description or ''}" if error is not None else "no reason given")
+        what = {LinkDetached: "a link", SessionEnded: "a session", ConnectionClosed: "a connection"}.get(type(event), "a peer")
+        raise LoadError(f"{self.load.host}:{self.load.port} ended {what}: {why}")

@@ -1,0 +1,34 @@
+"""The messages that a load consists of, encoded once before the clock starts (AMQP 1.0 part 3, 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from trouter.wire.codec import encode
+from trouter.wire.types import Described, ULong
+
+_PROPERTIES: Final = 0x73
+_DATA: Final = b"\x00\x53\x75"
+#: Octets of a body which are held in memory for each message; the rest is the filler again and again.
+_WHOLE_BYTES: Final = 1 << 20
+_FILLER: Final = bytes(range(256)) * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The octets of each message, and how many times ``filler`` follows them to make the body as long as it should be."""
+
+    each: list[bytes]
+    filler: bytes
+    repeats: int
+
+
+def make_messages(size: int, to: tuple[str, ...] = ()) -> Messages:
+    """Messages with one data section of ``size`` octets: one for each address in ``to``, else one without an address."""
+    repeats = 0 if size <= _WHOLE_BYTES else size // len(_FILLER)
+    own = size - repeats * len(_FILLER)
+    length = b"\xa0" + size.to_bytes(1, "big") if size < 256 else b"\xb0" + size.to_bytes(4, "big")
+    body = _DATA + length + (_FILLER * (own // len(_FILLER) + 1))[:own]
+    heads = [encode(Described(ULong(_PROPERTIES), [None, None, address])) for address in to] or [b""]
+    return Messages([head + body for head in heads], _FILLER, repeats)

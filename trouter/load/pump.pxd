@@ -1,0 +1,85 @@
+cimport cython
+
+from trouter.engine.connection cimport Connection
+from trouter.engine.link cimport IncomingLink, OutgoingLink
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+from trouter.engine.session cimport Session
+
+cdef int _ACCEPTED
+cdef int _REJECTED
+cdef int _RELEASED
+cdef int _MODIFIED
+cdef bytes _ACCEPTED_STATE
+cdef Py_ssize_t _BATCH_BYTES
+cdef Py_ssize_t _MAX_SAMPLES
+
+
+cdef class Tally:
+    cdef public Py_ssize_t left
+    cdef public bint timed
+    cdef public Py_ssize_t begun
+    cdef public Py_ssize_t messages
+    cdef public Py_ssize_t octets
+    cdef public Py_ssize_t accepted
+    cdef public Py_ssize_t rejected
+    cdef public Py_ssize_t released
+    cdef public Py_ssize_t modified
+    cdef public Py_ssize_t presettled
+    cdef public Py_ssize_t no_outcome
+    cdef public Py_ssize_t wire_in
+    cdef public Py_ssize_t wire_out
+    cdef public double first_s
+    cdef public double last_s
+    cdef public object latencies_s
+
+    cpdef mark(self)
+
+
+cdef class Sender(LinkSink):
+    cdef public Py_ssize_t in_flight
+    cdef Tally _tally
+    cdef list _messages
+    cdef Py_ssize_t _window
+    cdef bint _presettled
+    cdef bytes _filler
+    cdef Py_ssize_t _repeats
+    cdef list _links
+    cdef Py_ssize_t _next
+    cdef Delivery _current
+    cdef OutgoingLink _link
+    cdef bytes _data
+    cdef Py_ssize_t _offset
+    cdef Py_ssize_t _repeats_left
+
+    @cython.locals(tally=Tally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=Session, delivery=Delivery, data=bytes)
+    cpdef bint fill(self, Connection connection) except -1
+    @cython.locals(link=OutgoingLink, delivery=Delivery, tally=Tally, data=bytes, start=Py_ssize_t, end=Py_ssize_t, more=bint)
+    cdef bint _go_on(self) except -1
+    @cython.locals(tally=Tally, code=int)
+    cpdef on_disposition(self, Delivery delivery)
+    @cython.locals(outgoing=OutgoingLink)
+    cpdef on_credit(self, LinkPort link)
+
+
+cdef class Receiver(LinkSink):
+    cdef public bint stalled
+    cdef Tally _tally
+    cdef Py_ssize_t _credit
+    cdef Py_ssize_t _top_up
+
+    @cython.locals(tally=Tally, used=Py_ssize_t, incoming=IncomingLink)
+    cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+
+
+cdef class Wire:
+    cdef public Connection connection
+    cdef public object sock
+    cdef public Sender sender
+    cdef public object context
+    cdef public bint lost
+    cdef Tally _tally
+
+    @cython.locals(tally=Tally, before=Py_ssize_t)
+    cpdef read(self)
+    @cython.locals(connection=Connection, out=bytearray, tally=Tally, sender=Sender, again=bint, sent=Py_ssize_t)
+    cpdef bint write(self) except -1

@@ -1,0 +1,75 @@
+"""What one process of a load did, as numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from statistics import quantiles
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .pump import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``seconds`` runs from the first message to the last outcome; ``body_bytes`` counts payload, ``wire_*`` whole streams."""
+
+    role: str
+    messages: int
+    seconds: float
+    outcomes: dict[str, int]
+    body_bytes: int
+    wire_bytes_out: int
+    wire_bytes_in: int
+    cpu_seconds: float
+    latency_us: dict[str, float] = field(default_factory=dict)
+    connections: int = 1
+
+    @property
+    def messages_per_second(self) -> float:
+        """0 when nothing moved."""
+        return self.messages / self.seconds if self.seconds > 0 else 0.0
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps({**asdict(self), "messages_per_second": round(self.messages_per_second, 1)})
+
+    @classmethod
+    def from_json(cls, line: str) -> Report:
+        """The report that ``to_json`` wrote; ValueError."""
+        fields: dict[str, Any] = json.loads(line)
+        fields.pop("messages_per_second")
+        return cls(**fields)
+
+
+def report_of(role: str, tally: Tally, cpu_seconds: float, connections: int) -> Report:
+    """Close the books."""
+    outcomes = {
+        "accepted": tally.accepted,
+        "rejected": tally.rejected,
+        "released": tally.released,
+        "modified": tally.modified,
+        "presettled": tally.presettled,
+        "none": tally.no_outcome,
+    }
+    return Report(
+        role=role,
+        messages=tally.messages,
+        seconds=tally.last_s - tally.first_s,
+        outcomes={kind: count for kind, count in outcomes.items() if count},
+        body_bytes=tally.octets,
+        wire_bytes_out=tally.wire_out,
+        wire_bytes_in=tally.wire_in,
+        cpu_seconds=cpu_seconds,
+        latency_us=_percentiles(list(tally.latencies_s)),
+        connections=connections,
+    )
+
+
+def _percentiles(seconds: list[float]) -> dict[str, float]:
+    if len(seconds) < 2:
+        return {}
+    cuts = quantiles(seconds, n=1000, method="inclusive")
+    named = {"min": min(seconds), "p50": cuts[499], "p90": cuts[899], "p99": cuts[989], "max": max(seconds)}
+    return {name: round(value * 1e6, 2) for name, value in named.items()}

@@ -1,0 +1,212 @@
+"""What a fleet can be: senders, receivers, a sink, connections held open, handshakes."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Final
+
+from trouter.engine.events import ConnectionClosed, Event, LinkAttached, LinkDetached, SessionEnded
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.sasl import SASL_OK, SaslServer
+from trouter.engine.session import Session
+from trouter.wire.performatives import Error, Source, Target
+
+from .fleet import Fleet
+from .messages import make_messages
+from .plan import ENDLESS, Control, Load, LoadError
+from .pump import Receiver, Sender, Wire
+
+#: A receiver told to stop reports once nothing came for this long, or at the latest after that long.
+_QUIET_S: Final = 0.2
+_PATIENCE_S: Final = 10.0
+_BACKLOG: Final = 1024
+#: Handshakes under way at a time.
+_ABREAST: Final = 16
+
+
+class ClientFleet(Fleet):
+    """Clients with one session each and a link for each address (or one without an address)."""
+
+    def __init__(self, load: Load, control: Control | None = None) -> None:
+        super().__init__(load, control)
+        self._links_due = 0
+
+    def _prepare(self) -> None:
+        self._links_due = sum(len(self._link_addresses(number)) for number in range(self.load.connections))
+        for number in range(self.load.connections):
+            wire = self._dial()
+            wire.context = number
+        self._loop(lambda: self._links_due == 0)
+
+    def _link_addresses(self, number: int) -> tuple[str, ...]:
+        """The address of each link on connection ``number``."""
+        return self.load.addresses_of(number)
+
+    def _opened(self, wire: Wire) -> None:
+        wire.connection.add_session().begin()
+
+    def _begun(self, wire: Wire, session: Session) -> None:
+        number: int = wire.context  # type: ignore[assignment]  # set right after dialling
+        for address in self._link_addresses(number):
+            self._attach(session, address)
+
+    def _attach(self, session: Session, address: str) -> None:
+        """Attach one link."""
+
+    def _attached(self, wire: Wire, event: LinkAttached) -> None:
+        terminus = event.attach.source if event.link.incoming else event.attach.target
+        if terminus is not None:
+            self._links_due -= 1
+            self._linked(wire, event.link)
+
+    def _linked(self, wire: Wire, link: object) -> None:
+        """The peer accepted a link."""
+
+
+class SendFleet(ClientFleet):
+    """Sends ``count`` messages, or for ``seconds``, and waits for every outcome."""
+
+    role = "send"
+
+    def _work(self) -> None:
+        tally = self.tally
+        tally.left = self.load.count or ENDLESS
+        deadline_s = time.monotonic() + self.load.seconds if self.load.seconds else float("inf")
+        for wire in list(self._wires.values()):
+            self._drive(wire)
+        self._loop(lambda: tally.left <= 0 and not self._busy(), deadline_s)
+        tally.left = 0
+        self._loop(lambda: not self._busy())
+        tally.mark()
+
+    def _busy(self) -> bool:
+        return any(wire.connection.out or (wire.sender is not None and wire.sender.busy) for wire in self._wires.values())
+
+    def _link_addresses(self, number: int) -> tuple[str, ...]:
+        return ("",) if self.load.anonymous else self.load.addresses_of(number)
+
+    def _begun(self, wire: Wire, session: Session) -> None:
+        load = self.load
+        number: int = wire.context  # type: ignore[assignment]  # set right after dialling
+        messages = make_messages(load.size, load.addresses_of(number) if load.anonymous else ())
+        wire.sender = Sender(
+            self.tally, messages.each, load.window, load.presettled, messages.filler, messages.repeats
+        )
+        super()._begun(wire, session)
+
+    def _attach(self, session: Session, address: str) -> None:
+        link = add_link(session, f"bench-{address}", False)
+        link.attach(
+            Source(address or None),
+            Target(address or None),
+            snd_settle_mode=1 if self.load.presettled else 0,
+            initial_delivery_count=0,
+        )
+
+    def _linked(self, wire: Wire, link: object) -> None:
+        if isinstance(link, OutgoingLink) and wire.sender is not None:
+            wire.sender.add(link)
+
+
+class ReceiveFleet(ClientFleet):
+    """Receives ``count`` messages, or for ``seconds``, or until told to stop and then until nothing comes any more."""
+
+    role = "receive"
+
+    def __init__(self, load: Load, control: Control | None = None) -> None:
+        super().__init__(load, control)
+        self._receiver = Receiver(self.tally, load.credit)
+        self._receiver.stalled = load.stalled
+
+    def _work(self) -> None:
+        load = self.load
+        tally = self.tally
+        deadline_s = time.monotonic() + load.seconds if load.seconds else float("inf")
+        if self._control.led and not load.count:
+            self._loop(lambda: self._control.words >= 2, deadline_s)
+            patience_s = time.monotonic() + _PATIENCE_S
+            while time.perf_counter() - tally.last_s < _QUIET_S and time.monotonic() < patience_s:
+                self._loop(lambda: False, time.monotonic() + _QUIET_S)
+        else:
+            self._loop(lambda: 0 < load.count <= tally.messages, deadline_s)
+
+    def _attach(self, session: Session, address: str) -> None:
+        add_link(session, f"bench-{address}", True).attach(Source(address), Target(address), snd_settle_mode=2)
+
+    def _linked(self, wire: Wire, link: object) -> None:
+        if isinstance(link, IncomingLink):
+            self._receiver.add(link)
+
+
+class SinkFleet(Fleet):
+    """A server that lets everybody in, gives credit on every link it is sent on, and accepts every message."""
+
+    role = "sink"
+
+    def __init__(self, load: Load, control: Control | None = None) -> None:
+        super().__init__(load, control)
+        self._receiver = Receiver(self.tally, load.credit)
+        self._receiver.stalled = load.stalled
+        try:
+            self._listener = socket.create_server((load.host, load.port), backlog=_BACKLOG)
+        except OSError as error:
+            raise LoadError(f"cannot listen on {load.host}:{load.port}: {error.strerror}") from error
+        self._listener.setblocking(False)
+        self._epoll.register(self._listener.fileno())
+        self.port: int = self._listener.getsockname()[1]
+
+    def _prepared(self) -> dict[str, object]:
+        return {"ready": True, "port": self.port}
+
+    def _work(self) -> None:
+        load = self.load
+        deadline_s = time.monotonic() + load.seconds if load.seconds else float("inf")
+        if self._control.led:
+            self._loop(lambda: self._control.words >= 2, deadline_s)
+        else:
+            self._loop(lambda: 0 < load.count <= self.tally.messages, deadline_s)
+
+    def _accept(self, descriptor: int) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            self._add_wire(sock, SaslServer(("ANONYMOUS", "PLAIN"), False), True)
+
+    def _admit(self, wire: Wire) -> None:
+        wire.connection.sasl.finish(SASL_OK)
+        wire.connection.receive_data(b"")
+
+    def _opened(self, wire: Wire) -> None:
+        wire.connection.open()
+
+    def _begun(self, wire: Wire, session: Session) -> None:
+        session.begin()
+
+    def _attached(self, wire: Wire, event: LinkAttached) -> None:
+        link = event.link
+        if isinstance(link, IncomingLink):
+            link.attach(event.attach.source, event.attach.target)
+            self._receiver.add(link)
+        else:
+            link.refuse(Error("amqp:not-implemented", "a sink has nothing to send"))
+
+    def _ended(self, wire: Wire, event: Event) -> None:
+        if isinstance(event, LinkDetached):
+            event.link.detach(event.closed)
+        elif isinstance(event, SessionEnded):
+            event.session.end()
+        elif isinstance(event, ConnectionClosed):
+            wire.connection.close()
+
+    def _lose(self, wire: Wire) -> None:
+        self._drop(wire)
+
+    def _close(self) -> None:
+        super()._close()
+        self._listener.close()
+
+
+FLEETS: Final[dict[str, type[Fleet]]] = {fleet.role: fleet for fleet in (SendFleet, ReceiveFleet, SinkFleet)}
