@@ -95,6 +95,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     if record is not None:
         record.senders[ingress] = None
     link.sink = ingress
+    link.keeps_tags = False
     link.attach(_without_filter(wanted.source), target, rcv_settle_mode=0, max_message_size=0)
     ingress.open()
 

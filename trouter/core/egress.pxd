@@ -5,7 +5,7 @@ from trouter.core.fanout cimport tell_sender
 from trouter.core.message cimport Message
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.engine.link cimport OutgoingLink
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, new_delivery
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
@@ -18,6 +18,7 @@ cdef class Egress(LinkSink):
     cdef public bint plain
     cdef public bint presettles
     cdef public object queue
+    cdef public Py_ssize_t backlog
     cdef public Py_ssize_t unsettled
     cdef public Counters counters
     cdef public object record
@@ -27,6 +28,8 @@ cdef class Egress(LinkSink):
     cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef bint _is_next(self, Delivery out)
+    cdef _take_next(self)
     cpdef progress(self, Delivery out)
     @cython.locals(out=Delivery, message=Message, sender=OutgoingLink)
     cpdef on_credit(self, LinkPort link)

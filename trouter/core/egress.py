@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from trouter.engine.link import OutgoingLink
-from trouter.engine.ports import Delivery, LinkPort, LinkSink
+from trouter.engine.ports import Delivery, LinkPort, LinkSink, new_delivery
 
 from .counters import Counters
 from .fanout import tell_sender
@@ -26,7 +26,7 @@ _LAST_OUTCOME = 0x27
 class Egress(LinkSink):
     """One outgoing link's deliveries, waiting and unsettled."""
 
-    __slots__ = ("capacity", "counters", "link", "plain", "presettles", "pulse", "queue", "record", "unsettled")
+    __slots__ = ("backlog", "capacity", "counters", "link", "plain", "presettles", "pulse", "queue", "record", "unsettled")
 
     def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
         self.link = link
@@ -37,13 +37,15 @@ class Egress(LinkSink):
         #: The receiver asked for settled deliveries only.
         self.presettles = presettles
         self.queue: deque[Delivery] = deque()
+        #: How many stand in the queue; kept beside it for the data path.
+        self.backlog = 0
         self.unsettled = 0
         self.counters = Counters()
         self.record: Any = None
 
     def load(self) -> int:
         """Deliveries waiting or unsettled: the value by which balanced distribution chooses (routing.md 2.3)."""
-        return len(self.queue) + self.unsettled
+        return self.backlog + self.unsettled
 
     # --- sending
 
@@ -54,7 +56,7 @@ class Egress(LinkSink):
 
         The message is whole in ``data[start:end]`` and needs no annotations of ours, or it is ``message``.
         """
-        out = Delivery(self.link)
+        out = new_delivery(self.link)
         pulse = self.pulse
         out.number = pulse.next_tag
         pulse.next_tag = out.number + 1
@@ -68,7 +70,7 @@ class Egress(LinkSink):
             out.settled = self.presettles
         link = self.link
         if message is None:
-            if self.plain and not self.queue and link.attached and link.credit > 0 and not link.waiting:
+            if self.plain and self.backlog == 0 and link.attached and link.credit > 0 and not link.waiting:
                 stop = link.send(out, data, start, end, False)
                 if out.complete:
                     self._sent(out)
@@ -79,13 +81,14 @@ class Egress(LinkSink):
                 message = source.build_message(delivery, data, start, end)
         out.message = message
         message.copies.append(out)
-        if not self.queue and link.attached and (out.begun or link.credit > 0) and not link.waiting:
+        if self.backlog == 0 and link.attached and (out.begun or link.credit > 0) and not link.waiting:
             self._push(out, message)
             if out.complete:
                 return out
-        if out.settled and self.capacity > 0 and len(self.queue) >= self.capacity:
+        if out.settled and 0 < self.capacity <= self.backlog:
             self._drop_presettled()
         self.queue.append(out)
+        self.backlog += 1
         return out
 
     def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
@@ -100,25 +103,31 @@ class Egress(LinkSink):
             and out.begun
             and not out.complete
             and out.chunk - message.first >= len(message.chunks)
-            and self.queue
-            and self.queue[0] is out
+            and self._is_next(out)
         ):
             start = link.send(out, data, start, end, not message.complete)
             if out.complete:
-                self.queue.popleft()
+                self._take_next()
                 message.leave(out)
                 self._sent(out)
         return start
 
+    def _is_next(self, out: Delivery) -> bool:
+        return self.backlog > 0 and self.queue[0] is out
+
+    def _take_next(self) -> None:
+        self.queue.popleft()
+        self.backlog -= 1
+
     def progress(self, out: Delivery) -> None:
         """More of ``out``'s message is here."""
-        if self.queue and self.queue[0] is out:
+        if self._is_next(out):
             self.on_credit(self.link)
 
     def on_credit(self, link: LinkPort) -> None:
         """Send what credit, window and output room allow; give the rest of the credit back if a drain asks for it."""
         sender = self.link
-        while self.queue:
+        while self.backlog > 0:
             out = self.queue[0]
             if not (out.begun or sender.credit > 0) or sender.waiting or not sender.attached:
                 break
@@ -126,8 +135,8 @@ class Egress(LinkSink):
             self._push(out, message)
             if not out.complete:
                 break
-            self.queue.popleft()
-        if sender.drain and sender.credit > 0 and not sender.waiting and (not self.queue or not self.queue[0].begun):
+            self._take_next()
+        if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
             sender.drained()
 
     def _push(self, out: Delivery, message: Message) -> None:
@@ -174,6 +183,7 @@ class Egress(LinkSink):
             else:
                 kept.append(waiting)
         self.queue = kept
+        self.backlog = len(kept)
 
     def _count_dropped(self) -> None:
         self.counters.dropped_presettled += 1
@@ -204,8 +214,8 @@ class Egress(LinkSink):
             return
         message = out.message
         self.link.abort(out)
-        if self.queue and self.queue[0] is out:
-            self.queue.popleft()
+        if self._is_next(out):
+            self._take_next()
         if message is not None:
             message.leave(out)
         self.on_credit(self.link)
@@ -236,6 +246,7 @@ class Egress(LinkSink):
         self.link.abort(out)
         if out in self.queue:
             self.queue.remove(out)
+            self.backlog -= 1
         if out.message is not None:
             out.message.leave(out)
         self.on_credit(self.link)
@@ -245,6 +256,7 @@ class Egress(LinkSink):
     def lost(self) -> None:
         """The link is gone: what it had in full has failed, what it had not is released (routing.md 2.7)."""
         waiting, self.queue = self.queue, deque()
+        self.backlog = 0
         for out in waiting:
             if out.settled and out.partner is None:
                 self._count_dropped()

@@ -7,7 +7,7 @@ from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.core.record cimport Record
 from trouter.engine.link cimport IncomingLink
 from trouter.engine.ports cimport Delivery, LinkPort
-from trouter.wire.annotations cimport RouterAnnotations, parse_annotations
+from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections cimport MessageScan
 
 cdef Py_ssize_t _STREAM_AT
@@ -72,7 +72,9 @@ cdef class Ingress(InEndpoint):
     cpdef lost(self)
     @cython.locals(message=Message)
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
-    cdef Message _prepare(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end, RouterAnnotations annotations)
-    @cython.locals(scan=MessageScan, before=Py_ssize_t, behind=Py_ssize_t)
-    cdef _set_heads(self, Message message, bytes head, RouterAnnotations annotations, str to, int phase)
-    cdef Message _redirect(self, Delivery delivery, Message message, str to, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(message=Message)
+    cdef Message _keep(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(head=bytes)
+    cdef _describe(self, Message message, RouterAnnotations annotations, str to, int phase)
+    @cython.locals(scan=MessageScan, came=RouterAnnotations)
+    cpdef bytes write_head(self, Message message, bytes head)

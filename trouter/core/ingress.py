@@ -133,7 +133,7 @@ class Ingress(InEndpoint):
             if delivery.complete:
                 self._route(delivery, data, start, end, None)
                 return
-            message = Message(self.link.session)
+            message = Message(self.link.session, self)
             delivery.message = message
         self._continue(delivery, message, data, start, end)
 
@@ -209,8 +209,10 @@ class Ingress(InEndpoint):
         if annotations is not None and self._came_too_far(annotations):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
-        if message is not None or annotations is not None:
-            message = self._prepare(delivery, message, data, start, end, annotations)
+        if annotations is not None and message is None:
+            message = self._keep(data, start, end)
+        if message is not None:
+            self._describe(message, annotations, None, 0)
         self._forward(delivery, record, data, start, end, message)
 
     def _came_too_far(self, annotations: RouterAnnotations) -> bool:
@@ -253,7 +255,9 @@ class Ingress(InEndpoint):
         counted = record
         if count == 0 and record.fallback is not None and not self.is_fallback and record.fallback.destinations() > 0:
             counted = record.fallback
-            message = self._redirect(delivery, message, record.text, data, start, end)
+            if message is None:
+                message = self._keep(data, start, end)
+            self._describe(message, self._annotations, record.text, _FALLBACK_PHASE)
             count = counted.forwarder.forward(self, delivery, data, start, end, message)
             record.counters.redirected += 1
             self.totals.redirected += 1
@@ -414,63 +418,57 @@ class Ingress(InEndpoint):
     # --- the message as it leaves
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
-        """The message in ``data[start:end]``, kept, with both of its heads (routing.md 4.3)."""
-        message = Message(self.link.session)
+        """The message in ``data[start:end]``, kept, for a single copy."""
+        message = Message(self.link.session, self)
         message.append(data[start:end])
         message.complete = delivery.complete
         message.routed = True
-        self._set_heads(message, message.chunks[0] if message.chunks else b"", self._annotations, None, 0)
+        self._describe(message, self._annotations, None, 0)
         return message
 
-    def _prepare(
-        self,
-        delivery: Delivery,
-        message: Message | None,
-        data: bytes,
-        start: int,
-        end: int,
-        annotations: RouterAnnotations | None,
-    ) -> Message:
-        if message is None:
-            message = Message(self.link.session)
-            message.append(data[start:end])
-            message.complete = True
-        self._set_heads(message, message.chunks[0], annotations, None, 0)
+    def _keep(self, data: bytes, start: int, end: int) -> Message:
+        """A whole message, kept for whatever copies will be made of it."""
+        message = Message(self.link.session, self)
+        message.append(data[start:end])
+        message.complete = True
         return message
 
-    def _set_heads(
-        self, message: Message, head: bytes, annotations: RouterAnnotations | None, to: str | None, phase: int
-    ) -> None:
-        """Write the head as receivers with and without router annotations get it."""
+    def _describe(self, message: Message, annotations: RouterAnnotations | None, to: str | None, phase: int) -> None:
+        """Note what the router says of the message, and take out for others what routers said before."""
+        message.annotations = annotations
+        message.to = to
+        message.phase = phase
+        if annotations is not None and annotations.had_router_keys and message.chunks:
+            head = message.chunks[0]
+            self._scan.scan(head, 0, len(head), _THROUGH_ANNOTATIONS, message.complete)
+            message.plain_head = b"".join(
+                (
+                    head[: self._scan.annotations_start],
+                    compose_annotations(annotations.user, annotations.user_count, 0, False, None, None, ()),
+                    head[self._scan.annotations_end :],
+                )
+            )
+
+    def write_head(self, message: Message, head: bytes) -> bytes:
+        """``head`` with the router's annotations (4.3): user's first, then phase, stream, to, ingress, trace."""
         scan = self._scan
         scan.scan(head, 0, len(head), _THROUGH_ANNOTATIONS, message.complete)
         here = f"0/{self.table.router_id}"
-        if annotations is None:
-            before = behind = scan.insert_at
-            user, count = b"", 0
-            own_to, ingress, trace, stream = None, None, (), False
-        else:
-            before, behind = scan.annotations_start, scan.annotations_end
-            user, count = annotations.user, annotations.user_count
-            own_to, ingress, trace, stream = annotations.to, annotations.ingress, annotations.trace, annotations.stream
-            phase = phase or annotations.phase
-            if annotations.had_router_keys:
-                message.plain_head = head[:before] + compose_annotations(user, count, 0, False, None, None, ()) + head[behind:]
+        came = message.annotations
+        if came is None:
+            to = message.to or self.to_override
+            section = compose_annotations(b"", 0, message.phase, False, to, here, (here,))
+            return b"".join((head[: scan.insert_at], section, head[scan.insert_at :]))
         section = compose_annotations(
-            user, count, phase, stream, to or self.to_override or own_to, ingress or here, (*trace, here)
+            came.user,
+            came.user_count,
+            message.phase or came.phase,
+            came.stream,
+            message.to or self.to_override or came.to,
+            came.ingress or here,
+            (*came.trace, here),
         )
-        message.annotated_head = head[:before] + section + head[behind:]
-
-    def _redirect(
-        self, delivery: Delivery, message: Message | None, to: str, data: bytes, start: int, end: int
-    ) -> Message:
-        """The message on its way to the fallback: with the address ``to`` that it had, in phase ``F``."""
-        annotations = self._annotations
-        if message is None:
-            message = self._prepare(delivery, None, data, start, end, annotations)
-        self._set_heads(message, message.chunks[0], annotations, to, _FALLBACK_PHASE)
-        return message
-
+        return b"".join((head[: scan.annotations_start], section, head[scan.annotations_end :]))
 
 #: How the phase annotation names the fallback phase: its letter's distance from "0" (2.6).
 _FALLBACK_PHASE = ord("F") - ord("0")

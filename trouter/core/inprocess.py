@@ -61,8 +61,10 @@ class Subscription:
             out.partner = delivery
         if message is None:
             message = source.build_message(delivery, data, start, end)
-        head = message.plain_head
-        body = b"".join(message.chunks) if head is None else b"".join((head, *message.chunks[1:]))
+            body = message.whole(plain=True)
+            message.forget()
+        else:
+            body = message.whole(plain=True)
         self.count += 1
         self.consumer.receive(Received(out, body))
         return out
@@ -78,11 +80,15 @@ class InsideSender(InEndpoint):
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message as it is: the router sends nothing that needs stripping."""
-        message = Message(None)
+        message = Message(None, self)
         message.append(data[start:end])
         message.complete = True
         message.routed = True
         return message
+
+    def write_head(self, message: Message, head: bytes) -> bytes:
+        """A message from inside the router starts its way here; it carries no annotations of the router's."""
+        return head
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Nobody waits for it."""

@@ -1,17 +1,21 @@
 cimport cython
 
 from trouter.engine.ports cimport Delivery, SessionPort
+from trouter.wire.annotations cimport RouterAnnotations
 
 
-@cython.freelist(64)
+@cython.freelist(256)
 cdef class Message:
     cdef public SessionPort session
+    cdef public object source
     cdef public list chunks
     cdef public Py_ssize_t first
     cdef public Py_ssize_t held
-    cdef public Py_ssize_t total
+    cdef public RouterAnnotations annotations
+    cdef public str to
+    cdef public int phase
     cdef public bytes plain_head
-    cdef public bytes annotated_head
+    cdef bytes _annotated_head
     cdef public bint complete
     cdef public bint aborted
     cdef public bint discard
@@ -21,13 +25,15 @@ cdef class Message:
     @cython.locals(size=Py_ssize_t)
     cpdef append(self, bytes chunk)
     cpdef bytes join(self)
-    @cython.locals(index=Py_ssize_t, head=bytes)
+    @cython.locals(index=Py_ssize_t)
     cpdef bytes piece(self, Py_ssize_t number, bint plain)
+    cpdef bytes annotated_head(self)
+    cpdef bytes whole(self, bint plain)
     cpdef bint ends_with(self, Py_ssize_t number)
     @cython.locals(passed=Py_ssize_t, copy=Delivery)
     cpdef trim(self)
     cpdef leave(self, Delivery copy)
     cpdef now_routed(self)
     cpdef forget(self)
-    @cython.locals(freed=Py_ssize_t, index=Py_ssize_t, chunk=bytes)
+    @cython.locals(freed=Py_ssize_t, index=Py_ssize_t)
     cdef _drop(self, Py_ssize_t count)

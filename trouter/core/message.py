@@ -8,39 +8,57 @@ is let go frame by frame as the slowest receiver takes it.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from trouter.engine.ports import Delivery, SessionPort
+from trouter.wire.annotations import RouterAnnotations
+
+
+class HeadWriter(Protocol):
+    """Who knows what the router says of a message."""
+
+    def write_head(self, message: Message, head: bytes) -> bytes:
+        """``head`` with the router's own annotations."""
 
 
 class Message:
     """The octets of one message, in pieces as they came; each copy sent of it keeps its own place.
 
-    ``chunks[0]`` is piece number ``first``. The first piece holds every section up to the message annotations, so
-    that ``plain_head`` and ``annotated_head`` (with the router's own annotations) can stand for it.
+    ``chunks[0]`` is piece number ``first``. The first piece holds every section up to the message annotations;
+    where the receiver is to get other annotations than came, ``plain_head`` and ``annotated_head`` (with the router's
+    own) stand for it, and ``source`` writes the latter when it is first asked for.
     """
 
     __slots__ = (
+        "_annotated_head",
         "aborted",
-        "annotated_head",
+        "annotations",
         "chunks",
         "complete",
         "copies",
         "discard",
         "first",
         "held",
+        "phase",
         "plain_head",
         "routed",
         "session",
-        "total",
+        "source",
+        "to",
     )
 
-    def __init__(self, session: SessionPort | None) -> None:
+    def __init__(self, session: SessionPort | None, source: HeadWriter) -> None:
         self.session = session
+        self.source = source
         self.chunks: list[bytes] = []
         self.first = 0
         self.held = 0
-        self.total = 0
+        #: The annotations that came, None for none at all; what the router's own are to say beside its name.
+        self.annotations: RouterAnnotations | None = None
+        self.to: str | None = None
+        self.phase = 0
         self.plain_head: bytes | None = None
-        self.annotated_head: bytes | None = None
+        self._annotated_head: bytes | None = None
         self.complete = False
         self.aborted = False
         #: Whatever still comes is thrown away: nobody wants it.
@@ -52,7 +70,6 @@ class Message:
     def append(self, chunk: bytes) -> None:
         """Keep the next piece."""
         size = len(chunk)
-        self.total += size
         if self.discard or size == 0:
             return
         self.chunks.append(chunk)
@@ -72,10 +89,24 @@ class Message:
         if index >= len(self.chunks):
             return None
         if number == 0:
-            head = self.plain_head if plain else self.annotated_head
-            if head is not None:
-                return head
+            if not plain:
+                return self.annotated_head()
+            if self.plain_head is not None:
+                return self.plain_head
         return self.chunks[index]
+
+    def annotated_head(self) -> bytes:
+        """The first piece with the router's own annotations; asked for while the piece is still here."""
+        if self._annotated_head is None:
+            self._annotated_head = self.source.write_head(self, self.chunks[0])
+        return self._annotated_head
+
+    def whole(self, plain: bool) -> bytes:
+        """All of a complete message of which nothing was let go."""
+        head = self.piece(0, plain)
+        if head is None:
+            return b""
+        return head if len(self.chunks) == 1 else b"".join((head, *self.chunks[1:]))
 
     def ends_with(self, number: int) -> bool:
         """Piece ``number`` is the last one there will be."""
@@ -90,13 +121,16 @@ class Message:
             copy = each
             if copy.chunk < passed:
                 passed = copy.chunk
-        self._drop(passed - self.first)
+        if passed > self.first:
+            self._drop(passed - self.first)
 
     def leave(self, copy: Delivery) -> None:
         """A copy is done or given up; without any copy left what remains is thrown away."""
-        if copy in self.copies:
-            self.copies.remove(copy)
         copy.message = None
+        if len(self.copies) == 1:
+            self.copies.clear()
+        elif copy in self.copies:
+            self.copies.remove(copy)
         if self.copies:
             self.trim()
         elif self.routed:
@@ -113,15 +147,18 @@ class Message:
     def forget(self) -> None:
         """Throw away what is kept and whatever still comes."""
         self.discard = True
-        self._drop(len(self.chunks))
+        if self.held > 0:
+            self._drop(len(self.chunks))
 
     def _drop(self, count: int) -> None:
-        if count <= 0:
-            return
-        freed = 0
-        for index in range(count):
-            freed += len(self.chunks[index])
-        del self.chunks[:count]
+        if count == len(self.chunks):
+            freed = self.held
+            self.chunks = []
+        else:
+            freed = 0
+            for index in range(count):
+                freed += len(self.chunks[index])
+            del self.chunks[:count]
         self.first += count
         self.held -= freed
         if self.session is not None:

@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, new_delivery
 from trouter.engine.session cimport Session
 from trouter.wire.outgoing cimport TransferWriter, write_link_flow
 from trouter.wire.transfers cimport FlowReader, TransferReader
@@ -31,6 +31,7 @@ cdef class IncomingLink(Link):
     cdef public Py_ssize_t credit
     cdef public bint draining
     cdef public bint flow_due
+    cdef public bint keeps_tags
     cdef public Py_ssize_t max_message_bytes
     cdef public Delivery partial
 

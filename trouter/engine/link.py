@@ -13,7 +13,7 @@ from trouter.wire.performatives import Attach, Detach, Error
 from trouter.wire.transfers import FlowReader, TransferReader
 
 from .faults import Fault, Misuse, PeerFault
-from .ports import Delivery, LinkPort
+from .ports import Delivery, LinkPort, new_delivery
 from .session import Session
 from .states import LINK_NEXT, LinkState, LinkStep, advance
 
@@ -137,7 +137,7 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
 class IncomingLink(Link):
     """A link on which the peer sends to us."""
 
-    __slots__ = ("credit", "delivery_count", "draining", "flow_due", "max_message_bytes", "partial")
+    __slots__ = ("credit", "delivery_count", "draining", "flow_due", "keeps_tags", "max_message_bytes", "partial")
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, True)
@@ -146,6 +146,8 @@ class IncomingLink(Link):
         self.draining = False
         self.flow_due = False
         self.max_message_bytes = 0
+        #: Deliveries keep their tag; the router, which gives its own, has no use for it.
+        self.keeps_tags = True
         #: The delivery whose last frame has not come yet.
         self.partial: Delivery | None = None
 
@@ -203,16 +205,17 @@ class IncomingLink(Link):
             raise PeerFault(Fault.TRANSFER_LIMIT)
         if transfer.delivery_id < 0:
             raise PeerFault(Fault.DELIVERY_ID, detail="the first transfer of a delivery carries no delivery-id")
-        if transfer.delivery_tag is None:
+        if not transfer.has_tag():
             raise PeerFault(Fault.DELIVERY_TAG)
         session = self._session
         session.admit(transfer.delivery_id)
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK32
-        delivery = Delivery(self)
+        delivery = new_delivery(self)
         delivery.begun = True
         delivery.delivery_id = transfer.delivery_id
-        delivery.tag = transfer.delivery_tag
+        if self.keeps_tags:
+            delivery.tag = transfer.delivery_tag()
         if transfer.message_format > 0:
             delivery.message_format = transfer.message_format
         if transfer.settled == 1:

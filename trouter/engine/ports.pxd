@@ -41,7 +41,7 @@ cdef class LinkPort:
     cpdef resume(self)
 
 
-@cython.freelist(256)
+@cython.freelist(2048)
 cdef class Delivery:
     cdef public LinkPort link
     cdef public Py_ssize_t delivery_id
@@ -65,6 +65,12 @@ cdef class Delivery:
     cdef public Py_ssize_t chunk
     cdef public Py_ssize_t offset
     cdef public double arrived_at
+
+    cdef _begin(self, LinkPort link)
+
+
+@cython.locals(delivery=Delivery)
+cpdef Delivery new_delivery(LinkPort link)
 
 
 cdef class LinkSink:

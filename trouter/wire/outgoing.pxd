@@ -1,12 +1,12 @@
 cimport cython
 
+from trouter.wire cimport octets
+
 cdef int _ID
 cdef int _TAG
 cdef int _SETTLED
 cdef int _MORE
 cdef int _MORE_AGAIN
-cdef Py_ssize_t _FIRST_BYTES
-cdef Py_ssize_t _AGAIN_BYTES
 
 
 cdef class TransferWriter:
@@ -15,9 +15,9 @@ cdef class TransferWriter:
     cdef bytearray _first
     cdef bytearray _again
 
-    @cython.locals(head=bytearray, size=Py_ssize_t, octet=int)
+    @cython.locals(head=bytearray)
     cpdef first(self, bytearray out, Py_ssize_t delivery_id, Py_ssize_t number, bint settled, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(head=bytearray, size=Py_ssize_t)
+    @cython.locals(head=bytearray)
     cpdef again(self, bytearray out, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(size=Py_ssize_t, body=bytes)
     cpdef general(self, bytearray out, Py_ssize_t delivery_id, bytes tag, Py_ssize_t message_format, bint settled, bint more, bytes state, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from trouter.wire import octets
+
 #: Frame header, performative and tag of a templated first frame; what a continuation needs is less.
 TRANSFER_OVERHEAD: Final = 37
 CONTINUATION_OVERHEAD: Final = 24
 #: The general encoder's worst case but for the delivery state: list32, a 32 octet tag, every flag.
 GENERAL_OVERHEAD: Final = 96
 
-_FIRST_BYTES: Final = TRANSFER_OVERHEAD
-_AGAIN_BYTES: Final = CONTINUATION_OVERHEAD
 _ID: Final = 20
 _TAG: Final = 26
 _SETTLED: Final = 35
@@ -44,34 +44,17 @@ class TransferWriter:
     ) -> None:
         """The first frame of a delivery whose tag is ``number`` (8 octets, little-endian), payload ``data[start:end]``."""
         head = self._first
-        size = _FIRST_BYTES + end - start
-        head[0] = size >> 24 & 0xFF
-        head[1] = size >> 16 & 0xFF
-        head[2] = size >> 8 & 0xFF
-        head[3] = size & 0xFF
-        head[_ID] = delivery_id >> 24 & 0xFF
-        head[_ID + 1] = delivery_id >> 16 & 0xFF
-        head[_ID + 2] = delivery_id >> 8 & 0xFF
-        head[_ID + 3] = delivery_id & 0xFF
-        for octet in range(_TAG, _TAG + 8):
-            head[octet] = number & 0xFF
-            number >>= 8
+        octets.put_uint32(head, _ID, delivery_id)
+        octets.put_tag(head, _TAG, number)
         head[_SETTLED] = 0x41 if settled else 0x42
         head[_MORE] = 0x41 if more else 0x42
-        out += head
-        out += data[start:end]
+        octets.append_framed(out, head, data, start, end)
 
     def again(self, out: bytearray, more: bool, data: bytes, start: int, end: int) -> None:
         """One more frame of the delivery that ``first`` began."""
         head = self._again
-        size = _AGAIN_BYTES + end - start
-        head[0] = size >> 24 & 0xFF
-        head[1] = size >> 16 & 0xFF
-        head[2] = size >> 8 & 0xFF
-        head[3] = size & 0xFF
         head[_MORE_AGAIN] = 0x41 if more else 0x42
-        out += head
-        out += data[start:end]
+        octets.append_framed(out, head, data, start, end)
 
     def general(
         self,
@@ -102,7 +85,7 @@ class TransferWriter:
         size = 20 + len(body) + end - start
         out += _FRAME_LIST32.pack(size, 2, 0, self._channel, 0, 0x53, 0x14, 0xD0, len(body) + 4, 6 if state is None else 8)
         out += body
-        out += data[start:end]
+        octets.append_slice(out, data, start, end)
 
     def aborted(self, out: bytearray) -> None:
         """The frame that takes a begun delivery back (2.6.14)."""

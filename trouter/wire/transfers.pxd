@@ -30,8 +30,6 @@ cdef class FieldReader:
     cdef int _flag(self) except? -1
     @cython.locals(code=int)
     cdef int _ubyte(self) except? -1
-    @cython.locals(code=int, size=Py_ssize_t, offset=Py_ssize_t)
-    cdef bytes _binary(self)
     @cython.locals(start=Py_ssize_t)
     cdef Py_ssize_t _value(self) except? -1
     cdef _close(self)
@@ -48,7 +46,8 @@ cdef class StateReader(FieldReader):
 cdef class TransferReader(StateReader):
     cdef public Py_ssize_t handle
     cdef public Py_ssize_t delivery_id
-    cdef public bytes delivery_tag
+    cdef Py_ssize_t _tag_start
+    cdef Py_ssize_t _tag_end
     cdef public Py_ssize_t message_format
     cdef public int settled
     cdef public bint more
@@ -58,6 +57,10 @@ cdef class TransferReader(StateReader):
     cdef public bint batchable
     cdef public Py_ssize_t payload
 
+    cpdef bint has_tag(self)
+    cpdef bytes delivery_tag(self)
+    @cython.locals(code=int, size=Py_ssize_t)
+    cdef _read_tag(self)
     cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
 
 

@@ -147,19 +147,6 @@ class FieldReader:
             return self._data[self._room(1)]
         raise self._bad("a ubyte")
 
-    def _binary(self) -> bytes | None:
-        code = self._next()
-        if code == _ABSENT:
-            return None
-        if code == 0xA0:
-            size = self._data[self._room(1)]
-        elif code == 0xB0:
-            size = be32(self._data, self._room(4))
-        else:
-            raise self._bad("a binary")
-        offset = self._room(size)
-        return self._data[offset : offset + size]
-
     def _value(self) -> int:
         """Where the next field (of any type) starts, -1 for a null; the cursor stands behind it."""
         if self._next() == _ABSENT:
@@ -230,14 +217,15 @@ _SYMBOLIC_STATES: Final = {
 class TransferReader(StateReader):
     """One transfer frame (2.7.5); the payload stands at ``data[payload:end]`` of what was parsed."""
 
-    __slots__ = ("aborted", "batchable", "delivery_id", "delivery_tag", "handle", "message_format", "more", "payload", "rcv_settle_mode", "resume", "settled")
+    __slots__ = ("aborted", "batchable", "delivery_id", "_tag_end", "_tag_start", "handle", "message_format", "more", "payload", "rcv_settle_mode", "resume", "settled")
 
     def __init__(self) -> None:
         super().__init__()
         self._name = "transfer"
         self.handle = 0
         self.delivery_id = _ABSENT
-        self.delivery_tag: bytes | None = None
+        self._tag_start = _ABSENT
+        self._tag_end = _ABSENT
         self.message_format = _ABSENT
         self.settled = _ABSENT
         self.more = 0
@@ -247,6 +235,30 @@ class TransferReader(StateReader):
         self.batchable = 0
         self.payload = 0
 
+    def has_tag(self) -> bool:
+        """The frame carries a delivery-tag."""
+        return self._tag_start >= 0
+
+    def delivery_tag(self) -> bytes | None:
+        """The delivery-tag of the frame parsed last."""
+        return self._data[self._tag_start : self._tag_end] if self._tag_start >= 0 else None
+
+    def _read_tag(self) -> None:
+        code = self._next()
+        if code == _ABSENT:
+            self._tag_start = _ABSENT
+            return
+        if code == 0xA0:
+            size = self._data[self._room(1)]
+        elif code == 0xB0:
+            size = be32(self._data, self._room(4))
+        else:
+            raise self._bad("a binary")
+        if size > 32:
+            raise DecodeError("transfer: delivery-tag is longer than 32 octets", self._offset)
+        self._tag_start = self._room(size)
+        self._tag_end = self._tag_start + size
+
     def parse(self, data: bytes, start: int, end: int) -> None:
         """Fill every attribute from the transfer whose descriptor stands at ``start``; DecodeError."""
         self._open(data, start, end)
@@ -254,9 +266,7 @@ class TransferReader(StateReader):
         if self.handle == _ABSENT:
             raise DecodeError("transfer: handle is missing", start)
         self.delivery_id = self._uint()
-        self.delivery_tag = self._binary()
-        if self.delivery_tag is not None and len(self.delivery_tag) > 32:
-            raise DecodeError("transfer: delivery-tag is longer than 32 octets", start)
+        self._read_tag()
         self.message_format = self._uint()
         self.settled = self._flag()
         self.more = self._flag() == 1

@@ -1,0 +1,39 @@
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.string cimport memcpy
+
+
+cdef inline int append_slice(bytearray out, bytes data, Py_ssize_t start, Py_ssize_t end) except -1:
+    cdef Py_ssize_t before = PyByteArray_GET_SIZE(out)
+    PyByteArray_Resize(out, before + end - start)
+    memcpy(PyByteArray_AS_STRING(out) + before, PyBytes_AS_STRING(data) + start, end - start)
+    return 0
+
+
+cdef inline int append_framed(bytearray out, bytearray head, bytes data, Py_ssize_t start, Py_ssize_t end) except -1:
+    cdef Py_ssize_t before = PyByteArray_GET_SIZE(out)
+    cdef Py_ssize_t ahead = PyByteArray_GET_SIZE(head)
+    cdef char* there
+    put_uint32(head, 0, ahead + end - start)
+    PyByteArray_Resize(out, before + ahead + end - start)
+    there = PyByteArray_AS_STRING(out) + before
+    memcpy(there, PyByteArray_AS_STRING(head), ahead)
+    memcpy(there + ahead, PyBytes_AS_STRING(data) + start, end - start)
+    return 0
+
+
+cdef inline int put_uint32(bytearray target, Py_ssize_t offset, Py_ssize_t value) noexcept:
+    cdef unsigned char* there = <unsigned char*>PyByteArray_AS_STRING(target) + offset
+    there[0] = (value >> 24) & 0xFF
+    there[1] = (value >> 16) & 0xFF
+    there[2] = (value >> 8) & 0xFF
+    there[3] = value & 0xFF
+    return 0
+
+
+cdef inline int put_tag(bytearray target, Py_ssize_t offset, Py_ssize_t number) noexcept:
+    cdef unsigned char* there = <unsigned char*>PyByteArray_AS_STRING(target) + offset
+    cdef int octet
+    for octet in range(8):
+        there[octet] = (number >> (8 * octet)) & 0xFF
+    return 0
