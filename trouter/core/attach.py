@@ -23,6 +23,7 @@ DEFAULT_CAPACITY: Final = 250
 #: Addresses of the router's own services, which no client may use (1.4).
 CORE_ADDRESSES: Final = frozenset({"_$qd.addr_lookup", "_$qd.edge_addr_tracking", "_$qd.edge_heartbeat"})
 ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data"})
+FALLBACK: Final = ("qd.fallback",)
 WAYPOINTS: Final = {"qd.waypoint": 1} | {f"qd.waypoint.{number}": number for number in range(1, 10)}
 
 NO_ROUTE: Final = Error("qd:no-route-to-dest", "No route to the destination node")
@@ -41,14 +42,14 @@ UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control 
 class PeerTerms:
     """What holds for every link of one connection."""
 
-    #: Credit of an incoming link, and the backlog from which an outgoing one counts as full.
+    #: Credit of an incoming link, and the backlog from which an outgoing one counts as full; 0 for the default.
     link_capacity: int = DEFAULT_CAPACITY
     #: Router annotations that come in are ignored; those that would go out are left out.
     strip_in: bool = True
     strip_out: bool = True
 
 
-class Refused(Exception):  # noqa: N818 - it says what becomes of the attach
+class Refused(Exception):
     """The attach cannot be accepted; ``error`` None detaches without a word."""
 
     def __init__(self, error: Error | None) -> None:
@@ -66,7 +67,11 @@ def attach(router: Router, link: Link, terms: PeerTerms) -> None:
         elif isinstance(link, OutgoingLink):
             _accept_outgoing(router, link, wanted, terms)
     except Refused as refusal:
-        link.refuse(refusal.error, None if link.incoming else wanted.target)
+        if isinstance(wanted.target, Coordinator):
+            link.attach(wanted.source, None)
+            link.detach(True, refusal.error)
+        else:
+            link.refuse(refusal.error, None if link.incoming else wanted.target)
 
 
 def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: PeerTerms) -> None:
@@ -76,10 +81,9 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     if target is not None and not isinstance(target, Target):
         raise Refused(NO_ROUTE)
     record = None
-    if target is None or (not target.dynamic and target.address in (None, "")):
-        target = target or Target()
-    else:
-        _check_capabilities(target.capabilities)
+    target = target or Target()
+    _check_capabilities(target.capabilities)
+    if target.dynamic or target.address not in (None, ""):
         target, text = _name_target(target)
         record = _find_record(router, text, target.capabilities, outgoing=False, dynamic=target.dynamic)
     ingress = Ingress(
@@ -87,10 +91,11 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
         router.pulse,
         router.table,
         record,
-        capacity=terms.link_capacity,
+        capacity=terms.link_capacity or DEFAULT_CAPACITY,
         strips=terms.strip_in,
         to_override=None if record is None else str(target.address),
         totals=router.totals,
+        is_fallback=target.capabilities == FALLBACK,
     )
     if record is not None:
         record.senders[ingress] = None
@@ -114,11 +119,16 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
         raise Refused(NO_ROUTE)
     text = _address_text(source.address)
     record = _find_record(router, text, source.capabilities, outgoing=True, dynamic=source.dynamic)
-    egress = Egress(link, router.pulse, terms.link_capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
+    capacity = terms.link_capacity or DEFAULT_CAPACITY
+    egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
     egress.record = record
     link.sink = egress
     link.attach(
-        _without_filter(source), wanted.target, rcv_settle_mode=0, max_message_size=0, initial_delivery_count=link.delivery_count
+        _without_filter(source),
+        wanted.target,
+        rcv_settle_mode=0,
+        max_message_size=0,
+        initial_delivery_count=link.delivery_count,
     )
     record.add_consumer(egress)
     if link.credit > 0:
@@ -165,7 +175,7 @@ def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:
         ordinal = WAYPOINTS.get(capability)
         if ordinal is not None:
             return str(ordinal - 1 if outgoing else ordinal)
-    if outgoing and capabilities == ("qd.fallback",):
+    if outgoing and capabilities == FALLBACK:
         return FALLBACK_PHASE
     return None
 

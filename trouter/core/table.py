@@ -12,8 +12,9 @@ from .record import Record
 UNAVAILABLE: Final = "unavailable"
 #: Longer addresses belong to nobody; it bounds what parsing and matching one may cost.
 MAX_ADDRESS_BYTES: Final = 4096
-#: How many texts of anonymous messages are remembered with their record.
+#: How many texts of anonymous messages are remembered with their record, and how long one may be.
 _REMEMBERED: Final = 65536
+_REMEMBERED_BYTES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ class AddressTable:
         """Classify ``text`` as seen by this router."""
         return parse_address(text, router_id=self.router_id, mode=self.mode, phase=phase)
 
-    def obtain(self, text: str, outgoing: bool, phase: str | None = None, treatment: str | None = None) -> Record | None:
+    def obtain(
+        self, text: str, outgoing: bool, phase: str | None = None, treatment: str | None = None
+    ) -> Record | None:
         """The record for a terminus with address ``text``, made if need be; None when such addresses are unavailable.
 
         A receiver (``outgoing``) takes from the rule's egress phase, a sender puts into its ingress phase; ``phase``
@@ -96,12 +99,17 @@ class AddressTable:
         address = self._address_of(text)
         wanted = phase or self.rule_for(address).ingress_phase
         record = self.records.get(address.key_in_phase(str(wanted)))
-        if record is not None and phase == 0:
+        if record is not None and phase == 0 and len(text) <= _REMEMBERED_BYTES:
             if len(self._by_text) >= _REMEMBERED:
-                self._by_text.clear()
+                self._forget_texts()
             self._by_text[text] = record
             record.known_as.append(text)
         return record
+
+    def _forget_texts(self) -> None:
+        for record in self._by_text.values():
+            record.known_as.clear()
+        self._by_text.clear()
 
     def is_unavailable(self, text: bytes) -> bool:
         """Messages to ``text`` can go nowhere by configuration."""

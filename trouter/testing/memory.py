@@ -268,7 +268,8 @@ class MemoryClient:
         moved = _take(self.server)
         if not moved or self.dropped:
             return False
-        self.server.resume_output()
+        if self.server.paused:
+            self.server.resume_output()
         self.connection.receive_data(moved)
         while self.connection.events:
             self._hear(self.connection.events.pop(0))
@@ -335,7 +336,7 @@ class _MemoryLink(LinkSink):
 
     def __init__(self, client: MemoryClient) -> None:
         self.client = client
-        #: The router's attach, and its detach if that came.
+        #: The router's attach, and its detach if that came first.
         self.attach: Attach | None = None
         self.detached: LinkDetached | None = None
 
