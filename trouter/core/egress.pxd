@@ -1,11 +1,12 @@
 cimport cython
 
+from trouter.engine cimport deliveries
 from trouter.core.counters cimport Counters
 from trouter.core.fanout cimport tell_sender
 from trouter.core.message cimport Message
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.engine.link cimport OutgoingLink
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, new_delivery
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME

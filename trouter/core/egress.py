@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from trouter.engine import deliveries
 from trouter.engine.link import OutgoingLink
-from trouter.engine.ports import Delivery, LinkPort, LinkSink, new_delivery
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from .counters import Counters
 from .fanout import tell_sender
@@ -56,7 +57,7 @@ class Egress(LinkSink):
 
         The message is whole in ``data[start:end]`` and needs no annotations of ours, or it is ``message``.
         """
-        out = new_delivery(self.link)
+        out = deliveries.new_delivery(self.link)
         pulse = self.pulse
         out.number = pulse.next_tag
         pulse.next_tag = out.number + 1

@@ -27,6 +27,7 @@ cdef class Connection(ConnectionPort):
     cdef dict _sessions
     cdef public dict sessions_by_remote_channel
     cdef list _sessions_due
+    cdef Session _last_session
     cdef bint _heard
     cdef double _heard_at_s
 

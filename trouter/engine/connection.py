@@ -71,6 +71,7 @@ class Connection(ConnectionPort):
         "_header_sent",
         "_heard",
         "_heard_at_s",
+        "_last_session",
         "_reader",
         "_sessions",
         "_sessions_due",
@@ -105,6 +106,8 @@ class Connection(ConnectionPort):
         self._sessions: dict[int, Session] = {}
         self.sessions_by_remote_channel: dict[int, Session] = {}
         self._sessions_due: list[Session] = []
+        #: The session of the last frame: the next one is likely its too. None whenever a channel loses its session.
+        self._last_session: Session | None = None
         self._heard = False
         self._heard_at_s = -1.0
         if sasl is not None:
@@ -238,10 +241,13 @@ class Connection(ConnectionPort):
         data = reader.data
         code = read_descriptor(data, reader.start, reader.end)
         if code == _TRANSFER or code == _DISPOSITION or code == _FLOW:
-            session = self.sessions_by_remote_channel.get(reader.channel)
-            if session is None:
-                self._no_session(reader.channel, code)
-                return
+            session = self._last_session
+            if session is None or session.remote_channel != reader.channel:
+                session = self.sessions_by_remote_channel.get(reader.channel)
+                if session is None:
+                    self._no_session(reader.channel, code)
+                    return
+                self._last_session = session
             try:
                 if code == _TRANSFER:
                     transfer = self._transfer
@@ -332,6 +338,7 @@ class Connection(ConnectionPort):
             return
         if isinstance(performative, End):
             del self.sessions_by_remote_channel[channel]
+            self._last_session = None
             ours_first = session.state in _ENDING
             session.receive_end()
             self.drop_session(session)
@@ -388,6 +395,7 @@ class Connection(ConnectionPort):
     def _silence(self) -> None:
         """Nothing moves on any session any more; their links are the holder's to clear away."""
         self.sessions_by_remote_channel.clear()
+        self._last_session = None
         for session in self._sessions.values():
             session.silence()
 

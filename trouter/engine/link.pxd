@@ -1,6 +1,7 @@
 cimport cython
 
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, new_delivery
+from trouter.engine cimport deliveries
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
 from trouter.engine.session cimport Session
 from trouter.wire.outgoing cimport TransferWriter, write_link_flow
 from trouter.wire.transfers cimport FlowReader, TransferReader

@@ -12,8 +12,9 @@ from trouter.wire.outgoing import TransferWriter, write_link_flow
 from trouter.wire.performatives import Attach, Detach, Error
 from trouter.wire.transfers import FlowReader, TransferReader
 
+from . import deliveries
 from .faults import Fault, Misuse, PeerFault
-from .ports import Delivery, LinkPort, new_delivery
+from .ports import Delivery, LinkPort
 from .session import Session
 from .states import LINK_NEXT, LinkState, LinkStep, advance
 
@@ -90,7 +91,7 @@ class Link(LinkPort):
         self.step(LinkStep.RECEIVE_DETACH)
         self.closed = self.closed or closed
         session = self._session
-        session.links_by_remote_handle.pop(self.remote_handle, None)
+        session.release_remote_handle(self.remote_handle)
         if session.links.get((self.incoming, self.name)) is self:
             del session.links[self.incoming, self.name]
         if self.state is LinkState.DETACHED:
@@ -211,7 +212,7 @@ class IncomingLink(Link):
         session.admit(transfer.delivery_id)
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK32
-        delivery = new_delivery(self)
+        delivery = deliveries.new_delivery(self)
         delivery.begun = True
         delivery.delivery_id = transfer.delivery_id
         if self.keeps_tags:

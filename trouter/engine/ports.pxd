@@ -66,12 +66,6 @@ cdef class Delivery:
     cdef public Py_ssize_t offset
     cdef public double arrived_at
 
-    cdef _begin(self, LinkPort link)
-
-
-@cython.locals(delivery=Delivery)
-cpdef Delivery new_delivery(LinkPort link)
-
 
 cdef class LinkSink:
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)

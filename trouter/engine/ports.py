@@ -147,9 +147,7 @@ class Delivery:
     )
 
     def __init__(self, link: LinkPort) -> None:
-        self._begin(link)
-
-    def _begin(self, link: LinkPort) -> None:
+        # Every field but the link begins as zero, False or None: `deliveries.new_delivery` counts on it.
         self.link = link
         self.delivery_id = 0
         #: The tag as a number (8 octets, little-endian) when ``tag`` is None.
@@ -177,13 +175,6 @@ class Delivery:
         self.chunk = 0
         self.offset = 0
         self.arrived_at = 0.0
-
-
-def new_delivery(link: LinkPort) -> Delivery:
-    """``Delivery(link)`` without the cost of a constructor's argument parsing, for the data path."""
-    delivery = Delivery.__new__(Delivery)
-    delivery._begin(link)
-    return delivery
 
 
 class LinkSink:

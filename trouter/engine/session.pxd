@@ -38,6 +38,8 @@ cdef class Session(SessionPort):
     cdef Settlements _sender_settlements
     cdef list _sessions_due
     cdef list _spare_handles
+    cdef LinkPort _last_link
+    cdef Py_ssize_t _last_handle
     cdef bint _marked
     cdef bint _flow_due
     cdef Py_ssize_t _last_incoming_delivery

@@ -31,7 +31,9 @@ class Session(SessionPort):
 
     __slots__ = (
         "_flow_due",
+        "_last_handle",
         "_last_incoming_delivery",
+        "_last_link",
         "_marked",
         "_receiver_settlements",
         "_sender_settlements",
@@ -93,6 +95,9 @@ class Session(SessionPort):
         self._sender_settlements = Settlements(False)
         self._sessions_due = sessions_due
         self._spare_handles: list[int] = []
+        #: The link of the last transfer: the next one is likely its too. None whenever a handle loses its link.
+        self._last_link: LinkPort | None = None
+        self._last_handle = 0
         self._marked = False
         self._flow_due = False
         self._last_incoming_delivery = -1
@@ -144,6 +149,11 @@ class Session(SessionPort):
             raise Misuse(f"the peer allows no handle above {self.remote_handle_max}")
         return handle
 
+    def release_remote_handle(self, handle: int) -> None:
+        """The peer may give this handle to another link."""
+        self.links_by_remote_handle.pop(handle, None)
+        self._last_link = None
+
     def drop(self, link: LinkPort, handle: int) -> None:
         """Forget a link that both sides have detached."""
         if self.links_by_handle.pop(handle, None) is not None:
@@ -176,9 +186,13 @@ class Session(SessionPort):
         self.next_incoming_id = (self.next_incoming_id + 1) & _MASK32
         if self.incoming_window * 2 <= self.window_frames:
             self.mark()
-        link = self.links_by_remote_handle.get(transfer.handle)
-        if link is None:
-            raise PeerFault(Fault.UNATTACHED_HANDLE, performative="transfer", handle=transfer.handle)
+        link = self._last_link
+        if link is None or self._last_handle != transfer.handle:
+            link = self.links_by_remote_handle.get(transfer.handle)
+            if link is None:
+                raise PeerFault(Fault.UNATTACHED_HANDLE, performative="transfer", handle=transfer.handle)
+            self._last_link = link
+            self._last_handle = transfer.handle
         link.receive_transfer(transfer, data, end)
 
     def admit(self, delivery_id: int) -> None:

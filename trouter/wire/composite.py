@@ -46,6 +46,7 @@ _PLAIN: Final[dict[str, type]] = {
     "binary": bytes,
     "string": str,
     "symbol": types.Symbol,
+    "timestamp": types.Timestamp,
     "map": dict,
 }
 

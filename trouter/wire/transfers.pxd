@@ -62,6 +62,8 @@ cdef class TransferReader(StateReader):
     @cython.locals(code=int, size=Py_ssize_t)
     cdef _read_tag(self)
     cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(list_end=Py_ssize_t, offset=Py_ssize_t, code=int)
+    cdef bint _parse_usual(self, bytes data, Py_ssize_t start, Py_ssize_t end) except? -1
 
 
 cdef class DispositionReader(StateReader):

@@ -261,6 +261,8 @@ class TransferReader(StateReader):
 
     def parse(self, data: bytes, start: int, end: int) -> None:
         """Fill every attribute from the transfer whose descriptor stands at ``start``; DecodeError."""
+        if self._parse_usual(data, start, end):
+            return
         self._open(data, start, end)
         self.handle = self._uint()
         if self.handle == _ABSENT:
@@ -275,7 +277,7 @@ class TransferReader(StateReader):
             self.state = None
             self.state_code = 0
             self.rcv_settle_mode = _ABSENT
-            self.resume = self.aborted = self.batchable = 0
+            self.resume = self.aborted = self.batchable = False
         else:
             self.rcv_settle_mode = self._ubyte()
             self._state()
@@ -284,6 +286,71 @@ class TransferReader(StateReader):
             self.batchable = self._flag() == 1
         self._close()
         self.payload = self._list_end
+
+
+    def _parse_usual(self, data: bytes, start: int, end: int) -> bool:
+        """Read what nearly every transfer looks like: a short list of handle, id, tag, format, settled and more.
+
+        False, for the general way to find out why, when anything in it is unusual or wrong.
+        """
+        if end - start < 12 or data[start + 1] != 0x53 or data[start + 3] != 0xC0 or data[start + 5] != 6:
+            return False
+        list_end = start + 5 + data[start + 4]
+        if list_end > end or list_end - start > 60:
+            return False
+        offset = start + 6
+        code = data[offset]
+        if code == 0x43:
+            self.handle = 0
+            offset += 1
+        elif code == 0x52:
+            self.handle = data[offset + 1]
+            offset += 2
+        elif code == 0x70 and list_end - offset > 5:
+            self.handle = be32(data, offset + 1)
+            offset += 5
+        else:
+            return False
+        code = data[offset]
+        if code == 0x52:
+            self.delivery_id = data[offset + 1]
+            offset += 2
+        elif code == 0x70 and list_end - offset > 5:
+            self.delivery_id = be32(data, offset + 1)
+            offset += 5
+        elif code == 0x43:
+            self.delivery_id = 0
+            offset += 1
+        else:
+            return False
+        if list_end - offset < 2 or data[offset] != 0xA0 or data[offset + 1] > 32:
+            return False
+        self._tag_start = offset + 2
+        offset = self._tag_end = offset + 2 + data[offset + 1]
+        if list_end - offset < 3:
+            return False
+        code = data[offset]
+        if code == 0x43:
+            self.message_format = 0
+        elif code == 0x40:
+            self.message_format = _ABSENT
+        else:
+            return False
+        code = data[offset + 1]
+        if code < 0x40 or code > 0x42:
+            return False
+        self.settled = _ABSENT if code == 0x40 else code == 0x41
+        code = data[offset + 2]
+        if code < 0x40 or code > 0x42 or offset + 3 != list_end:
+            return False
+        self.more = code == 0x41
+        self._data = data
+        self.state = None
+        self.state_code = 0
+        self.rcv_settle_mode = _ABSENT
+        self.resume = self.aborted = self.batchable = False
+        self.payload = list_end
+        return True
 
 
 class DispositionReader(StateReader):
