@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import socket
 import time
@@ -59,22 +60,24 @@ class Fleet:
         self._wires: dict[int, Wire] = {}
         self._blocked: set[int] = set()
         self._tick_at_s = time.monotonic() + _TICK_S
-        self._cpu_from_s = 0.0
+        self._reported = False
         if self._control.led:
             self._epoll.register(self._control.descriptor, select.EPOLLIN)
 
     def run(self) -> Report:
         """Do it and say what was done; LoadError."""
+        raise_descriptor_limit()
         try:
             self._prepare()
             self._control.say(json.dumps(self._prepared()))
             self._await_word(1)
-            self._cpu_from_s = time.process_time()
+            cpu_from_s = time.process_time()
             try:
                 self._work()
             except KeyboardInterrupt:
                 self.tally.left = 0  # whoever watches has seen enough, and hears what there was so far
-            report = report_of(self.role, self.tally, time.process_time() - self._cpu_from_s, len(self._wires))
+            self._reported = True
+            report = report_of(self.role, self.tally, time.process_time() - cpu_from_s, self.load.connections)
             self._control.say(report.to_json())
             self._await_word(ENDLESS)
         finally:
@@ -111,11 +114,16 @@ class Fleet:
                     wire.read()
                 self._drive(wire)
             elif descriptor == self._control.descriptor:
-                self._control.hear()
-                if self._control.words >= ENDLESS:
-                    self._epoll.unregister(descriptor)
+                self._hear(descriptor)
             else:
                 self._accept(descriptor)
+
+    def _hear(self, descriptor: int) -> None:
+        self._control.hear()
+        if self._control.words >= ENDLESS:
+            self._epoll.unregister(descriptor)
+            if not self._reported:
+                raise LoadError("whoever led us has gone")
 
     def _drive(self, wire: Wire) -> None:
         """Work through what a wire's engine reports, and write; then see to it that the loop hears of room to go on."""
@@ -220,8 +228,10 @@ class Fleet:
             self._ended(wire, event)
 
     def _authenticate(self, wire: Wire, mechanisms: tuple[str, ...]) -> None:
-        sasl: SaslClient = wire.connection.sasl
+        sasl = wire.connection.sasl
         load = self.load
+        if not isinstance(sasl, SaslClient):
+            return
         if load.user:
             sasl.begin("PLAIN", f"\0{load.user}\0{load.password}".encode(), load.host)
         elif "ANONYMOUS" in mechanisms:
@@ -246,5 +256,15 @@ class Fleet:
         fault = getattr(event, "fault", None)
         error = getattr(event, "error", None)
         why = fault or (f"{error.condition}: {error.description or ''}" if error is not None else "no reason given")
-        what = {LinkDetached: "a link", SessionEnded: "a session", ConnectionClosed: "a connection"}.get(type(event), "a peer")
+        what = _ENDED.get(type(event), "a conversation")
         raise LoadError(f"{self.load.host}:{self.load.port} ended {what}: {why}")
+
+
+_ENDED: Final = {LinkDetached: "a link", SessionEnded: "a session", ConnectionClosed: "a connection"}
+
+
+def raise_descriptor_limit() -> int:
+    """Allow this process, and those it starts, as many descriptors as the system lets it; how many that is."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from .plan import Load, LoadError
 from .report import Report
@@ -21,7 +21,7 @@ class Led:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
         self.role = role
 
-    def __enter__(self) -> Led:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

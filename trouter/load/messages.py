@@ -17,7 +17,7 @@ _FILLER: Final = bytes(range(256)) * 1024
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The octets of each message, and how many times ``filler`` follows them to make the body as long as it should be."""
+    """The octets of each message, and how many times ``filler`` follows to complete the body."""
 
     each: list[bytes]
     filler: bytes
@@ -25,7 +25,7 @@ class Messages:
 
 
 def make_messages(size: int, to: tuple[str, ...] = ()) -> Messages:
-    """Messages with one data section of ``size`` octets: one for each address in ``to``, else one without an address."""
+    """Messages with a data section of ``size`` octets: one for each address in ``to``, else one without an address."""
     repeats = 0 if size <= _WHOLE_BYTES else size // len(_FILLER)
     own = size - repeats * len(_FILLER)
     length = b"\xa0" + size.to_bytes(1, "big") if size < 256 else b"\xb0" + size.to_bytes(4, "big")

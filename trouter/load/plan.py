@@ -18,7 +18,7 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to do. 0 for ``count`` or ``seconds`` is without end; ``size`` is a message's body in octets."""
+    """What to do; ``roles`` says who looks at what. 0 for ``count`` or ``seconds`` is without end."""
 
     host: str = "127.0.0.1"
     port: int = 5672
@@ -26,6 +26,7 @@ class Load:
     connections: int = 1
     count: int = 0
     seconds: float = 0.0
+    #: A message's body in octets.
     size: int = 100
     #: Unsettled deliveries in flight on each connection of a sender.
     window: int = 1000
@@ -36,6 +37,8 @@ class Load:
     anonymous: bool = False
     #: Time every message.
     latency: bool = False
+    #: Hold connections without session and link.
+    bare: bool = False
     #: Take what the first credit allows, and neither settle nor renew it.
     stalled: bool = False
     user: str = ""
@@ -56,6 +59,7 @@ class Control:
 
     def __init__(self, led: bool) -> None:
         self.led = led
+        #: How many words were heard; ENDLESS for nobody to wait for.
         self.words = 0 if led else ENDLESS
         self.descriptor = sys.stdin.fileno() if led else -1
 

@@ -51,6 +51,8 @@ cdef class Sender(LinkSink):
     cdef Py_ssize_t _offset
     cdef Py_ssize_t _repeats_left
 
+    @cython.locals(link=OutgoingLink)
+    cpdef bint paused(self)
     @cython.locals(tally=Tally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=Session, delivery=Delivery, data=bytes)
     cpdef bint fill(self, Connection connection) except -1
     @cython.locals(link=OutgoingLink, delivery=Delivery, tally=Tally, data=bytes, start=Py_ssize_t, end=Py_ssize_t, more=bint)
@@ -79,7 +81,7 @@ cdef class Wire:
     cdef public bint lost
     cdef Tally _tally
 
-    @cython.locals(tally=Tally, before=Py_ssize_t)
+    @cython.locals(tally=Tally, before=Py_ssize_t, octets=Py_ssize_t)
     cpdef read(self)
     @cython.locals(connection=Connection, out=bytearray, tally=Tally, sender=Sender, again=bint, sent=Py_ssize_t)
     cpdef bint write(self) except -1

@@ -66,13 +66,13 @@ class Tally:
         self.no_outcome = 0
         self.wire_in = 0
         self.wire_out = 0
-        #: When the first message was begun or arrived, and when the newest was complete.
+        #: When the first octets of a message moved, and when the last.
         self.first_s = 0.0
         self.last_s = 0.0
         self.latencies_s = array("d")
 
     def mark(self) -> None:
-        """A message was completed about now; called once per batch."""
+        """Something moved just now; called once per batch."""
         self.last_s = perf_counter()
         if self.first_s == 0.0:
             self.first_s = self.last_s
@@ -81,8 +81,8 @@ class Tally:
 class Sender(LinkSink):
     """Sends on the links of one wire, the n-th message on the n-th link, both lists read round and round.
 
-    ``window`` bounds the unsettled deliveries of the wire. ``filler``, repeated ``repeats`` times behind each message's own octets,
-    makes messages larger than memory.
+    ``window`` bounds the unsettled deliveries of the wire. ``filler``, repeated ``repeats`` times behind each message's
+    own octets, makes messages larger than memory.
     """
 
     __slots__ = (
@@ -130,6 +130,11 @@ class Sender(LinkSink):
     def busy(self) -> bool:
         """Something sent is not settled, or not sent to its end."""
         return self.in_flight > 0 or self._current is not None
+
+    def paused(self) -> bool:
+        """The link last sent on waits for output room or the session's window."""
+        link = self._link
+        return link is not None and link.waiting
 
     def fill(self, connection: Connection) -> bool:
         """Write transfers into the output; True when only the output's size stopped it, so that more can follow."""
@@ -302,8 +307,9 @@ class Wire:
         tally = self._tally
         tally.wire_in += len(data)
         before = tally.messages
+        octets = tally.octets
         self.connection.receive_data(data)
-        if tally.messages != before:
+        if tally.messages != before or tally.octets != octets:
             tally.mark()
 
     def write(self) -> bool:
@@ -333,7 +339,7 @@ class Wire:
                 del out[:sent]
                 return False
             out.clear()
-            if sender is not None and sender._current is not None:
+            if sender is not None and sender.paused():
                 connection.resume_output()
                 again = True
         return True

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``seconds`` runs from the first message to the last outcome; ``body_bytes`` counts payload, ``wire_*`` whole streams."""
+    """``seconds`` run from the first transfer to the last outcome; ``body_bytes`` is payload, ``wire_*`` all."""
 
     role: str
     messages: int

@@ -37,6 +37,7 @@ class ClientFleet(Fleet):
         for number in range(self.load.connections):
             wire = self._dial()
             wire.context = number
+            self._step(0.0)
         self._loop(lambda: self._links_due == 0)
 
     def _link_addresses(self, number: int) -> tuple[str, ...]:
@@ -81,7 +82,8 @@ class SendFleet(ClientFleet):
         tally.mark()
 
     def _busy(self) -> bool:
-        return any(wire.connection.out or (wire.sender is not None and wire.sender.busy) for wire in self._wires.values())
+        wires = self._wires.values()
+        return any(wire.connection.out or (wire.sender is not None and wire.sender.busy) for wire in wires)
 
     def _link_addresses(self, number: int) -> tuple[str, ...]:
         return ("",) if self.load.anonymous else self.load.addresses_of(number)
@@ -90,9 +92,7 @@ class SendFleet(ClientFleet):
         load = self.load
         number: int = wire.context  # type: ignore[assignment]  # set right after dialling
         messages = make_messages(load.size, load.addresses_of(number) if load.anonymous else ())
-        wire.sender = Sender(
-            self.tally, messages.each, load.window, load.presettled, messages.filler, messages.repeats
-        )
+        wire.sender = Sender(self.tally, messages.each, load.window, load.presettled, messages.filler, messages.repeats)
         super()._begun(wire, session)
 
     def _attach(self, session: Session, address: str) -> None:
@@ -176,8 +176,10 @@ class SinkFleet(Fleet):
             self._add_wire(sock, SaslServer(("ANONYMOUS", "PLAIN"), False), True)
 
     def _admit(self, wire: Wire) -> None:
-        wire.connection.sasl.finish(SASL_OK)
-        wire.connection.receive_data(b"")
+        sasl = wire.connection.sasl
+        if isinstance(sasl, SaslServer):
+            sasl.finish(SASL_OK)
+            wire.connection.receive_data(b"")
 
     def _opened(self, wire: Wire) -> None:
         wire.connection.open()
@@ -209,4 +211,58 @@ class SinkFleet(Fleet):
         self._listener.close()
 
 
-FLEETS: Final[dict[str, type[Fleet]]] = {fleet.role: fleet for fleet in (SendFleet, ReceiveFleet, SinkFleet)}
+class HoldFleet(ReceiveFleet):
+    """Opens connections, each with a session and a receiver unless ``bare``, and keeps them until told to stop."""
+
+    role = "hold"
+
+    def _link_addresses(self, number: int) -> tuple[str, ...]:
+        return ("",) if self.load.bare else super()._link_addresses(number)
+
+    def _opened(self, wire: Wire) -> None:
+        if self.load.bare:
+            self._links_due -= 1
+        else:
+            super()._opened(wire)
+
+
+class HandshakeFleet(Fleet):
+    """Opens and closes ``count`` connections, a few at a time; each counts as a message."""
+
+    role = "handshakes"
+
+    def _work(self) -> None:
+        tally = self.tally
+        tally.mark()
+        tally.left = self.load.count or ENDLESS
+        deadline_s = time.monotonic() + self.load.seconds if self.load.seconds else float("inf")
+        for _ in range(_ABREAST):
+            self._next()
+        self._loop(lambda: not self._wires, deadline_s)
+        tally.left = 0
+        self._loop(lambda: not self._wires)
+
+    def _next(self) -> None:
+        if self.tally.left > 0:
+            self.tally.left -= 1
+            self._dial()
+
+    def _opened(self, wire: Wire) -> None:
+        wire.connection.close()
+
+    def _ended(self, wire: Wire, event: Event) -> None:
+        if not isinstance(event, ConnectionClosed) or event.fault is not None or event.error is not None:
+            super()._ended(wire, event)
+
+    def _lose(self, wire: Wire) -> None:
+        if not wire.connection.finished:
+            super()._lose(wire)
+        self._drop(wire)
+        self.tally.messages += 1
+        self.tally.mark()
+        self._next()
+
+
+FLEETS: Final[dict[str, type[Fleet]]] = {
+    fleet.role: fleet for fleet in (SendFleet, ReceiveFleet, SinkFleet, HoldFleet, HandshakeFleet)
+}
