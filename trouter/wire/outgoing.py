@@ -99,10 +99,10 @@ def write_disposition(
 ) -> None:
     """A disposition frame for the deliveries ``first`` to ``last``; ``state`` is an encoded delivery state, put in as it is."""
     if state is None:
-        state = b"\x40"
+        state = b""  # left out: a null in its place is an unknown outcome to some clients
     fields = 12 + len(state)
     if fields < 255:
-        head = _FRAME_LIST8.pack(14 + fields, 2, 0, channel, 0, 0x53, 0x15, 0xC0, fields + 1, 5)
+        head = _FRAME_LIST8.pack(14 + fields, 2, 0, channel, 0, 0x53, 0x15, 0xC0, fields + 1, 5 if state else 4)
     else:
         head = _FRAME_LIST32.pack(20 + fields, 2, 0, channel, 0, 0x53, 0x15, 0xD0, fields + 4, 5)
     out += head

@@ -1,0 +1,110 @@
+"""Stock clients as processes: each client is a program with the same roles, started, spoken to and killed by a test.
+
+`ROLE JSON` stand on its command line, one JSON object a line comes out, and a line on its input lets it go on where
+it waits. Roles: `send` (`count` messages of `size` octets, `settle`: settled, unsettled or mixed), `receive` (`count`
+messages with `credit`, answered by `answers` in turn, `settle`: first, second or settled; waits when it holds message
+number `hold`), `drain` (waits, drains `credit`, waits, takes `count` in all), `request` and `respond` (`count`
+requests, replies to a dynamic address through an anonymous sender).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.routers import DEADLINE_S
+
+HERE = Path(__file__).parent
+COMMANDS = {
+    "proton": [sys.executable, str(HERE / "clients" / "proton_agent.py")],
+    "rhea": ["node", str(HERE / "rhea" / "agent.js")],
+    "azure": [sys.executable, str(HERE / "clients" / "azure_agent.py")],
+}
+CLIENTS = tuple(COMMANDS)
+DEFAULTS = {"count": 1, "size": 100, "settle": "unsettled", "credit": 100, "answers": ["accepted"], "hold": 0}
+
+
+class Agent:
+    """A client at work."""
+
+    def __init__(self, client: str, role: str, process: subprocess.Popen[str]) -> None:
+        self.name = f"{client} {role}"
+        self.process = process
+        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._errors: list[str] = []
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._read_errors)]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._events.put(json.loads(line))
+        self._events.put(None)
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        self._errors.extend(self.process.stderr)
+
+    def wait_for(self, wanted: str) -> dict[str, Any]:
+        """The next event, which must be the ``wanted`` one."""
+        try:
+            event = self._events.get(timeout=DEADLINE_S)
+        except queue.Empty:
+            raise AssertionError(f"{self.name}: no {wanted} in time") from None
+        if event is None:
+            self._threads[1].join(DEADLINE_S)
+        errors = "".join(self._errors)
+        assert event is not None, f"{self.name} ended before {wanted}: {errors}"
+        assert event["event"] == wanted, f"{self.name}: {event} instead of {wanted}: {errors}"
+        return event
+
+    def go_on(self) -> None:
+        """Let it go on where it waits."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def result(self) -> dict[str, Any]:
+        """What it says when it is done; it must end without complaint."""
+        event = self.wait_for("done")
+        assert self.process.wait(DEADLINE_S) == 0
+        for thread in self._threads:
+            thread.join(DEADLINE_S)
+        assert "".join(self._errors) == ""
+        assert self._events.get(timeout=DEADLINE_S) is None
+        return event
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+
+
+@contextmanager
+def agent(client: str, role: str, port: int, **options: Any) -> Iterator[Agent]:
+    """Start a client; it is killed at the end if it still runs."""
+    command = [*COMMANDS[client], role, json.dumps({**DEFAULTS, **options, "port": port})]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        started = Agent(client, role, process)
+        try:
+            yield started
+        finally:
+            started.kill()
+            for thread in started._threads:
+                thread.join(DEADLINE_S)
+
+
+def message(number: int, size: int, settled: bool = False) -> list[object]:
+    """What a receiver must report of message ``number``."""
+    octets = (number.to_bytes(8, "big") + (bytes(range(256)) * (size // 256 + 1))[8:])[:size]
+    return [number, size, hashlib.sha1(octets).hexdigest()[:12], settled]

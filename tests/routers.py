@@ -1,0 +1,159 @@
+"""A router as its users run it: a process of its own, configured by a text, stopped by a signal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from trouter import _twin
+
+ROOT = Path(__file__).parents[1]
+#: Only a hang takes this long; no test waits for it to pass.
+DEADLINE_S = 60.0
+PLAIN_LISTENER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+_LISTENING = re.compile(r"SERVER \(info\) Listening on (\S+):(\d+)")
+_OPERATIONAL = re.compile(r"SERVER \(info\) Operational")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class RunningRouter:
+    """A started router. ``ports`` are those of its listeners, in the order in which they were opened."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.ports: list[int] = []
+        self.lines: list[str] = []
+        self._changed = threading.Condition()
+        self._ended = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def port(self) -> int:
+        """The port of the only listener, or of the first."""
+        return self.ports[0]
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._changed:
+                self.lines.append(line.rstrip("\n"))
+                if listening := _LISTENING.search(line):
+                    self.ports.append(int(listening[2]))
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def wait_for_line(self, pattern: str, count: int = 1) -> re.Match[str]:
+        """Wait until ``count`` log lines match; the last of these."""
+        wanted = re.compile(pattern)
+        found: list[re.Match[str]] = []
+
+        def enough() -> bool:
+            found[:] = [match for line in self.lines if (match := wanted.search(line))]
+            return len(found) >= count or self._ended
+
+        with self._changed:
+            self._changed.wait_for(enough, DEADLINE_S)
+        assert len(found) >= count, f"{len(found)} of {count} lines match {pattern!r} in:\n{self.text()}"
+        return found[count - 1]
+
+    def matching(self, pattern: str) -> list[str]:
+        """The log lines so far that match."""
+        wanted = re.compile(pattern)
+        with self._changed:
+            return [line for line in self.lines if wanted.search(line)]
+
+    def text(self) -> str:
+        """The whole log so far."""
+        with self._changed:
+            return "\n".join(self.lines)
+
+    def wait(self) -> int:
+        """Wait for the process to end and for the rest of its log; its exit status."""
+        status = self.process.wait(DEADLINE_S)
+        self._reader.join(DEADLINE_S)
+        return status
+
+    def stop(self) -> int:
+        """Send TERM, wait for the end; the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def resident_bytes(self) -> int:
+        """Memory of the process."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
+
+    def open_files(self) -> int:
+        """How many descriptors the process has."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def assert_no_fault_of_ours(self) -> None:
+        """Nothing in the log is a bug of the router's."""
+        text = self.text()
+        assert "Traceback" not in text, text
+        assert "internal error" not in text, text
+
+
+@contextmanager
+def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
+    """A router process with ``configuration``; killed at the end if it still runs."""
+    check_twin()
+    path = folder / f"trouter-{len(list(folder.iterdir()))}.conf"
+    path.write_text(configuration, encoding="utf-8")
+    command = [sys.executable, "-m", "trouter", "run", "-c", str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as started:
+        router = RunningRouter(started)
+        try:
+            yield router
+        finally:
+            if started.poll() is None:
+                started.kill()
+            router.wait()
+
+
+@contextmanager
+def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
+    """A router that listens already. At the end it must stop cleanly, if the test has not stopped it."""
+    with process(configuration, folder) as router:
+        router.wait_for_line(_OPERATIONAL.pattern)
+        yield router
+        if router.process.poll() is None:
+            assert router.stop() == 0, router.text()
+        router.assert_no_fault_of_ours()
+
+
+@cache
+def check_twin() -> None:
+    """The routers that tests start run the same twin of the hot modules as the tests themselves claim to test."""
+    version = subprocess.run(
+        [sys.executable, "-m", "trouter", "--version"], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
+    assert f"({_twin.running()}," in version.stdout
+
+
+StartRouter = Callable[[str], RunningRouter]
+
+
+@pytest.fixture
+def start_router(tmp_path: Path) -> Iterator[StartRouter]:
+    """Start routers that live as long as the test, and must then stop cleanly."""
+    with ExitStack() as stack:
+        yield lambda configuration: stack.enter_context(running(configuration, tmp_path))
+
+
+@pytest.fixture
+def router(start_router: StartRouter) -> RunningRouter:
+    """A router of the test's own, with one listener for everybody."""
+    return start_router(PLAIN_LISTENER)
