@@ -1,0 +1,83 @@
+"""An AMQP 1.0 client for trio: ``connect``, ``open_sender``, ``open_receiver``; `docs/client.md` is its manual."""
+
+from trouter.wire.errors import DecodeError, EncodeError
+from trouter.wire.performatives import (
+    ACCEPTED,
+    MODIFIED,
+    REJECTED,
+    RELEASED,
+    Accepted,
+    Error,
+    Modified,
+    Open,
+    Received,
+    Rejected,
+    Released,
+    Source,
+    Target,
+    TransactionalState,
+)
+
+from .connection import Connection, connect
+from .delivery import Delivery
+from .errors import (
+    AuthenticationFailed,
+    ClientError,
+    ConnectionClosed,
+    DeliveryAborted,
+    LimitReached,
+    LinkDetached,
+    SessionEnded,
+)
+from .link import ReceiverSettleMode, SenderSettleMode
+from .message import BodyKind, Encoded, Header, Message, Properties
+from .receiver import Receiver
+from .sasl import Anonymous, External, Plain, SaslMechanism
+from .sender import Outcome, Pipeline, Sender, Tracker
+from .session import Session
+
+__all__ = [
+    "ACCEPTED",
+    "MODIFIED",
+    "REJECTED",
+    "RELEASED",
+    "Accepted",
+    "Anonymous",
+    "AuthenticationFailed",
+    "BodyKind",
+    "ClientError",
+    "Connection",
+    "ConnectionClosed",
+    "DecodeError",
+    "Delivery",
+    "DeliveryAborted",
+    "EncodeError",
+    "Encoded",
+    "Error",
+    "External",
+    "Header",
+    "LimitReached",
+    "LinkDetached",
+    "Message",
+    "Modified",
+    "Open",
+    "Outcome",
+    "Pipeline",
+    "Plain",
+    "Properties",
+    "Received",
+    "Receiver",
+    "ReceiverSettleMode",
+    "Rejected",
+    "Released",
+    "SaslMechanism",
+    "Sender",
+    "SenderSettleMode",
+    "Session",
+    "SessionEnded",
+    "Source",
+    "Target",
+    "Tracker",
+    "TransactionalState",
+    "connect",
+]

@@ -1,0 +1,252 @@
+"""A delivery that came in: whole or still arriving, and what its sender hears of it (AMQP 1.0 part 3, 3.4)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from trouter.engine.ports import Delivery as EngineDelivery
+from trouter.wire.performatives import (
+    ACCEPTED,
+    RELEASED,
+    Error,
+    Modified,
+    Rejected,
+    State,
+    decode_state,
+    encode_state,
+)
+from trouter.wire.types import Described
+
+from .errors import DeliveryAborted
+from .link import ReceiverSettleMode
+from .message import Message
+from .pieces import BodyReader
+
+if TYPE_CHECKING:
+    from .receiver import Receiver
+
+
+class Delivery:
+    """One message on its way to us. Say what became of it, unless it came settled: the sender waits to hear it."""
+
+    def __init__(self, receiver: Receiver, delivery: EngineDelivery) -> None:
+        self._receiver = receiver
+        self._delivery = delivery
+        self._pieces: deque[bytes] = deque()
+        self._message: Message | None = None
+        self._body: BodyReader | None = None
+        self._changed: trio.lowlevel.ParkingLot | None = None
+        self._decided = False
+        self._discarded = False
+        self._let_go = False
+        self._unread: list[bytes] = []
+        #: The sender does not want to hear of it.
+        self.presettled = delivery.remote_settled
+
+    @property
+    def tag(self) -> bytes:
+        """The sender's name for this delivery, unique among those on the link that are not settled."""
+        return self._delivery.tag or b""
+
+    @property
+    def message_format(self) -> int:
+        """0 for a message of AMQP's own format, which ``message`` decodes."""
+        return self._delivery.message_format
+
+    @property
+    def state(self) -> State | Described | None:
+        """What the sender said of it, such as the transaction it belongs to; DecodeError."""
+        state = self._delivery.remote_state
+        return None if state is None else decode_state(state, 0, len(state))[0]
+
+    @property
+    def settled(self) -> bool:
+        """Nobody expects anything of this delivery any more."""
+        return self._delivery.settled or self._delivery.remote_settled
+
+    @property
+    def complete(self) -> bool:
+        """All of it is here."""
+        return self._delivery.complete and not self._delivery.aborted
+
+    # --- what it says
+
+    @property
+    def encoded(self) -> bytes:
+        """The message as it came. RuntimeError on a streaming receiver, which does not keep it."""
+        if self._receiver._stream:
+            raise RuntimeError("a streamed message is not kept: use stream() or pieces()")
+        if len(self._pieces) != 1:
+            whole = b"".join(self._pieces)
+            self._pieces.clear()
+            self._pieces.append(whole)
+        return self._pieces[0]
+
+    @property
+    def message(self) -> Message:
+        """The message, decoded at the first look; DecodeError. RuntimeError on a streaming receiver."""
+        if self._message is None:
+            self._message = Message.decode(self.encoded)
+        return self._message
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The encoded message as it arrives; DeliveryAborted if the sender takes it back. To be read once."""
+        if not self._receiver._stream:
+            yield self.encoded
+            return
+        while (piece := await self._next_piece()) is not None:
+            yield piece
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The octets of the body's data sections as they arrive; DecodeError, DeliveryAborted. To be read once."""
+        body = self._body_reader()
+        while self._unread:
+            yield self._unread.pop(0)
+        async for piece in self.pieces():
+            for octets in body.feed(piece):
+                yield octets
+        body.finish()
+
+    async def head(self) -> Message:
+        """The sections before the body, as a message without one: for streaming receivers, before ``stream``."""
+        if not self._receiver._stream:
+            raise RuntimeError("the message is here: use message")
+        body = self._body_reader()
+        while body.head is None:
+            piece = await self._next_piece()
+            if piece is None:
+                body.finish()
+            else:
+                self._unread = body.feed(piece)
+        return body.head
+
+    def _body_reader(self) -> BodyReader:
+        if self._body is None:
+            self._body = BodyReader()
+        return self._body
+
+    async def _next_piece(self) -> bytes | None:
+        """The next piece of a streamed message, None at its end."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if not self._pieces and not self._delivery.complete:
+            await self._until(lambda: bool(self._pieces) or self._delivery.complete)
+        if self._delivery.aborted:
+            raise DeliveryAborted(None, "the sender took the delivery back")
+        if not self._pieces:
+            if self._discarded:
+                self._receiver._check()
+                raise RuntimeError("the delivery was settled before it was read")
+            self._receiver._streams.discard(self)
+            if self.presettled:
+                self._done()
+            return None
+        piece = self._pieces.popleft()
+        self._release(len(piece))
+        return piece
+
+    # --- what becomes of it
+
+    async def accept(self) -> None:
+        """It is done."""
+        await self.settle(ACCEPTED)
+
+    async def reject(
+        self, condition: str | None = None, description: str | None = None, info: dict[Any, Any] | None = None
+    ) -> None:
+        """It is invalid and must not be tried again anywhere."""
+        await self.settle(Rejected(None if condition is None else Error(condition, description, info)))
+
+    async def release(self) -> None:
+        """It was not and will not be processed here; somebody else may."""
+        await self.settle(RELEASED)
+
+    async def modify(
+        self,
+        *,
+        delivery_failed: bool = False,
+        undeliverable_here: bool = False,
+        message_annotations: dict[Any, Any] | None = None,
+    ) -> None:
+        """It was not processed; count this as a failed attempt, do not send it here again, change its annotations."""
+        await self.settle(Modified(delivery_failed, undeliverable_here, message_annotations))
+
+    async def settle(self, state: State | Described) -> None:
+        """Tell the sender any state, and settle; in settle mode SECOND, wait until the sender has settled before.
+
+        Raises what ended the link if the sender could not hear it. Nothing is told of a pre-settled delivery.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.settle_nowait(state)
+        if self._receiver._mode is ReceiverSettleMode.SECOND and not self.presettled:
+            await self._until(lambda: self._delivery.remote_settled)
+        else:
+            await self._receiver._connection._let_others_run()
+
+    def settle_nowait(self, state: State | Described = ACCEPTED) -> None:
+        """As ``settle``, without waiting for the sender; RuntimeError if it was settled here before."""
+        if self._decided:
+            raise RuntimeError("the delivery was settled before")
+        if not self.presettled:
+            receiver = self._receiver
+            receiver._check()
+            receiver._session._session.settle_incoming(
+                self._delivery,
+                state.descriptor if isinstance(state, State) else 0,
+                encode_state(state),
+                receiver._mode is ReceiverSettleMode.FIRST,
+            )
+            receiver._connection._flush_soon()
+        self._decided = True
+        self._discard()
+        self._done()
+
+    def _done(self) -> None:
+        """It no longer counts against the receiver's credit."""
+        if not self._let_go:
+            self._let_go = True
+            self._receiver._let_go()
+
+    # --- as it arrives
+
+    def _add(self, piece: bytes) -> None:
+        self.presettled = self._delivery.remote_settled
+        if not self._receiver._stream:
+            self._pieces.append(piece)
+        elif not self._discarded:
+            if piece:
+                self._pieces.append(piece)
+                self._receiver._session._session.hold(len(piece))
+            self._wake()
+
+    def _abort(self) -> None:
+        self._discard()
+        self._done()
+        self._wake()
+
+    def _discard(self) -> None:
+        """What was not read of a streamed message will not be."""
+        if self._receiver._stream and not self._discarded:
+            self._discarded = True
+            self._receiver._streams.discard(self)
+            count = sum(map(len, self._pieces))
+            self._pieces.clear()
+            self._release(count)
+
+    def _release(self, count: int) -> None:
+        """Octets were read: the session's window opens again for as many."""
+        if count:
+            self._receiver._session._session.release(count)
+            self._receiver._connection._flush_if_touched()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.unpark_all()
+
+    async def _until(self, condition: Any) -> None:
+        if self._changed is None:
+            self._changed = trio.lowlevel.ParkingLot()
+        await self._receiver._until(condition, self._changed)

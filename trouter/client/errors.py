@@ -1,0 +1,59 @@
+"""What ends a connection, a session or a link, as exceptions that carry the AMQP condition (part 2, 2.8.14-2.8.18).
+
+Whatever awaits on something that ended raises the exception of the outermost thing that did. Using what one has closed
+oneself raises ``trio.ClosedResourceError``, as everywhere in trio.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from trouter.wire.performatives import Error
+
+
+class ClientError(Exception):
+    """Base of this module. ``condition`` is None where nobody gave one, as when a socket just went away."""
+
+    def __init__(
+        self, condition: str | None, description: str | None = None, info: dict[Any, Any] | None = None
+    ) -> None:
+        super().__init__(condition, description, info)
+        self.condition = condition
+        self.description = description
+        self.info = info
+
+    @classmethod
+    def of(cls, error: Error | None, otherwise: str) -> Self:
+        """From what the peer said, or ``otherwise`` if it gave no reason."""
+        return cls(None, otherwise) if error is None else cls(str(error.condition), error.description, error.info)
+
+    def fresh(self) -> Self:
+        """The same once more, to be raised in another task."""
+        return type(self)(self.condition, self.description, self.info)
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.condition, self.description) if part) or type(self).__name__
+
+
+class ConnectionClosed(ClientError):
+    """The connection is over: the peer closed it, broke the protocol, fell silent or went away."""
+
+
+class AuthenticationFailed(ConnectionClosed):
+    """The server did not let us in, or none of its SASL mechanisms is one of ours."""
+
+
+class SessionEnded(ClientError):
+    """The peer ended the session, or broke a rule that ends it; its links went with it."""
+
+
+class LinkDetached(ClientError):
+    """The peer refused or detached the link, or broke a rule that ends it."""
+
+
+class DeliveryAborted(ClientError):
+    """The sender took back a delivery of which only a part had come (part 2, 2.6.14)."""
+
+
+class LimitReached(ClientError):
+    """The peer allows no more sessions on this connection, or no more links on this session."""

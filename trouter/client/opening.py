@@ -1,0 +1,125 @@
+"""How links are opened, on a session or on a connection, which then sees to the session itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.wire.performatives import Source, Target
+
+from .link import ReceiverSettleMode, SenderSettleMode
+from .receiver import Receiver
+from .sender import Sender
+
+if TYPE_CHECKING:
+    from .session import Session
+
+DEFAULT_CREDIT: Final = 100
+#: The largest message that a receiver takes whole, unless it says otherwise.
+DEFAULT_MAX_MESSAGE_SIZE: Final = 64 * 1024 * 1024
+
+
+class LinkOpener:
+    """Something that links can be opened on."""
+
+    async def _session_for_links(self) -> Session:
+        """A session that has begun."""
+        raise NotImplementedError
+
+    async def _session_for_stream(self) -> tuple[Session, bool]:
+        """A session for a streaming receiver, and whether it goes with that receiver."""
+        raise NotImplementedError
+
+    @asynccontextmanager
+    async def open_sender(
+        self,
+        address: str | None = None,
+        *,
+        dynamic: bool = False,
+        name: str | None = None,
+        settle_mode: SenderSettleMode = SenderSettleMode.MIXED,
+        receiver_settle_mode: ReceiverSettleMode = ReceiverSettleMode.FIRST,
+        capabilities: Sequence[str] = (),
+        source: Source | None = None,
+        target: Target | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Sender]:
+        """A sender to ``address``; to wherever each message says, without one; to a new address, if ``dynamic``.
+
+        ``settle_mode`` SETTLED sends everything settled, MIXED leaves it to each ``send``. ``target`` replaces what
+        address, dynamic and capabilities would say. LinkDetached if the peer refuses.
+        """
+        if target is None:
+            target = Target(address=address, dynamic=dynamic, capabilities=_symbols(capabilities))
+        sender = Sender(await self._session_for_links(), name, settle_mode)
+        await sender._attach(
+            source or Source(address=sender.name),
+            target,
+            snd_settle_mode=settle_mode.value,
+            rcv_settle_mode=receiver_settle_mode.value,
+            properties=None if properties is None else dict(properties),
+        )
+        try:
+            yield sender
+        finally:
+            await sender.aclose()
+
+    @asynccontextmanager
+    async def open_receiver(
+        self,
+        address: str | None = None,
+        *,
+        dynamic: bool = False,
+        name: str | None = None,
+        credit: int = DEFAULT_CREDIT,
+        settle_mode: ReceiverSettleMode = ReceiverSettleMode.FIRST,
+        sender_settle_mode: SenderSettleMode = SenderSettleMode.MIXED,
+        stream: bool = False,
+        max_message_size: int | None = None,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the standard's own word
+        capabilities: Sequence[str] = (),
+        source: Source | None = None,
+        target: Target | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Receiver]:
+        """A receiver from ``address``; from a new address, to be read from ``receiver.address``, if ``dynamic``.
+
+        ``credit`` is how many deliveries may be here and not settled, renewed by itself; 0 leaves it to ``add_credit``.
+        ``stream`` hands deliveries out when their first octets come. A message of more than ``max_message_size`` octets
+        (0 for any; if None, 64 MiB, or any for streams) ends the link. ``receiver.source.filter`` tells which filter
+        the peer applies. ``source`` replaces what address, dynamic, filter and capabilities would say. LinkDetached if
+        the peer refuses.
+        """
+        if source is None:
+            source = Source(
+                address=address,
+                dynamic=dynamic,
+                filter=None if filter is None else dict(filter),
+                capabilities=_symbols(capabilities),
+            )
+        if max_message_size is None:
+            max_message_size = 0 if stream else DEFAULT_MAX_MESSAGE_SIZE
+        session, own = (await self._session_for_stream()) if stream else (await self._session_for_links(), False)
+        try:
+            receiver = Receiver(session, name, settle_mode, credit, stream=stream)
+            await receiver._attach(
+                source,
+                target or Target(address=receiver.name),
+                snd_settle_mode=sender_settle_mode.value,
+                rcv_settle_mode=settle_mode.value,
+                max_message_size=max_message_size or None,
+                properties=None if properties is None else dict(properties),
+            )
+            try:
+                yield receiver
+            finally:
+                await receiver.aclose()
+        finally:
+            if own:
+                await session.aclose()
+
+
+def _symbols(names: Sequence[str]) -> tuple[str, ...]:
+    """Capabilities as a tuple, also when somebody gave a single str."""
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -1,0 +1,176 @@
+"""A body in pieces: data sections written around octets as they come, and octets taken out of sections as they arrive.
+
+A message of any length passes through without ever being whole here (AMQP 1.0 part 3, 3.2.6).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.wire import codec
+from trouter.wire.constants import DATA, FOOTER
+from trouter.wire.errors import DecodeError
+
+from .message import BodyKind, Message, data_section, section_code
+
+#: The most that is kept of what stands before the body, or behind it.
+MAX_HEAD_BYTES: Final = 1 << 20
+
+#: The longest that the name of a section may be.
+MAX_DESCRIPTOR_BYTES: Final = 64
+
+#: Octets of fixed-width values, and the kinds whose size takes one octet, by the half of the format code (part 1, 1.3).
+_FIXED: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+_SHORT: Final = frozenset((0xA, 0xC, 0xE))
+
+_DATA_DESCRIPTORS: Final = frozenset(
+    (
+        bytes((0, 0x53, DATA)),
+        bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0, DATA)),
+        b"\0\xa3\x10amqp:data:binary",
+        b"\0\xb3\0\0\0\x10amqp:data:binary",
+    )
+)
+
+
+class BodyWriter:
+    """Encodes a body piece by piece: a data section for each piece, or a single one if the ``size`` of all is known."""
+
+    def __init__(self, head: Message | None, size: int | None) -> None:
+        if head is not None and (head.body is not None or head.footer):
+            raise ValueError("the head of a streamed message has neither body nor footer")
+        self._before = b"" if head is None else head.encode_head()
+        self._left = size
+        if size is not None:
+            self._before += data_section(size)
+        self._empty = True
+
+    def piece(self, octets: bytes | bytearray | memoryview) -> bytes:
+        """What to send for the next octets of the body; ValueError if they are more than was said."""
+        before, self._before = self._before, b""
+        if self._left is None:
+            before += data_section(len(octets))
+        else:
+            self._left -= len(octets)
+            if self._left < 0:
+                raise ValueError(f"the stream is {-self._left} octets longer than its size")
+        self._empty = False
+        return b"".join((before, octets))
+
+    def finish(self) -> bytes:
+        """What is still to be sent at the end; ValueError if octets are missing."""
+        if self._left:
+            raise ValueError(f"the stream is {self._left} octets shorter than its size")
+        return self.piece(b"") if self._empty else b""
+
+
+class BodyReader:
+    """Takes the octets of the data sections out of a message that arrives piece by piece."""
+
+    def __init__(self) -> None:
+        #: The sections before the body, once the body began.
+        self.head: Message | None = None
+        self._before = b""
+        self._left = 0
+        #: The start of a section: as much of it as says how long it is, or all of it if it is no data.
+        self._section = bytearray()
+        self._past_body = False
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The body's octets in ``piece``; DecodeError."""
+        found: list[bytes] = []
+        offset = 0
+        while offset < len(piece):
+            if self._left > 0:
+                octets = piece[offset : offset + self._left]
+                self._left -= len(octets)
+                found.append(octets)
+                offset += len(octets)
+            else:
+                offset = self._read_section(piece, offset)
+        return found
+
+    def finish(self) -> None:
+        """The message is complete; DecodeError if it is not whole or has no body."""
+        if self._left > 0 or self._section:
+            raise DecodeError("the message is cut short")
+        if self.head is None:
+            raise DecodeError("the message has no body")
+
+    def _read_section(self, piece: bytes, offset: int) -> int:
+        """Take from ``piece`` what the section at hand still needs; the new offset."""
+        section = self._section
+        missing = _wanted(section) - len(section)
+        section += piece[offset : offset + missing]
+        if _wanted(section) == len(section):
+            self._end_section(bytes(section))
+            section.clear()
+        return min(offset + missing, len(piece))
+
+    def _end_section(self, section: bytes) -> None:
+        """The start of a data section, or the whole of another one, is there."""
+        size = _data_size(section)
+        if size >= 0:
+            if self._past_body:
+                raise DecodeError("data behind the footer")
+            if self.head is None:
+                self.head = Message.decode(self._before) if self._before else Message(kind=BodyKind.ABSENT)
+            self._left = size
+        elif self.head is None:
+            self._before += section
+            if len(self._before) > MAX_HEAD_BYTES:
+                raise DecodeError(f"more than {MAX_HEAD_BYTES} octets before the body")
+            if Message.decode(self._before).kind is not BodyKind.ABSENT:
+                raise DecodeError("the body of the message is not data")
+        elif self._past_body or section_code(codec.decode(section, 0, len(section))[0]) != FOOTER:
+            raise DecodeError("a section behind the data that is neither data nor the footer")
+        else:
+            self._past_body = True
+
+
+def _descriptor_end(section: bytearray | bytes) -> int:
+    """Where the descriptor of a section ends, or how many octets it takes to tell; DecodeError."""
+    if section and section[0] != 0:
+        raise DecodeError("not a section of a message")
+    if len(section) < 2:
+        return 2
+    if section[1] == 0x53:
+        return 3
+    if section[1] == 0x80:
+        return 10
+    if section[1] == 0xA3:
+        return 3 if len(section) < 3 else 3 + section[2]
+    if section[1] == 0xB3:
+        size = int.from_bytes(section[2:6], "big")
+        if len(section) < 6 or size <= MAX_DESCRIPTOR_BYTES:
+            return 6 if len(section) < 6 else 6 + size
+    raise DecodeError("not a section of a message")
+
+
+def _wanted(section: bytearray) -> int:
+    """How long ``section`` must be to tell more of it, its own length if nothing is missing; DecodeError."""
+    end = _descriptor_end(section)
+    if len(section) <= end:
+        return end + 1
+    code = section[end]
+    if code >> 4 in _FIXED:
+        return end + 1 + _FIXED[code >> 4]
+    if code < 0xA0:
+        raise DecodeError(f"a section holds a value of type {code:#04x}")
+    head = end + 2 if code >> 4 in _SHORT else end + 5
+    if len(section) < head or _is_data(section, end):
+        return head
+    total = head + int.from_bytes(section[end + 1 : head], "big")
+    if total > MAX_HEAD_BYTES:
+        raise DecodeError(f"more than {MAX_HEAD_BYTES} octets outside the body")
+    return total
+
+
+def _is_data(section: bytearray | bytes, end: int) -> bool:
+    return section[end] in {0xA0, 0xB0} and bytes(section[:end]) in _DATA_DESCRIPTORS
+
+
+def _data_size(section: bytes) -> int:
+    """How many octets of data follow ``section``, -1 if it is no data section."""
+    end = _descriptor_end(section)
+    return int.from_bytes(section[end + 1 :], "big") if _is_data(section, end) else -1

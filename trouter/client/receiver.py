@@ -1,0 +1,196 @@
+"""Receiving: deliveries wait here, no more of them than the credit that was given, until somebody takes them.
+
+With automatic credit the peer may have ``credit`` deliveries under way, waiting here or taken and not settled: settling
+one makes room for the next. So a slow consumer slows down the sender, and nothing piles up in between.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from trouter.engine.ports import Delivery as EngineDelivery
+from trouter.engine.ports import LinkPort
+from trouter.wire.performatives import RELEASED, encode_state
+
+from .delivery import Delivery
+from .link import IncomingLink, Link, ReceiverSettleMode, terminus_address
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class Receiver(Link):
+    """A link that we receive on; made by ``open_receiver``. Iterate over it, or call ``receive``."""
+
+    _incoming = True
+
+    def __init__(
+        self, session: Session, name: str | None, mode: ReceiverSettleMode, credit: int, *, stream: bool
+    ) -> None:
+        super().__init__(session, name)
+        self._mode = mode
+        self._stream = stream
+        #: Deliveries that automatic credit allows at once; 0 when credit is given by hand.
+        self._allowance = credit
+        self._paused = False
+        #: Deliveries that count against the allowance: here and not settled.
+        self._held = 0
+        self._ready: deque[Delivery] = deque()
+        #: Streamed deliveries of which octets are held here, or still to come.
+        self._streams: set[Delivery] = set()
+        self._arrived = trio.lowlevel.ParkingLot()
+        self._link: IncomingLink
+
+    @property
+    def address(self) -> str:
+        """Where messages come from; of a dynamic source, the address the peer made for it."""
+        return terminus_address(self.source)
+
+    @property
+    def credit(self) -> int:
+        """How many more deliveries the peer may send just now."""
+        return self._link.credit if self.usable else 0
+
+    # --- taking deliveries
+
+    async def receive(self) -> Delivery:
+        """The next delivery. Raises what ended the link, once every pre-settled delivery that came before is taken."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._ready:
+            await self._connection._let_others_run()
+        while not self._ready:
+            await self._until(lambda: bool(self._ready), self._arrived)
+        return self._take()
+
+    def receive_nowait(self) -> Delivery:
+        """The next delivery if one is here; else trio.WouldBlock, or what ended the link."""
+        if not self._ready:
+            self._check()
+            raise trio.WouldBlock
+        return self._take()
+
+    def __aiter__(self) -> Receiver:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        return await self.receive()
+
+    def _take(self) -> Delivery:
+        delivery = self._ready.popleft()
+        if delivery.presettled and not self._stream:
+            delivery._done()
+        return delivery
+
+    # --- credit
+
+    def add_credit(self, count: int) -> None:
+        """Let the peer send ``count`` more deliveries. For receivers with ``credit=0``: others see to it themselves."""
+        if self._allowance > 0:
+            raise RuntimeError("this receiver gives credit by itself")
+        self._check()
+        self._link.grant(count)
+        self._connection._flush_soon()
+
+    async def drain(self) -> None:
+        """Ask the peer to send what it has now or else give its credit back, and wait until no more can come.
+
+        What came is then here for ``receive_nowait``. Automatic credit stops; ``resume`` starts it again.
+        """
+        self._check()
+        self._paused = True
+        self._link.drain()
+        self._connection._flush()
+        await self._until(self._is_drained)
+        await trio.lowlevel.checkpoint()
+
+    def resume(self) -> None:
+        """Give credit by itself again after ``drain``."""
+        self._check()
+        self._paused = False
+        self._replenish()
+
+    def _is_drained(self) -> bool:
+        return self._link.credit == 0 and (self._stream or self._link.partial is None)
+
+    def _replenish(self) -> None:
+        """Give back the credit that is free, a few at a time while the peer has plenty."""
+        if self._allowance == 0 or self._paused or not self.usable:
+            return
+        free = self._allowance - self._held - self._link.credit
+        if free > 0 and free >= self._link.credit:
+            self._link.grant(free)
+            self._connection._flush_soon()
+
+    def _let_go(self) -> None:
+        """A delivery is done with."""
+        self._held -= 1
+        self._replenish()
+
+    # --- what the peer sends
+
+    def on_transfer(self, link: LinkPort, delivery: EngineDelivery, data: bytes, start: int, end: int) -> None:
+        """A part of a delivery came, or all of it."""
+        ours: Delivery | None = delivery.context
+        if ours is None:
+            ours = Delivery(self, delivery)
+            delivery.context = ours
+            self._held += 1
+            if self._stream:
+                self._streams.add(ours)
+                self._put(ours)
+        ours._add(data[start:end])
+        if delivery.complete and not self._stream:
+            self._put(ours)
+        if self._paused or not self._allowance:
+            self._changed.unpark_all()  # somebody may drain
+
+    def _put(self, delivery: Delivery) -> None:
+        self._ready.append(delivery)
+        self._arrived.unpark()
+
+    def on_aborted(self, link: LinkPort, delivery: EngineDelivery) -> None:
+        """The sender took it back: whoever reads it hears so; if nobody does, it was never here."""
+        ours: Delivery | None = delivery.context
+        if ours is not None:
+            ours._abort()
+            if ours in self._ready:
+                self._ready.remove(ours)
+        self._changed.unpark_all()
+
+    def on_disposition(self, delivery: EngineDelivery) -> None:
+        """The sender settled, or said something on the way."""
+        ours: Delivery | None = delivery.context
+        if ours is not None:
+            ours._wake()
+
+    def on_drained(self, link: LinkPort) -> None:
+        """The sender gave its credit back."""
+        self._changed.unpark_all()
+
+    # --- the end
+
+    def _leave(self) -> None:
+        released = encode_state(RELEASED)
+        session = self._session._session
+        for delivery in self._ready:
+            if not delivery.presettled:
+                session.settle_incoming(delivery._delivery, RELEASED.descriptor, released, True)
+
+    async def _attach(self, source: object, target: object, **fields: Any) -> None:
+        await super()._attach(source, target, **fields)
+        self._link.max_message_bytes = fields["max_message_size"] or 0
+        self._replenish()
+        self._connection._flush()
+
+    def _forget(self) -> None:
+        """What waits here cannot be answered any more; pre-settled deliveries need no answer."""
+        session = self._session._session
+        for delivery in session.incoming.all():
+            if delivery.link is self._link:
+                session.incoming.remove(delivery.delivery_id)
+        for unread in list(self._streams):
+            unread._discard()
+        self._ready = deque(each for each in self._ready if each.presettled and each.complete and not self._stream)

@@ -1,0 +1,383 @@
+"""Sending: deliveries wait in line for credit, window and output room, and their outcomes find whoever waits for them.
+
+A delivery is written where it is offered if it can be, else where credit or room appears: by the task that reads the
+socket, without waking the one that sends. Each task has at most one message in line, so there is no queue to bound.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trouter.engine.ports import Delivery as EngineDelivery
+from trouter.engine.ports import LinkPort
+from trouter.wire.constants import RECEIVED
+from trouter.wire.performatives import State, decode_state
+from trouter.wire.types import Described
+
+from .link import Link, OutgoingLink, SenderSettleMode, terminus_address
+from .message import Encoded, Message
+from .pieces import BodyWriter
+
+if TYPE_CHECKING:
+    from .session import Session
+
+#: What became of a delivery: Accepted, Rejected, Released, Modified, a state of a kind we do not know as ``Described``,
+#: or None if it was settled without saying.
+Outcome = State | Described | None
+
+Octets = bytes | bytearray | memoryview
+
+
+class Tracker:
+    """One delivery on its way. ``done`` once its outcome is known, which ``outcome`` waits for."""
+
+    __slots__ = ("_changed", "_delivery", "_more", "_outcome", "_sender", "_written", "done")
+
+    def __init__(self, sender: Sender, delivery: EngineDelivery, more: bool) -> None:
+        self._sender = sender
+        self._delivery = delivery
+        self._outcome: Outcome = None
+        #: Octets of this delivery are still to be offered.
+        self._more = more
+        #: Everything that was offered of it has been written.
+        self._written = False
+        self._changed: trio.lowlevel.ParkingLot | None = None
+        self.done = False
+
+    async def outcome(self) -> Outcome:
+        """Wait for the outcome. Raises what ended the link if that came first: then nobody knows."""
+        if self.done:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            await self._sender._connection._let_others_run()
+        else:
+            await self._sender._until(self._is_done, self._lot())
+        return self._outcome
+
+    async def _until_written(self) -> None:
+        if not self._is_written():
+            await self._sender._until(self._is_written, self._lot())
+
+    def _lot(self) -> trio.lowlevel.ParkingLot:
+        if self._changed is None:
+            self._changed = trio.lowlevel.ParkingLot()
+        return self._changed
+
+    def _is_done(self) -> bool:
+        return self.done
+
+    def _is_written(self) -> bool:
+        return self._written or self.done
+
+    def _wrote(self) -> None:
+        self._written = True
+        if self._delivery.complete and self._delivery.settled:
+            self.done = True
+        if self._changed is not None:
+            self._changed.unpark_all()
+
+    def _finish(self, outcome: Outcome) -> None:
+        if not self.done:
+            self._outcome = outcome
+            self.done = True
+            if self._changed is not None:
+                self._changed.unpark_all()
+
+
+class Sender(Link):
+    """A link that we send on; made by ``open_sender``. Any number of tasks may send at once."""
+
+    def __init__(self, session: Session, name: str | None, mode: SenderSettleMode) -> None:
+        super().__init__(session, name)
+        self._mode = mode
+        self._line: deque[Tracker] = deque()
+        self._next_number = 0
+        self._link: OutgoingLink
+
+    @property
+    def address(self) -> str:
+        """Where messages go; "" when each says so itself, in ``properties.to``."""
+        return terminus_address(self.target)
+
+    @property
+    def credit(self) -> int:
+        """How many more deliveries the peer takes just now."""
+        return self._link.credit if self.usable else 0
+
+    async def send(self, message: Message | Encoded, *, settled: bool | None = None) -> Outcome:
+        """Send, and wait for the outcome: look at it, for it may be a refusal.
+
+        Waits for credit first. ``settled`` sends without caring for the outcome; the return is None then, once the
+        message is written. Cancelled before the message is written in full, it was not sent; after that, it was.
+        """
+        tracker = await self.submit(message, settled=settled)
+        return tracker._outcome if tracker.done else await tracker.outcome()
+
+    async def submit(self, message: Message | Encoded, *, settled: bool | None = None) -> Tracker:
+        """Send, and return once the message is written; the outcome comes through the tracker."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        tracker = self._offer(message, settled)
+        self._connection._flush()
+        if tracker._written:
+            await self._connection._let_others_run()
+            return tracker
+        try:
+            await tracker._until_written()
+        except BaseException:
+            self._withdraw(tracker)
+            raise
+        return tracker
+
+    def send_nowait(self, message: Message | Encoded, *, settled: bool | None = None) -> Tracker:
+        """Send without waiting: trio.WouldBlock if there is no credit, window or output room, or others wait for it.
+
+        What is sent so is written with whatever else this task sends before it next waits.
+        """
+        self._check()
+        link = self._link
+        session = self._session._session
+        connection = session.connection
+        if (
+            self._line
+            or not link.ready()
+            or session.remote_incoming_window <= 0
+            or len(connection.out) >= connection.high_water
+        ):
+            raise trio.WouldBlock
+        tracker = self._offer(message, settled)
+        self._connection._flush_soon()
+        return tracker
+
+    def send_all(self, messages: Iterable[Message | Encoded], *, in_flight: int = 100) -> Pipeline:
+        """Send one after the other with up to ``in_flight`` outcomes outstanding; iterate for ``(message, outcome)``.
+
+        ``async for message, outcome in sender.send_all(messages)``: in the order of ``messages``, of which only so
+        many are taken as are in flight. Nothing is sent while nobody iterates.
+        """
+        return Pipeline(self, iter(messages), in_flight)
+
+    async def send_stream(
+        self,
+        chunks: AsyncIterable[Octets] | Iterable[Octets],
+        *,
+        head: Message | None = None,
+        size: int | None = None,
+        encoded: bool = False,
+        settled: bool | None = None,
+    ) -> Outcome:
+        """Send one message whose body comes in pieces, each asked for when the one before it is written; its outcome.
+
+        ``head`` gives the sections before the body. The body is a data section for each chunk; if ``size`` says how
+        many octets there are, it is a single one, which also receivers understand that know of one only. With
+        ``encoded`` the chunks are an encoded message, as they are.
+
+        What the chunks raise takes the message back, as does cancellation. A receiver may decide before it has all: the
+        rest is not asked for then.
+        """
+        if encoded and (head is not None or size is not None):
+            raise ValueError("an encoded stream has its own head and size")
+        writer = None if encoded else BodyWriter(head, size)
+        tracker: Tracker | None = None
+        try:
+            async for chunk in _each(chunks):
+                piece = bytes(chunk) if writer is None else writer.piece(chunk)
+                if tracker is None:
+                    tracker = self._offer(Encoded(piece), settled, more=True)
+                elif tracker.done:
+                    break
+                else:
+                    self._offer_more(tracker, piece, True)
+                await self._write_out(tracker)
+            else:
+                rest = b"" if writer is None else writer.finish()
+                if tracker is None:
+                    tracker = self._offer(Encoded(rest), settled)
+                else:
+                    self._offer_more(tracker, rest, False)
+                await self._write_out(tracker)
+        except BaseException:
+            if tracker is not None:
+                self._withdraw(tracker)
+            raise
+        return await tracker.outcome()
+
+    # --- the line
+
+    def _offer(self, message: Message | Encoded, settled: bool | None, more: bool = False) -> Tracker:
+        """Put a message at the end of the line, and write it if that is the front."""
+        self._check()
+        encoded = message if isinstance(message, Encoded) else Encoded(message.encode())
+        link = self._link
+        delivery = EngineDelivery(link)
+        delivery.number = self._next_number
+        delivery.message_format = encoded.message_format
+        delivery.message = encoded.data
+        delivery.settled = self._settles(settled)
+        tracker = Tracker(self, delivery, more)
+        self._next_number = (self._next_number + 1) & _MASK64
+        delivery.context = tracker
+        if not self._line and link.ready():
+            self._push(tracker)
+            if delivery.complete:
+                return tracker
+        self._line.append(tracker)
+        return tracker
+
+    def _offer_more(self, tracker: Tracker, piece: bytes, more: bool) -> None:
+        """Go on with the delivery at the front of the line, all of which is written so far."""
+        self._check()
+        if tracker.done:
+            return
+        tracker._delivery.message = piece
+        tracker._delivery.offset = 0
+        tracker._more = more
+        tracker._written = False
+        if not self._link.waiting:
+            self.on_credit(self._link)
+
+    async def _write_out(self, tracker: Tracker) -> None:
+        self._connection._flush()
+        await trio.lowlevel.checkpoint()
+        await tracker._until_written()
+
+    def _settles(self, wish: bool | None) -> bool:
+        if wish is None:
+            return self._mode is SenderSettleMode.SETTLED
+        if self._mode is not SenderSettleMode.MIXED and wish is not (self._mode is SenderSettleMode.SETTLED):
+            raise ValueError(f"the link's settle mode is {self._mode.name.lower()}")
+        return wish
+
+    def _push(self, tracker: Tracker) -> None:
+        """Write as much as the session and the output take."""
+        delivery = tracker._delivery
+        data: bytes = delivery.message
+        delivery.offset = self._link.send(delivery, data, delivery.offset, len(data), tracker._more)
+        if delivery.complete or (delivery.begun and tracker._more and delivery.offset == len(data)):
+            tracker._wrote()
+
+    def _withdraw(self, tracker: Tracker) -> None:
+        """Whoever sent it has gone: take back what is not written in full."""
+        delivery = tracker._delivery
+        if tracker in self._line:
+            self._line.remove(tracker)
+            tracker.done = True
+            if self.usable:
+                self._take_back(delivery)
+        self._connection._flush()
+
+    def _take_back(self, delivery: EngineDelivery) -> None:
+        if delivery.begun and not delivery.complete:
+            self._link.abort(delivery)
+        if not self._link.waiting:
+            self.on_credit(self._link)
+
+    # --- what the peer says
+
+    def on_credit(self, link: LinkPort) -> None:
+        """Write what credit, window and room allow; give the rest of the credit back if a drain asks for it."""
+        sender = self._link
+        line = self._line
+        while line and not sender.waiting and sender.attached:
+            tracker = line[0]
+            delivery = tracker._delivery
+            if not delivery.begun and sender.credit <= 0:
+                break
+            if tracker._written:
+                return  # a stream whose next piece is yet to come
+            self._push(tracker)
+            if not delivery.complete:
+                break
+            line.popleft()
+        if sender.drain and sender.credit > 0 and not sender.waiting and not (line and line[0]._delivery.begun):
+            sender.drained()
+
+    def on_disposition(self, delivery: EngineDelivery) -> None:
+        """An outcome, or a word on the way to one; DecodeError ends the connection."""
+        tracker: Tracker = delivery.context
+        settled = delivery.remote_settled
+        if not settled and delivery.remote_code in {0, RECEIVED}:
+            return
+        state = delivery.remote_state
+        outcome = None if state is None else decode_state(state, 0, len(state))[0]
+        if not settled:
+            self._session._session.settle_outgoing(delivery, delivery.remote_code, state, True)
+        tracker._finish(outcome)
+        if not delivery.complete and tracker in self._line:
+            self._line.remove(tracker)
+            self._take_back(delivery)
+
+    def _forget(self) -> None:
+        session = self._session._session
+        for delivery in session.outgoing.all():
+            if delivery.link is self._link:
+                session.forget_outgoing(delivery)
+        self._line.clear()
+
+
+class Pipeline:
+    """See ``Sender.send_all``."""
+
+    def __init__(self, sender: Sender, messages: Iterator[Message | Encoded], in_flight: int) -> None:
+        if in_flight < 1:
+            raise ValueError("at least one message must be in flight")
+        self._sender = sender
+        self._messages = messages
+        self._in_flight = in_flight
+        self._sent: deque[tuple[Message | Encoded, Tracker]] = deque()
+        self._next: Message | Encoded | None = None
+
+    def __aiter__(self) -> Pipeline:
+        return self
+
+    async def __anext__(self) -> tuple[Message | Encoded, Outcome]:
+        self._fill()
+        if not self._sent:
+            if self._next is None:
+                raise StopAsyncIteration
+            tracker = await self._sender.submit(self._next)
+            self._sent.append((self._next, tracker))
+            self._next = None
+            self._fill()
+        message, tracker = self._sent[0]
+        outcome = await tracker.outcome()
+        self._sent.popleft()
+        return message, outcome
+
+    def _fill(self) -> None:
+        """Send as much as can be sent right now."""
+        while len(self._sent) < self._in_flight:
+            if self._next is None:
+                self._next = next(self._messages, None)
+                if self._next is None:
+                    return
+            try:
+                tracker = self._sender.send_nowait(self._next)
+            except trio.WouldBlock:
+                return
+            self._sent.append((self._next, tracker))
+            self._next = None
+
+
+class _Each:
+    """An iterable of either kind, asynchronously."""
+
+    def __init__(self, chunks: Iterable[Octets]) -> None:
+        self._chunks = iter(chunks)
+
+    def __aiter__(self) -> _Each:
+        return self
+
+    async def __anext__(self) -> Octets:
+        for chunk in self._chunks:
+            return chunk
+        raise StopAsyncIteration
+
+
+def _each(chunks: AsyncIterable[Octets] | Iterable[Octets]) -> AsyncIterator[Octets]:
+    return aiter(chunks) if isinstance(chunks, AsyncIterable) else _Each(chunks)
+
+
+_MASK64: Final = 0xFFFFFFFFFFFFFFFF

@@ -1,0 +1,69 @@
+"""Sessions: what links share their windows and their fate (AMQP 1.0 part 2, 2.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from trouter.engine.faults import PeerFault
+from trouter.engine.session import Session as EngineSession
+from trouter.engine.states import SessionState
+from trouter.wire.performatives import Error
+
+from .ends import End
+from .errors import ClientError, SessionEnded
+from .opening import LinkOpener
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .link import Link
+
+
+class Session(End, LinkOpener):
+    """A session of ours; made by ``Connection.session``. Its links wait for one another's large transfers."""
+
+    def __init__(self, connection: Connection, session: EngineSession) -> None:
+        super().__init__()
+        self.connection = connection
+        self._session = session
+        self._links: set[Link] = set()
+        session.context = self
+
+    async def aclose(self) -> None:
+        """End the session with its links, and wait until the peer has done so too."""
+        if self.usable:
+            self._end(None)
+            self._session.end()
+            self.connection._flush()
+        await self.connection._until_gone(self)
+        await trio.lowlevel.checkpoint()
+
+    async def _session_for_links(self) -> Session:
+        await self._until(lambda: self._session.mapped)
+        return self
+
+    async def _session_for_stream(self) -> tuple[Session, bool]:
+        return await self._session_for_links(), False
+
+    def _end(self, failure: ClientError | None) -> None:
+        for link in list(self._links):
+            link._end(failure)
+        self._links.clear()
+        self.connection._sessions.discard(self)
+        super()._end(failure)
+
+    def _gone(self) -> bool:
+        """The peer has no more to say on this session."""
+        return self._session.state is SessionState.UNMAPPED
+
+    def _begun(self) -> None:
+        self._changed.unpark_all()
+
+    def _ended(self, error: Error | None, fault: PeerFault | None) -> None:
+        """The peer ended it, or the engine did for a fault of the peer's."""
+        if fault is None:
+            self._end(SessionEnded.of(error, "the peer ended the session"))
+            self._session.end()
+        else:
+            self._end(SessionEnded(fault.condition, fault.text))

@@ -1,0 +1,138 @@
+"""The socket below a connection: bytes as they come, and writes that never wait.
+
+Reading and writing go straight to the socket; only when it is not ready does a task wait for it. TLS runs over memory
+buffers, so that it can be written without waiting too.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Final
+
+import trio
+
+READ_BYTES: Final = 131072
+#: Full reads in a row before other tasks get their turn.
+READS_IN_A_ROW: Final = 4
+#: Octets that are encrypted at a time: what is encrypted and not sent is bounded by this.
+_TLS_PIECE_BYTES: Final = 65536
+
+
+class Transport:
+    """A connected socket. What goes wrong with it is an OSError."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._drained = False
+        self._in_a_row = 0
+
+    async def receive(self) -> bytes:
+        """What came, b"" at the end."""
+        if self._drained:
+            await trio.lowlevel.wait_readable(self._sock)
+        elif self._in_a_row >= READS_IN_A_ROW:
+            self._in_a_row = 0
+            await trio.lowlevel.checkpoint()
+        while True:
+            try:
+                data = self._sock.recv(READ_BYTES)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._sock)
+                continue
+            self._drained = len(data) < READ_BYTES
+            self._in_a_row += 1
+            return data
+
+    def send(self, out: bytearray) -> bool:
+        """Send from the front of ``out`` what the socket takes now; whether that was all of it."""
+        while out:
+            try:
+                sent = self._sock.send(out)
+            except BlockingIOError:
+                return False
+            del out[:sent]
+        return True
+
+    async def wait_writable(self) -> None:
+        """Return when the socket takes more."""
+        await trio.lowlevel.wait_writable(self._sock)
+
+    def close(self) -> None:
+        """Close the socket at once."""
+        self._sock.close()
+
+
+class TlsTransport(Transport):
+    """The same within TLS; ``handshake`` comes first."""
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, hostname: str) -> None:
+        super().__init__(sock)
+        self._arrived = ssl.MemoryBIO()
+        self._leaving = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._arrived, self._leaving, server_hostname=hostname)
+        self._encrypted = bytearray()
+
+    async def handshake(self) -> None:
+        """Agree on keys and verify the server; ssl.SSLError, which is an OSError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._send_all()
+                await self._feed()
+            else:
+                await self._send_all()
+                return
+
+    async def receive(self) -> bytes:
+        while True:
+            try:
+                return self._tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:
+                await self._feed()
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""
+
+    def send(self, out: bytearray) -> bool:
+        while self._send_encrypted():
+            if not out:
+                return True
+            piece = bytes(out[:_TLS_PIECE_BYTES])
+            try:
+                taken = self._tls.write(piece)
+            except ssl.SSLWantReadError:
+                raise OSError("the server wants to renegotiate TLS, which is not supported") from None
+            del out[:taken]
+        return False
+
+    def _send_encrypted(self) -> bool:
+        self._encrypted += self._leaving.read()
+        return super().send(self._encrypted)
+
+    async def _send_all(self) -> None:
+        while not self._send_encrypted():
+            await self.wait_writable()
+
+    async def _feed(self) -> None:
+        data = await super().receive()
+        if data:
+            self._arrived.write(data)
+        else:
+            self._arrived.write_eof()
+
+
+async def dial(host: str, port: int, context: ssl.SSLContext | None) -> Transport:
+    """Connect, with TLS if ``context`` is given; OSError."""
+    stream = await trio.open_tcp_stream(host, port)
+    sock = socket.socket(fileno=stream.socket.detach())
+    if context is None:
+        return Transport(sock)
+    try:
+        transport = TlsTransport(sock, context, host)
+        await transport.handshake()
+    except BaseException:
+        sock.close()
+        raise
+    return transport
