@@ -29,6 +29,7 @@ cdef class Connection(ConnectionPort):
     cdef list _sessions_due
     cdef Session _last_session
     cdef bint _heard
+    cdef bint _closed_told
     cdef double _heard_at_s
 
     @cython.locals(session=Session, due=list)

@@ -44,13 +44,11 @@ from .sasl import SaslLayer
 from .session import Session
 from .states import (
     CONNECTION_NEXT,
-    SESSION_NEXT,
     ConnectionState,
     ConnectionStep,
     IllegalStep,
     LinkState,
     SessionState,
-    SessionStep,
     advance,
 )
 
@@ -66,9 +64,9 @@ class Connection(ConnectionPort):
     """Our end of a connection. ``local_open`` is what we introduce ourselves with, ``sasl`` the layer below or None."""
 
     __slots__ = (
+        "_closed_told",
         "_disposition",
         "_flow",
-        "_header_sent",
         "_heard",
         "_heard_at_s",
         "_last_session",
@@ -110,6 +108,7 @@ class Connection(ConnectionPort):
         self._last_session: Session | None = None
         self._heard = False
         self._heard_at_s = -1.0
+        self._closed_told = False
         if sasl is not None:
             sasl.attach_to(self, self._reader)
         if not server:
@@ -121,18 +120,21 @@ class Connection(ConnectionPort):
     # --- commands
 
     def open(self) -> None:
-        """Send our open (and our header, if that is still due); Misuse when it was sent before."""
+        """Send our open (and our header, if that is still due); does nothing when it was sent before or is too late."""
         self._send_header()
-        self._step(ConnectionStep.SEND_OPEN)
-        self.write(0, self.local_open)
+        if (self.state, ConnectionStep.SEND_OPEN) in CONNECTION_NEXT:
+            self._step(ConnectionStep.SEND_OPEN)
+            self._put(0, self.local_open)
 
     def close(self, error: Error | None = None) -> None:
         """Send our close behind everything gathered so far; does nothing when it was sent before or cannot be."""
+        if self.state in _UNANSWERED:
+            self.open()
         step = ConnectionStep.SEND_CLOSE if error is None else ConnectionStep.SEND_CLOSE_ERROR
         if (self.state, step) in CONNECTION_NEXT:
             self.flush()
             self._step(step)
-            self.write(0, Close(error))
+            self._put(0, Close(error))
             self._silence()
 
     def add_session(self) -> Session:
@@ -152,19 +154,30 @@ class Connection(ConnectionPort):
         if session.state is SessionState.UNMAPPED and self._sessions.get(session.channel) is session:
             del self._sessions[session.channel]
             self.link_count -= len(session.links_by_handle)
+            session.links_by_handle.clear()
 
     def sessions(self) -> list[Session]:
         """Every session that is not ended on both sides."""
         return list(self._sessions.values())
 
     def write(self, channel: int, performative: Performative) -> None:
-        """Write a frame with ``performative`` and nothing behind it."""
+        """Write a frame with ``performative`` and nothing behind it, unless the conversation is over."""
+        if not self.silent:
+            self._put(channel, performative)
+
+    def _put(self, channel: int, performative: Performative) -> None:
         self.out += frame(channel, encode_performative(performative))
         self.touch()
 
     def report(self, event: Event) -> None:
         """Leave ``event`` for the holder."""
         self.events.append(event)
+
+    def _report_closed(self, event: ConnectionClosed) -> None:
+        """Say that it is over, once."""
+        if not self._closed_told:
+            self._closed_told = True
+            self.report(event)
 
     def flush(self) -> None:
         """Write the dispositions and flows that the pass gathered."""
@@ -248,6 +261,8 @@ class Connection(ConnectionPort):
                     self._no_session(reader.channel, code)
                     return
                 self._last_session = session
+            if session.silent:
+                return  # our end was sent: what passes it on the way is not looked at (2.5.5)
             try:
                 if code == _TRANSFER:
                     transfer = self._transfer
@@ -305,12 +320,13 @@ class Connection(ConnectionPort):
         self._step(ConnectionStep.RECEIVE_OPEN)
         self.remote_open = remote
         self.remote_max_frame_bytes = min(remote.max_frame_size, _MAX_OUTGOING_FRAME)
-        self.report(ConnectionOpened(remote))
+        if self.state not in _CLOSING:
+            self.report(ConnectionOpened(remote))
 
     def _receive_close(self, close: Close) -> None:
         self._step(ConnectionStep.RECEIVE_CLOSE)
+        self._report_closed(ConnectionClosed(close.error))
         self._silence()
-        self.report(ConnectionClosed(close.error))
 
     def _receive_begin(self, channel: int, begin: Begin) -> None:
         if channel in self.sessions_by_remote_channel:
@@ -322,7 +338,7 @@ class Connection(ConnectionPort):
                 raise PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=str(full)) from None
         else:
             answered = self._sessions.get(begin.remote_channel)
-            if answered is None or (answered.state, SessionStep.RECEIVE_BEGIN) not in SESSION_NEXT:
+            if answered is None or answered.state not in _BEGIN_DUE or answered.remote_channel >= 0:
                 raise PeerFault(Fault.REMOTE_CHANNEL, channel=begin.remote_channel)
             session = answered
         session.remote_channel = channel
@@ -360,7 +376,9 @@ class Connection(ConnectionPort):
     def _receive_attach(self, session: Session, attach: Attach) -> None:
         if self.link_count >= self.limits.max_links:
             raise PeerFault(Fault.LINK_COUNT, limit=self.limits.max_links)
-        self.report(LinkAttached(receive_attach(session, attach), attach))
+        link = receive_attach(session, attach)
+        if link.state not in _DETACHING:
+            self.report(LinkAttached(link, attach))
 
     def _receive_detach(self, session: Session, detach: Detach) -> None:
         link = session.links_by_remote_handle.get(detach.handle)
@@ -380,9 +398,9 @@ class Connection(ConnectionPort):
         elif self.state not in _CLOSING:
             self._introduce()
             self.close(Error(fault.condition, fault.text))
-        self._silence()
         self.failed = True
-        self.report(ConnectionClosed(None, fault))
+        self._report_closed(ConnectionClosed(None, fault))
+        self._silence()
 
     def _introduce(self) -> None:
         """Send the header and the open that must stand before a close."""
@@ -394,13 +412,16 @@ class Connection(ConnectionPort):
 
     def _silence(self) -> None:
         """Nothing moves on any session any more; their links are the holder's to clear away."""
+        self.silent = True
         self.sessions_by_remote_channel.clear()
         self._last_session = None
         for session in self._sessions.values():
             session.silence()
 
     def _fail_below(self, session: Session, link: Link | None, fault: PeerFault) -> None:
-        """End a link or a session for ``fault``."""
+        """End a link or a session for ``fault``, behind whatever of ours has to stand before that."""
+        self._introduce()
+        session.begin()
         error = Error(fault.condition, fault.text)
         if link is not None:
             link.detach(True, error)
@@ -452,15 +473,18 @@ def printable(octets: bytes) -> str:
 
 _HEARTBEAT = frame(0, b"", FRAME_AMQP)
 _BEFORE_HEADER = frozenset((ConnectionState.START, ConnectionState.HEADER_SENT, ConnectionState.OPEN_PIPE, ConnectionState.OPEN_CLOSE_PIPE))
+_UNANSWERED = frozenset((ConnectionState.OPEN_RECEIVED, ConnectionState.OPEN_CLOSE_RECEIVED))
 _CLOSING = frozenset(
     (
         ConnectionState.CLOSE_PIPE,
         ConnectionState.OPEN_CLOSE_PIPE,
+        ConnectionState.OPEN_CLOSE_RECEIVED,
         ConnectionState.CLOSE_SENT,
         ConnectionState.CLOSE_RECEIVED,
         ConnectionState.DISCARDING,
         ConnectionState.END,
     )
 )
+_BEGIN_DUE = frozenset((SessionState.BEGIN_SENT, SessionState.END_SENT, SessionState.DISCARDING))
 _ENDING = frozenset((SessionState.END_SENT, SessionState.DISCARDING))
 _DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

@@ -59,6 +59,7 @@ cdef class OutgoingLink(Link):
     cdef public TransferWriter writer
 
     cpdef bint ready(self)
+    cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
     @cython.locals(session=Session, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
     cpdef Py_ssize_t send(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, bint more) except -1
     @cython.locals(session=Session)

@@ -62,9 +62,14 @@ class Link(LinkPort):
         self.state = advance(LINK_NEXT, self.state, step)
         self.attached = self.state is LinkState.ATTACHED and self._session.mapped
 
-
     def attach(self, source: object, target: object, **fields: Any) -> None:
-        """Send our attach, the first word or the acceptance of the peer's; ``fields`` as in ``Attach``."""
+        """Send our attach, the first word or the acceptance of the peer's; ``fields`` as in ``Attach``.
+
+        Does nothing when it was sent before or the link is gone already.
+        """
+        gone = self.state is LinkState.DETACHED and self.remote_attach is not None
+        if gone or (self.state, LinkStep.SEND_ATTACH) not in LINK_NEXT:
+            return
         self.step(LinkStep.SEND_ATTACH)
         self.session.write(
             Attach(name=self.name, handle=self.handle, role=self.incoming, source=source, target=target, **fields)
@@ -72,12 +77,14 @@ class Link(LinkPort):
 
     def refuse(self, error: Error | None, target: object = None) -> None:
         """Answer the peer's attach with one that has no source, and a closing detach right behind it (2.6.3)."""
-        if self.state is LinkState.ATTACH_RECEIVED:
+        if self.state in _UNANSWERED:
             self.attach(None, target)
             self.detach(True, error)
 
     def detach(self, closed: bool, error: Error | None = None) -> None:
-        """Send our detach, the first word or the answer; does nothing when it was sent before."""
+        """Send our detach, the first word or the answer (behind an attach that is still due); once only."""
+        if self.state in _UNANSWERED:
+            self.attach(None, None)
         if (self.state, LinkStep.SEND_DETACH) not in LINK_NEXT:
             return
         self.step(LinkStep.SEND_DETACH)
@@ -436,3 +443,11 @@ class OutgoingLink(Link):
             start,
             end,
         )
+
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+        """The peer receives on this link and may not send; PeerFault."""
+        if self.attached or self.state is LinkState.ATTACH_RECEIVED:
+            raise PeerFault(Fault.ERRANT_LINK, name=self.name)
+
+
+_UNANSWERED = frozenset((LinkState.ATTACH_RECEIVED, LinkState.ATTACH_DETACH_RECEIVED))

@@ -10,6 +10,7 @@ cdef class ConnectionPort:
     cdef public bint touched
     cdef public bint paused
     cdef public bint wrote
+    cdef public bint silent
     cdef public Py_ssize_t link_count
     cdef public Py_ssize_t remote_max_frame_bytes
     cdef public Py_ssize_t high_water

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 class ConnectionPort:
     """What a session asks of its connection: a place to write, and to be flushed at the end of the pass."""
 
-    __slots__ = ("high_water", "link_count", "out", "outbox", "owner", "paused", "remote_max_frame_bytes", "touched", "wrote")
+    __slots__ = (
+        "high_water",
+        "link_count",
+        "out",
+        "outbox",
+        "owner",
+        "paused",
+        "remote_max_frame_bytes",
+        "silent",
+        "touched",
+        "wrote",
+    )
 
     def __init__(self, outbox: list[Any]) -> None:
         self.out = bytearray()
@@ -35,6 +46,8 @@ class ConnectionPort:
         self.paused = False
         #: Something was written since the last tick.
         self.wrote = False
+        #: A close was sent or received: sessions and links have nothing to say any more.
+        self.silent = False
         self.link_count = 0
         self.remote_max_frame_bytes = 512
         self.high_water = 512 * 1024

@@ -57,6 +57,7 @@ class Session(SessionPort):
         "remote_handle_max",
         "remote_incoming_window",
         "sent_frames",
+        "silent",
         "state",
         "waiting_links",
         "window_bytes",
@@ -69,6 +70,8 @@ class Session(SessionPort):
         self.state = SessionState.UNMAPPED
         #: The state is MAPPED and the connection talks. Kept beside it for the data path.
         self.mapped = False
+        #: One of the sides is done with the session: no frame of it is looked at any more, the peer's end excepted.
+        self.silent = False
         self.remote_channel = -1
         self.handle_max = limits.handle_max
         self.remote_handle_max = _MASK32
@@ -108,7 +111,10 @@ class Session(SessionPort):
         self.mapped = self.state is SessionState.MAPPED
 
     def begin(self) -> None:
-        """Send our begin: the first word or the answer to the peer's."""
+        """Send our begin: the first word or the answer to the peer's; once only, and never too late."""
+        ended = self.state is SessionState.UNMAPPED and self.remote_channel >= 0
+        if ended or self.connection.silent or (self.state, SessionStep.SEND_BEGIN) not in SESSION_NEXT:
+            return
         self.step(SessionStep.SEND_BEGIN)
         self.connection.write(
             self.channel,
@@ -123,6 +129,8 @@ class Session(SessionPort):
 
     def end(self, error: Error | None = None) -> None:
         """Send our end, after everything gathered so far; does nothing when it was sent before."""
+        if self.state in _UNANSWERED:
+            self.begin()
         step = SessionStep.SEND_END if error is None else SessionStep.SEND_END_ERROR
         if (self.state, step) in SESSION_NEXT:
             self.flush()
@@ -139,6 +147,7 @@ class Session(SessionPort):
     def silence(self) -> None:
         """Nothing goes out on this session any more; its links say nothing either."""
         self.mapped = False
+        self.silent = True
         for link in self.links_by_handle.values():
             link.attached = False
 
@@ -351,3 +360,6 @@ class Session(SessionPort):
                 return
             link = self.waiting_links.popleft()
             link.resume()
+
+
+_UNANSWERED = frozenset((SessionState.BEGIN_RECEIVED, SessionState.BEGIN_END_RECEIVED))
