@@ -56,14 +56,16 @@ cdef class OutgoingLink(Link):
     cdef public bint drain
     cdef public bint flow_due
     cdef public bint waiting
+    cdef bint _abort_due
     cdef public TransferWriter writer
 
     cpdef bint ready(self)
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
     @cython.locals(session=Session, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
     cpdef Py_ssize_t send(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, bint more) except -1
-    @cython.locals(session=Session)
     cpdef abort(self, Delivery delivery)
+    @cython.locals(session=Session)
+    cdef _write_aborted(self)
     cpdef drained(self)
     cpdef request_flow(self)
     cdef _wait(self)

@@ -284,7 +284,7 @@ class IncomingLink(Link):
 class OutgoingLink(Link):
     """A link on which we send to the peer."""
 
-    __slots__ = ("credit", "delivery_count", "drain", "flow_due", "waiting", "writer")
+    __slots__ = ("_abort_due", "credit", "delivery_count", "drain", "flow_due", "waiting", "writer")
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, False)
@@ -294,6 +294,8 @@ class OutgoingLink(Link):
         self.flow_due = False
         #: Stands in the session's queue of links that wait for its window or for output room.
         self.waiting = False
+        #: The half-sent delivery is taken back; the peer has not been told yet.
+        self._abort_due = False
         self.writer = TransferWriter(session.channel, 0)
 
     def ready(self) -> bool:
@@ -356,15 +358,22 @@ class OutgoingLink(Link):
     def abort(self, delivery: Delivery) -> None:
         """Take back a delivery that was begun and is not complete (2.6.14)."""
         if self.attached and delivery.begun and not delivery.complete:
-            session = self._session
-            session.remote_incoming_window -= 1
-            session.sent_frames += 1
-            session.next_outgoing_id = (session.next_outgoing_id + 1) & _MASK32
-            self.writer.aborted(session.connection.out)
-            session.connection.touch()
+            if self._session.remote_incoming_window > 0:
+                self._write_aborted()
+            else:
+                self._abort_due = True  # a transfer frame like others, so it waits for the window too
+                self._wait()
         delivery.complete = True
         delivery.aborted = True
         self._session.forget_outgoing(delivery)
+
+    def _write_aborted(self) -> None:
+        session = self._session
+        session.remote_incoming_window -= 1
+        session.sent_frames += 1
+        session.next_outgoing_id = (session.next_outgoing_id + 1) & _MASK32
+        self.writer.aborted(session.connection.out)
+        session.connection.touch()
 
     def receive_flow(self, flow: FlowReader) -> None:
         """The receiver's credit, counted from its delivery-count (2.6.7); PeerFault never: nonsense reads as none."""
@@ -386,6 +395,9 @@ class OutgoingLink(Link):
         """The session's window or the output has room again."""
         self.waiting = False
         if self.attached:
+            if self._abort_due:
+                self._abort_due = False
+                self._write_aborted()
             self.sink.on_credit(self)
 
     def write_flow(self) -> None:

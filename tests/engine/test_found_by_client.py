@@ -1,0 +1,126 @@
+"""What the client found in the engine, each as the conversation in which it showed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trouter.engine.connection import Connection
+from trouter.engine.events import ConnectionOpened, LinkAttached, SessionBegun
+from trouter.engine.limits import EngineLimits
+from trouter.engine.link import OutgoingLink, add_link
+from trouter.engine.ports import Delivery, LinkSink
+from trouter.wire.performatives import Open, Source, Target
+
+WINDOW_FRAMES = 4
+
+
+class Keeper(LinkSink):
+    """Receives, and keeps the octets of its session until told otherwise."""
+
+    def __init__(self) -> None:
+        self.received: list[bytes] = []
+        self.aborted = 0
+        self.link: Any = None
+
+    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        self.link = link
+        self.received.append(data[start:end])
+        link.session.hold(end - start)
+
+    def on_aborted(self, link: Any, delivery: Delivery) -> None:
+        self.aborted += 1
+
+    def let_go(self) -> None:
+        self.link.session.release(self.link.session.held_bytes)
+
+
+class Talk:
+    """A client's and a server's engine, with one attached link from the client to the server's keeper."""
+
+    def __init__(self) -> None:
+        limits = EngineLimits(
+            first_outgoing_id=0xFFFFFFFE, session_window_frames=WINDOW_FRAMES, max_frame_bytes=512, idle_timeout_s=0.0
+        )
+        self.client = Connection(limits, Open("client", max_frame_size=512), [], None, False)
+        self.server = Connection(limits, Open("server", max_frame_size=512), [], None, True)
+        self.keeper = Keeper()
+        self.seen: list[object] = []
+        self.client.open()
+        self.pump()
+        session = self.client.add_session()
+        session.begin()
+        link = add_link(session, "link", False)
+        assert isinstance(link, OutgoingLink)
+        self.link = link
+        link.attach(Source("a"), Target("b"), initial_delivery_count=link.delivery_count)
+        self.pump()
+
+    def pump(self) -> None:
+        """Carry octets to and fro until both are silent."""
+        moved = True
+        while moved:
+            moved = False
+            for giver, taker in ((self.client, self.server), (self.server, self.client)):
+                giver.flush()
+                if giver.out:
+                    moved = True
+                    octets = bytes(giver.out)
+                    giver.out.clear()
+                    taker.receive_data(octets)
+                    self._answer(taker)
+
+    def _answer(self, engine: Connection) -> None:
+        while engine.events:
+            event = engine.events.pop(0)
+            if engine is self.client:
+                self.seen.append(event)
+            elif isinstance(event, ConnectionOpened):
+                engine.open()
+            elif isinstance(event, SessionBegun):
+                event.session.begin()
+            elif isinstance(event, LinkAttached):
+                event.link.attach(event.attach.source, event.attach.target)
+                event.link.sink = self.keeper
+                event.link.grant(10)  # type: ignore[attr-defined]
+
+
+def test_a_delivery_taken_back_while_the_window_is_closed_waits_for_the_window() -> None:
+    talk = Talk()
+    session: Any = talk.link.session
+    half_sent = Delivery(talk.link)
+    talk.link.send(half_sent, bytes(100_000), 0, 100_000, False)
+    assert session.remote_incoming_window == 0
+    talk.pump()
+    before = len(talk.seen)
+
+    talk.link.abort(half_sent)
+    assert half_sent.aborted
+    assert not talk.link.ready()
+    talk.pump()
+    assert talk.seen[before:] == []  # in particular no end for a window violation
+    assert talk.keeper.aborted == 0
+
+    talk.keeper.let_go()
+    talk.pump()
+    assert talk.keeper.aborted == 1
+    assert len(talk.keeper.received) == WINDOW_FRAMES
+    assert talk.link.ready()
+    following = Delivery(talk.link)
+    talk.link.send(following, b"next", 0, 4, False)
+    talk.pump()
+    assert following.complete
+    assert talk.keeper.received[-1] == b"next"
+    assert talk.seen[before:] == []
+
+
+def test_a_link_detached_before_it_could_say_so_does_not_say_it() -> None:
+    talk = Talk()
+    half_sent = Delivery(talk.link)
+    talk.link.send(half_sent, bytes(100_000), 0, 100_000, False)
+    talk.link.abort(half_sent)
+    talk.link.detach(True)
+    talk.pump()
+    talk.keeper.let_go()
+    talk.pump()
+    assert talk.keeper.aborted == 0
+    assert not talk.link.attached
