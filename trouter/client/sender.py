@@ -298,10 +298,11 @@ class Sender(Link):
         """An outcome, or a word on the way to one; DecodeError ends the connection."""
         tracker: Tracker = delivery.context
         settled = delivery.remote_settled
-        if not settled and delivery.remote_code in {0, RECEIVED}:
+        final = delivery.remote_code not in {0, RECEIVED}
+        if not (settled or final):
             return
         state = delivery.remote_state
-        outcome = None if state is None else decode_state(state, 0, len(state))[0]
+        outcome = None if state is None or not final else decode_state(state, 0, len(state))[0]
         if not settled:
             self._session._session.settle_outgoing(delivery, delivery.remote_code, state, True)
         tracker._finish(outcome)

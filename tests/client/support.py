@@ -1,0 +1,199 @@
+"""A router in the test's own loop on a real socket, and a server that does what a test tells it to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import trio
+
+from trouter.client import Connection, connect
+from trouter.engine.connection import Connection as Engine
+from trouter.engine.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    SaslInitReceived,
+    SaslResponseReceived,
+    SessionBegun,
+    SessionEnded,
+)
+from trouter.engine.limits import EngineLimits
+from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.sasl import SaslServer
+from trouter.net.router import RouterProcess
+from trouter.wire.performatives import Error, Open, State, encode_state
+
+#: Our ids begin three before the 32-bit wrap, so every test crosses it.
+NEAR_THE_WRAP = EngineLimits(first_outgoing_id=0xFFFFFFFD)
+
+
+class Router:
+    """A running router and how to reach it."""
+
+    def __init__(self, process: RouterProcess) -> None:
+        self.process = process
+
+    @property
+    def url(self) -> str:
+        return f"amqp://127.0.0.1:{self.process.listeners[0].sockets[0].getsockname()[1]}"
+
+    def connect(self, **options: Any) -> AbstractAsyncContextManager[Connection]:
+        return connect(self.url, **{"limits": NEAR_THE_WRAP, **options})
+
+    def cut(self) -> None:
+        """Every connection is gone, without a word."""
+        for peer in list(self.process.listeners[0].peers):
+            peer._broken("cut by the test")
+
+
+class Server(LinkSink):
+    """One connection's other end. It lets everybody in and answers every attach, unless told otherwise beforehand."""
+
+    def __init__(self, limits: EngineLimits | None = None, *, mechanisms: tuple[str, ...] = ("ANONYMOUS",)) -> None:
+        self.limits = limits or EngineLimits(first_outgoing_id=0xFFFFFFFE, idle_timeout_s=0.0)
+        self.open = Open("server", max_frame_size=self.limits.max_frame_bytes, channel_max=self.limits.channel_max)
+        self.sasl = SaslServer(mechanisms, required=True)
+        self.sasl_answers: list[int | bytes] = [0]
+        self.said: list[bytes] = []
+        self.credit = 10
+        self.refusal: Error | None = None
+        self.answers_attaches = True
+        self.answers_detaches = True
+        self.answers_close = True
+        #: Outcome for whatever comes in; None leaves it unsettled.
+        self.outcome: State | None = None
+        self.settles = True
+        self.events: list[Event] = []
+        self.links: list[Any] = []
+        self.deliveries: list[Delivery] = []
+        self.payloads: list[bytes] = []
+        self.aborted: list[Delivery] = []
+        self.port = 0
+        self._changed = trio.lowlevel.ParkingLot()
+        self._stream: trio.SocketStream | None = None
+        self.engine: Any = None
+
+    @property
+    def url(self) -> str:
+        return f"amqp://127.0.0.1:{self.port}"
+
+    async def serve(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take one connection, and see it to its end."""
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        async with listener:
+            self.port = listener.socket.getsockname()[1]
+            task_status.started()
+            self._stream = await listener.accept()
+        self.engine = Engine(self.limits, self.open, [], self.sasl, server=True)
+        async with self._stream:
+            while not self.engine.finished:
+                try:
+                    octets = await self._stream.receive_some()
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    return
+                if not octets:
+                    return
+                self.engine.receive_data(octets)
+                while self.engine.events:
+                    event = self.engine.events.pop(0)
+                    self.events.append(event)
+                    self._answer(event)
+                await self.flush()
+                self._changed.unpark_all()
+
+    async def flush(self) -> None:
+        """Send what there is to send."""
+        self.engine.flush()
+        octets = bytes(self.engine.out)
+        self.engine.out.clear()
+        if octets and self._stream is not None:
+            await self._stream.send_all(octets)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for something that the client does."""
+        while not condition():
+            await self._changed.park()
+
+    async def cut(self) -> None:
+        """End the connection without a word."""
+        assert self._stream is not None
+        await trio.aclose_forcefully(self._stream)
+
+    def _answer(self, event: Event) -> None:
+        engine = self.engine
+        if isinstance(event, SaslInitReceived | SaslResponseReceived):
+            self.said.append(event.response)
+            answer = self.sasl_answers.pop(0)
+            if isinstance(answer, bytes):
+                self.sasl.challenge(answer)
+            else:
+                self.sasl.finish(answer)
+            engine.receive_data(b"")
+        elif isinstance(event, ConnectionOpened):
+            engine.open()
+        elif isinstance(event, SessionBegun):
+            event.session.begin()
+        elif isinstance(event, LinkAttached):
+            self._attach(event)
+        elif isinstance(event, LinkDetached):
+            if self.answers_detaches:
+                event.link.detach(event.closed)
+        elif isinstance(event, SessionEnded):
+            event.session.end()
+            engine.drop_session(event.session)
+        elif isinstance(event, ConnectionClosed) and self.answers_close:
+            engine.close()
+
+    def _attach(self, event: LinkAttached) -> None:
+        link: Any = event.link
+        link.sink = self
+        self.links.append(link)
+        if self.refusal is not None:
+            link.refuse(self.refusal)
+        elif self.answers_attaches:
+            if not link.incoming:
+                link.attach(event.attach.source, event.attach.target, initial_delivery_count=link.delivery_count)
+            else:
+                link.attach(event.attach.source, event.attach.target)
+                if self.credit:
+                    link.grant(self.credit)
+
+    # --- what comes on links
+
+    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        if not self.deliveries or self.deliveries[-1] is not delivery:
+            self.deliveries.append(delivery)
+            self.payloads.append(b"")
+        self.payloads[-1] += data[start:end]
+        if delivery.complete and self.outcome is not None:
+            self.settle(delivery, self.outcome)
+
+    def on_aborted(self, link: Any, delivery: Delivery) -> None:
+        self.aborted.append(delivery)
+
+    def settle(self, delivery: Delivery, state: State) -> None:
+        delivery.link.session.settle_incoming(delivery, state.descriptor, encode_state(state), self.settles)
+
+    # --- what it sends
+
+    def send(self, link: Any, data: bytes, *, more: bool = False, settled: bool = False) -> Delivery:
+        """Begin a delivery; the client has given credit."""
+        delivery = Delivery(link)
+        delivery.number = len(self.deliveries)
+        delivery.settled = settled
+        self.deliveries.append(delivery)
+        link.send(delivery, data, 0, len(data), more)
+        return delivery
+
+
+@asynccontextmanager
+async def serving(server: Server) -> AsyncIterator[Server]:
+    """The server runs."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(server.serve)
+        yield server
+        nursery.cancel_scope.cancel()
