@@ -191,5 +191,3 @@ def send(link: OutgoingLink, body: bytes = b"body", *, number: int = 0, settled:
 def with_limits(**fields: Any) -> EngineLimits:
     """The limits of most tests, but for ``fields``."""
     return replace(LIMITS, **fields)
-
-

@@ -440,8 +440,6 @@ def test_every_frame_in_every_state_of_a_link(state: LinkState, name: str) -> No
 # --- what the holder says too late
 
 
-
-
 @pytest.mark.parametrize("state", [state for state in CONNECTIONS if state not in BEFORE_HEADER], ids=lambda s: s.name)
 def test_an_open_goes_out_once_however_often_it_is_said(state: ConnectionState) -> None:
     talk = CONNECTIONS[state]()

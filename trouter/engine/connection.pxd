@@ -26,6 +26,7 @@ cdef class Connection(ConnectionPort):
     cdef FlowReader _flow
     cdef dict _sessions
     cdef public dict sessions_by_remote_channel
+    cdef list _spare_channels
     cdef list _sessions_due
     cdef Session _last_session
     cdef bint _heard

@@ -73,6 +73,7 @@ class Connection(ConnectionPort):
         "_reader",
         "_sessions",
         "_sessions_due",
+        "_spare_channels",
         "_transfer",
         "events",
         "failed",
@@ -97,12 +98,13 @@ class Connection(ConnectionPort):
         self.sasl = sasl
         #: A fault ended the connection: input is thrown away from here on.
         self.failed = False
-        self._reader = FrameReader(limits.max_frame_bytes)
+        self._reader = FrameReader(limits.max_frame_bytes if sasl is None else limits.max_sasl_frame_bytes)
         self._transfer = TransferReader()
         self._disposition = DispositionReader()
         self._flow = FlowReader()
         self._sessions: dict[int, Session] = {}
         self.sessions_by_remote_channel: dict[int, Session] = {}
+        self._spare_channels: list[int] = []
         self._sessions_due: list[Session] = []
         #: The session of the last frame: the next one is likely its too. None whenever a channel loses its session.
         self._last_session: Session | None = None
@@ -138,21 +140,24 @@ class Connection(ConnectionPort):
             self._silence()
 
     def add_session(self) -> Session:
-        """A session of ours on the lowest free channel; call its ``begin``. Misuse when the peer allows no more."""
-        channel = len(self._sessions)
-        while channel in self._sessions:
-            channel -= 1
-        ceiling = self.limits.channel_max if self.remote_open is None else self.remote_open.channel_max
-        if channel > ceiling:
-            raise Misuse(f"the peer allows no channel above {ceiling}")
+        """A session of ours on a free channel; call its ``begin``. Misuse when the peer allows no more."""
+        channel = self._spare_channels[-1] if self._spare_channels else len(self._sessions)
+        if channel > self._highest_channel():
+            raise Misuse(f"the peer allows no channel above {self._highest_channel()}")
+        if self._spare_channels:
+            self._spare_channels.pop()
         session = Session(self, channel, self.limits, self._sessions_due)
         self._sessions[channel] = session
         return session
+
+    def _highest_channel(self) -> int:
+        return self.limits.channel_max if self.remote_open is None else self.remote_open.channel_max
 
     def drop_session(self, session: Session) -> None:
         """Forget a session that both sides have ended."""
         if session.state is SessionState.UNMAPPED and self._sessions.get(session.channel) is session:
             del self._sessions[session.channel]
+            self._spare_channels.append(session.channel)
             self.link_count -= len(session.links_by_handle)
             session.links_by_handle.clear()
 
@@ -166,7 +171,13 @@ class Connection(ConnectionPort):
             self._put(channel, performative)
 
     def _put(self, channel: int, performative: Performative) -> None:
-        self.out += frame(channel, encode_performative(performative))
+        octets = frame(channel, encode_performative(performative))
+        remote = self.remote_open
+        if remote is not None and len(octets) > remote.max_frame_size and performative is not self.local_open:
+            name = _NAMES[performative.descriptor]
+            self.fail(PeerFault(Fault.FRAME_SIZE_TOO_SMALL, performative=name, size=remote.max_frame_size))
+            return
+        self.out += octets
         self.touch()
 
     def report(self, event: Event) -> None:
@@ -207,7 +218,6 @@ class Connection(ConnectionPort):
         """Work through ``data`` and whatever whole frames it completes. Never raises for what a peer sent."""
         if self.finished:
             return
-        self._heard = True
         self._reader.feed(data)
         try:
             self._work()
@@ -222,14 +232,17 @@ class Connection(ConnectionPort):
 
     def _work(self) -> None:
         sasl = self.sasl
-        if sasl is not None and not sasl.done and not sasl.work():
-            return
+        if sasl is not None and not sasl.done:
+            if not sasl.work():
+                return
+            self._reader.max_frame_bytes = self.limits.max_frame_bytes
         if self.remote_open is None and not self._header_received() and not self._receive_header():
             return
         reader = self._reader
         while reader.next_frame():
+            self._heard = True
             if reader.frame_type != 0:
-                raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type)
+                raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="AMQP")
             if reader.end > reader.start:
                 self._receive_frame(reader)
 
@@ -248,7 +261,7 @@ class Connection(ConnectionPort):
             return False
         known = seen.startswith(b"AMQP")
         kind = "Incompatible AMQP connection detected" if known else "Unknown protocol detected"
-        raise PeerFault(Fault.FRAMING, detail=f"{kind}: '{printable(seen)}'")
+        raise PeerFault(Fault.FRAMING, detail=f"{kind}: '{_visible(seen)}'")
 
     def _receive_frame(self, reader: FrameReader) -> None:
         data = reader.data
@@ -334,8 +347,8 @@ class Connection(ConnectionPort):
         if begin.remote_channel is None:
             try:
                 session = self.add_session()
-            except Misuse as full:
-                raise PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=str(full)) from None
+            except Misuse:
+                raise PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=self._highest_channel()) from None
         else:
             answered = self._sessions.get(begin.remote_channel)
             if answered is None or answered.state not in _BEGIN_DUE or answered.remote_channel >= 0:
@@ -374,8 +387,6 @@ class Connection(ConnectionPort):
             self._fail_below(session, None, fault)
 
     def _receive_attach(self, session: Session, attach: Attach) -> None:
-        if self.link_count >= self.limits.max_links:
-            raise PeerFault(Fault.LINK_COUNT, limit=self.limits.max_links)
         link = receive_attach(session, attach)
         if link.state not in _DETACHING:
             self.report(LinkAttached(link, attach))
@@ -434,15 +445,15 @@ class Connection(ConnectionPort):
 
     @property
     def tick_period_s(self) -> float:
-        """How often ``tick`` wants to be called; 0 for never."""
+        """How often ``tick`` wants to be called; 0 for never. Time-outs of a peer below 0.4 s are not kept."""
         periods = [self.limits.idle_timeout_s] if self.limits.idle_timeout_s > 0 else []
         if self.remote_open is not None and self.remote_open.idle_time_out:
-            periods.append(self.remote_open.idle_time_out / 1000)
+            periods.append(max(_SHORTEST_TIMEOUT_S, self.remote_open.idle_time_out / 1000))
         return min(periods) / 4 if periods else 0.0
 
     def tick(self, now_s: float) -> None:
         """Send an empty frame if nothing else was sent, and close a connection that was silent for too long (2.4.5)."""
-        if self.state in _CLOSING or self.remote_open is None:
+        if self.state is not ConnectionState.OPENED or self.remote_open is None:
             return
         if self.remote_open.idle_time_out and not self.wrote:
             self.out += _HEARTBEAT
@@ -466,11 +477,12 @@ class Connection(ConnectionPort):
             self.touch()
 
 
-def printable(octets: bytes) -> str:
-    """``octets`` for a log line: what is not printable ASCII as \\xhh."""
+def _visible(octets: bytes) -> str:
+    r"""``octets`` as text: what is not printable ASCII as \xhh."""
     return "".join(chr(octet) if 32 <= octet < 127 else f"\\x{octet:02x}" for octet in octets)
 
 
+_SHORTEST_TIMEOUT_S = 0.4
 _HEARTBEAT = frame(0, b"", FRAME_AMQP)
 _BEFORE_HEADER = frozenset((ConnectionState.START, ConnectionState.HEADER_SENT, ConnectionState.OPEN_PIPE, ConnectionState.OPEN_CLOSE_PIPE))
 _UNANSWERED = frozenset((ConnectionState.OPEN_RECEIVED, ConnectionState.OPEN_CLOSE_RECEIVED))

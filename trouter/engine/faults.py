@@ -34,32 +34,71 @@ class Fault(Enum):
 
     FRAMING = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "{detail}")
     DECODE = FaultRow("amqp:decode-error", Scope.CONNECTION, "{detail}")
-    UNKNOWN_PERFORMATIVE = FaultRow("amqp:not-implemented", Scope.CONNECTION, "no performative has the descriptor {code}")
-    FRAME_TYPE = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "frame type {frame_type} where AMQP frames are due")
+    UNKNOWN_PERFORMATIVE = FaultRow(
+        "amqp:not-implemented", Scope.CONNECTION, "no performative has the descriptor {code}"
+    )
+    FRAME_TYPE = FaultRow(
+        "amqp:connection:framing-error", Scope.CONNECTION, "frame type {frame_type} where {due} frames are due"
+    )
+    FRAME_SIZE_TOO_SMALL = FaultRow(
+        "amqp:frame-size-too-small", Scope.CONNECTION, "our {performative} needs a frame of more than {size} octets"
+    )
     ILLEGAL_CONNECTION_STEP = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{detail}")
     NOT_OPEN = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{performative} before open")
     CONTAINER_ID = FaultRow("amqp:invalid-field", Scope.CONNECTION, "open carries no container-id")
-    MAX_FRAME_SIZE = FaultRow("amqp:invalid-field", Scope.CONNECTION, "max-frame-size {size} is below the minimum of 512")
-    CHANNEL_MAX = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "channel {channel} exceeds channel-max {channel_max}")
-    CHANNEL_IN_USE = FaultRow("amqp:not-allowed", Scope.CONNECTION, "begin on channel {channel}, which has a session")
-    REMOTE_CHANNEL = FaultRow("amqp:invalid-field", Scope.CONNECTION, "begin answers channel {channel}, where no begin is waiting")
-    CHANNEL_UNMAPPED = FaultRow("amqp:not-allowed", Scope.CONNECTION, "{performative} on channel {channel}, which has no session")
+    MAX_FRAME_SIZE = FaultRow(
+        "amqp:invalid-field", Scope.CONNECTION, "max-frame-size {size} is below the minimum of 512"
+    )
+    CHANNEL_MAX = FaultRow(
+        "amqp:connection:framing-error", Scope.CONNECTION, "channel {channel} exceeds channel-max {channel_max}"
+    )
+    CHANNEL_IN_USE = FaultRow(
+        "amqp:not-allowed", Scope.CONNECTION, "begin on channel {channel}, which has a session"
+    )
+    REMOTE_CHANNEL = FaultRow(
+        "amqp:invalid-field", Scope.CONNECTION, "begin answers channel {channel}, where no begin is waiting"
+    )
+    CHANNEL_UNMAPPED = FaultRow(
+        "amqp:not-allowed", Scope.CONNECTION, "{performative} on channel {channel}, which has no session"
+    )
     IDLE_TIMEOUT = FaultRow("amqp:resource-limit-exceeded", Scope.CONNECTION, "local-idle-timeout expired")
     LINK_NAME_IN_USE = FaultRow("amqp:invalid-field", Scope.CONNECTION, "link name already attached: {name}")
-    HANDLE_MAX = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "handle {handle} exceeds handle-max {handle_max}")
-    HANDLE_IN_USE = FaultRow("amqp:session:handle-in-use", Scope.SESSION, "attach of {name} on handle {handle}, which has a link")
-    UNATTACHED_HANDLE = FaultRow("amqp:session:unattached-handle", Scope.SESSION, "{performative} on handle {handle}, which has no link")
-    WINDOW_VIOLATION = FaultRow("amqp:session:window-violation", Scope.SESSION, "transfer beyond the incoming window")
-    ERRANT_LINK = FaultRow("amqp:session:errant-link", Scope.SESSION, "transfer on {name}, a link which the peer receives on")
+    HANDLE_MAX = FaultRow(
+        "amqp:connection:framing-error", Scope.CONNECTION, "handle {handle} exceeds handle-max {handle_max}"
+    )
+    HANDLE_IN_USE = FaultRow(
+        "amqp:session:handle-in-use", Scope.SESSION, "attach of {name} on handle {handle}, which has a link"
+    )
+    UNATTACHED_HANDLE = FaultRow(
+        "amqp:session:unattached-handle", Scope.SESSION, "{performative} on handle {handle}, which has no link"
+    )
+    WINDOW_VIOLATION = FaultRow(
+        "amqp:session:window-violation", Scope.SESSION, "transfer beyond the incoming window"
+    )
+    ERRANT_LINK = FaultRow(
+        "amqp:session:errant-link", Scope.SESSION, "transfer on {name}, a link which the peer receives on"
+    )
     DELIVERY_ID = FaultRow("amqp:invalid-field", Scope.SESSION, "{detail}")
-    DISPOSITION_RANGE = FaultRow("amqp:invalid-field", Scope.SESSION, "disposition of {first} to {last}, which runs backwards")
-    ATTACH_FIELD = FaultRow("amqp:invalid-field", Scope.SESSION, "attach of {name}: {detail}")
-    TOO_MANY_UNSETTLED = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} unsettled deliveries")
-    LINK_COUNT = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection")
+    DISPOSITION_RANGE = FaultRow(
+        "amqp:invalid-field", Scope.SESSION, "disposition of {first} to {last}, which runs backwards"
+    )
+    LINK_COUNT = FaultRow(
+        "amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection"
+    )
     TRANSFER_LIMIT = FaultRow("amqp:link:transfer-limit-exceeded", Scope.LINK, "transfer without credit")
     MESSAGE_SIZE = FaultRow("amqp:link:message-size-exceeded", Scope.LINK, "message of more than {limit} octets")
-    DELIVERY_TAG = FaultRow("amqp:invalid-field", Scope.LINK, "the first transfer of a delivery carries no delivery-tag")
-    INTERNAL = FaultRow("amqp:internal-error", Scope.CONNECTION, "{detail}")
+    DELIVERY_TAG = FaultRow(
+        "amqp:invalid-field", Scope.LINK, "the first transfer of a delivery carries no delivery-tag"
+    )
+    TRANSFER_STATE = FaultRow(
+        "amqp:resource-limit-exceeded",
+        Scope.LINK,
+        "delivery state of {size} octets on a transfer, where {limit} are taken",
+    )
+
+
+#: A description repeats what a peer wrote; so much of it fits into any frame, and a log line.
+MAX_TEXT_OCTETS: Final = 320
 
 
 class PeerFault(Exception):
@@ -67,7 +106,8 @@ class PeerFault(Exception):
 
     def __init__(self, fault: Fault, **details: object) -> None:
         self.fault: Final = fault
-        self.text: Final = fault.value.text.format(**details)
+        plain = {name: int(value) if isinstance(value, int) else value for name, value in details.items()}
+        self.text: Final = printable(fault.value.text.format(**plain))
         super().__init__(f"{fault.value.condition}: {self.text}")
 
     @property
@@ -79,6 +119,18 @@ class PeerFault(Exception):
     def scope(self) -> Scope:
         """What ends because of it."""
         return self.fault.value.scope
+
+
+def printable(text: str) -> str:
+    """``text`` with escapes for what cannot be seen, cut to ``MAX_TEXT_OCTETS`` of UTF-8."""
+    text = text[:MAX_TEXT_OCTETS]
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else _escape(ord(one)) for one in text)
+    return text.encode()[:MAX_TEXT_OCTETS].decode(errors="ignore")
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 class Misuse(Exception):

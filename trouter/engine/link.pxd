@@ -12,6 +12,7 @@ cdef Py_ssize_t _MAX_WINDOW
 cdef Py_ssize_t _FIRST_OVERHEAD
 cdef Py_ssize_t _AGAIN_OVERHEAD
 cdef Py_ssize_t _GENERAL_OVERHEAD
+cdef Py_ssize_t _MAX_TRANSFER_STATE
 
 
 cdef class Link(LinkPort):
@@ -42,6 +43,8 @@ cdef class IncomingLink(Link):
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
     @cython.locals(session=Session, delivery=Delivery)
     cdef Delivery _begin(self, TransferReader transfer)
+    cdef _take_state(self, Delivery delivery, TransferReader transfer)
+    cdef _end_drain(self)
     cdef _abort(self, Delivery delivery)
     @cython.locals(used=Py_ssize_t)
     cpdef receive_flow(self, FlowReader flow)
@@ -69,7 +72,7 @@ cdef class OutgoingLink(Link):
     cpdef drained(self)
     cpdef request_flow(self)
     cdef _wait(self)
-    cdef Py_ssize_t _general_overhead(self, Delivery delivery)
+    cdef Py_ssize_t _general_overhead(self, Delivery delivery) except -1
     cdef _send_general(self, Delivery delivery, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(ahead=Py_ssize_t, credit=Py_ssize_t)
     cpdef receive_flow(self, FlowReader flow)

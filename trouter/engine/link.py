@@ -24,6 +24,8 @@ _MAX_WINDOW = 0x7FFFFFFF
 _FIRST_OVERHEAD = 37
 _AGAIN_OVERHEAD = 24
 _GENERAL_OVERHEAD = 96
+#: With the general overhead it leaves room for payload in the smallest frame there is.
+_MAX_TRANSFER_STATE = 256
 
 
 class Link(LinkPort):
@@ -127,10 +129,12 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
         raise PeerFault(Fault.HANDLE_IN_USE, name=attach.name, handle=attach.handle)
     link = session.links.get((incoming, attach.name))
     if link is None:
+        if session.connection.link_count >= session.limits.max_links:
+            raise PeerFault(Fault.LINK_COUNT, limit=session.limits.max_links)
         try:
             link = add_link(session, attach.name, incoming)
-        except Misuse as full:
-            raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=str(full)) from None
+        except Misuse:
+            raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.remote_handle_max) from None
     elif (link.state, LinkStep.RECEIVE_ATTACH) not in LINK_NEXT:
         raise PeerFault(Fault.LINK_NAME_IN_USE, name=attach.name)
     link.step(LinkStep.RECEIVE_ATTACH)
@@ -139,6 +143,8 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
     session.links_by_remote_handle[attach.handle] = link
     if incoming:
         link.delivery_count = attach.initial_delivery_count or 0
+        if link.credit > 0:
+            link.grant(0)  # given before the attach was answered, and not told yet
     return link  # type: ignore[no-any-return]
 
 
@@ -153,7 +159,7 @@ class IncomingLink(Link):
         self.credit = 0
         self.draining = False
         self.flow_due = False
-        self.max_message_bytes = 0
+        self.max_message_bytes = session.limits.max_message_bytes
         #: Deliveries keep their tag; the router, which gives its own, has no use for it.
         self.keeps_tags = True
         #: The delivery whose last frame has not come yet.
@@ -191,8 +197,7 @@ class IncomingLink(Link):
             return
         start = transfer.payload
         if transfer.state_code != 0:
-            delivery.remote_code = transfer.state_code
-            delivery.remote_state = delivery.transfer_state = transfer.state
+            self._take_state(delivery, transfer)
         if transfer.settled == 1 and not delivery.remote_settled:
             delivery.remote_settled = True
             self._session.incoming.remove(delivery.delivery_id)
@@ -206,6 +211,23 @@ class IncomingLink(Link):
             self.partial = None
             delivery.complete = True
         self.sink.on_transfer(self, delivery, data, start, end)
+        if self.draining and self.credit == 0:
+            self._end_drain()
+
+    def _take_state(self, delivery: Delivery, transfer: TransferReader) -> None:
+        """Keep a state that came on a transfer; PeerFault when it is too large to go on in any frame."""
+        state = transfer.state
+        if state is not None and len(state) > _MAX_TRANSFER_STATE:
+            self._abort(delivery)
+            raise PeerFault(Fault.TRANSFER_STATE, size=len(state), limit=_MAX_TRANSFER_STATE)
+        delivery.remote_code = transfer.state_code
+        delivery.remote_state = delivery.transfer_state = state
+
+    def _end_drain(self) -> None:
+        """No credit is left: used up by deliveries (after which some senders say nothing more) or given back."""
+        if self.partial is None:
+            self.draining = False
+            self.sink.on_drained(self)
 
     def _begin(self, transfer: TransferReader) -> Delivery:
         """The delivery that a first transfer frame starts; PeerFault."""
@@ -239,6 +261,8 @@ class IncomingLink(Link):
         delivery.remote_settled = True
         self._session.incoming.remove(delivery.delivery_id)
         self.sink.on_aborted(self, delivery)
+        if self.draining and self.credit == 0:
+            self._end_drain()
 
     def receive_flow(self, flow: FlowReader) -> None:
         """The sender's view of the link: credit it used without sending, and the answer to a drain."""
@@ -249,9 +273,8 @@ class IncomingLink(Link):
             if 0 < used <= self.credit:
                 self.credit -= used
                 self.delivery_count = flow.delivery_count
-        if self.draining and flow.drain and self.credit == 0:
-            self.draining = False
-            self.sink.on_drained(self)
+        if self.draining and self.credit == 0:
+            self._end_drain()
         if flow.echo:
             self._request_flow()
 
@@ -439,7 +462,12 @@ class OutgoingLink(Link):
             self._session.waiting_links.append(self)
 
     def _general_overhead(self, delivery: Delivery) -> int:
-        return _GENERAL_OVERHEAD + (0 if delivery.transfer_state is None else len(delivery.transfer_state))
+        state = delivery.transfer_state
+        if state is None:
+            return _GENERAL_OVERHEAD
+        if len(state) > _MAX_TRANSFER_STATE:
+            raise Misuse(f"a state of {len(state)} octets on a transfer")
+        return _GENERAL_OVERHEAD + len(state)
 
     def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: int, end: int) -> None:
         tag = delivery.number.to_bytes(8, "little") if delivery.tag is None else delivery.tag

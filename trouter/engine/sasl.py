@@ -71,7 +71,7 @@ class SaslLayer:
             if not reader.next_frame():
                 return False
             if reader.frame_type != FRAME_SASL:
-                raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type)
+                raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="SASL")
             if reader.end > reader.start:
                 try:
                     self._receive(decode_performative(reader.data, reader.start, reader.end)[0])

@@ -9,6 +9,8 @@ from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReade
 cdef Py_ssize_t _MASK32
 cdef Py_ssize_t _HALF
 cdef Py_ssize_t _MAX_WINDOW
+cdef Py_ssize_t _DISPOSITION_OVERHEAD
+cdef Py_ssize_t _FITS_ANYWHERE
 
 
 cdef class Session(SessionPort):
@@ -56,6 +58,7 @@ cdef class Session(SessionPort):
     cpdef receive_flow(self, FlowReader flow)
     cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
+    cdef bytes _fitting(self, int code, bytes state)
     cpdef forget_outgoing(self, Delivery delivery)
     cpdef hold(self, Py_ssize_t count)
     cpdef release(self, Py_ssize_t count)

@@ -12,7 +12,7 @@ from typing import Any
 
 from trouter.wire.outgoing import write_flow
 from trouter.wire.performatives import Begin, End, Error, Performative
-from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader
+from trouter.wire.transfers import SHORT_STATES, DispositionReader, FlowReader, TransferReader
 
 from .faults import Fault, Misuse, PeerFault
 from .limits import EngineLimits
@@ -24,6 +24,8 @@ from .states import SESSION_NEXT, SessionState, SessionStep, advance
 _MASK32 = 0xFFFFFFFF
 _HALF = 0x80000000
 _MAX_WINDOW = 0x7FFFFFFF
+_DISPOSITION_OVERHEAD = 32
+_FITS_ANYWHERE = 512 - _DISPOSITION_OVERHEAD
 
 
 class Session(SessionPort):
@@ -212,6 +214,8 @@ class Session(SessionPort):
                 raise PeerFault(
                     Fault.DELIVERY_ID, detail=f"delivery-id {delivery_id} does not follow {self._last_incoming_delivery}"
                 )
+            if self.incoming.get(delivery_id) is not None:
+                raise PeerFault(Fault.DELIVERY_ID, detail=f"delivery-id {delivery_id} is not settled yet")
         self._last_incoming_delivery = delivery_id
 
     def receive_disposition(self, disposition: DispositionReader) -> None:
@@ -271,6 +275,8 @@ class Session(SessionPort):
             delivery.settled = delivery.settled or settled
             return
         delivery.state_code = code
+        if state is not None and len(state) > _FITS_ANYWHERE:
+            state = self._fitting(code, state)
         if settled:
             delivery.settled = True
             self.incoming.remove(delivery.delivery_id)
@@ -283,11 +289,19 @@ class Session(SessionPort):
             delivery.settled = delivery.settled or settled
             return
         delivery.state_code = code
+        if state is not None and len(state) > _FITS_ANYWHERE:
+            state = self._fitting(code, state)
         if settled:
             delivery.settled = True
             self.outgoing.remove(delivery.delivery_id)
         self._sender_settlements.add(self.connection.out, self.channel, delivery.delivery_id, state, settled)
         self.mark()
+
+    def _fitting(self, code: int, state: bytes) -> bytes | None:
+        """``state``, or its outcome without details when the peer's frames are too small for it."""
+        if len(state) <= self.connection.remote_max_frame_bytes - _DISPOSITION_OVERHEAD:
+            return state
+        return SHORT_STATES.get(code)
 
     def forget_outgoing(self, delivery: Delivery) -> None:
         """Drop a delivery without a word (it was aborted, or its link is gone)."""

@@ -13,7 +13,7 @@ protocol header.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trouter.engine.connection import Connection
@@ -37,11 +37,12 @@ _SASL = (SaslMechanisms, SaslInit, SaslChallenge, SaslResponse, SaslOutcome)
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One frame: ``performative`` is None for an empty one and the octets themselves for a protocol header."""
+    """One frame of ``size`` octets: ``performative`` is None in an empty one, and the octets of a protocol header."""
 
     channel: int
     performative: Performative | bytes | None
     payload: bytes = b""
+    size: int = field(default=0, compare=False, repr=False)
 
 
 class Like:
@@ -87,7 +88,7 @@ def decode(octets: bytes) -> list[Sent]:
     at = 0
     while at < len(octets):
         if octets[at : at + 8] in _HEADERS:
-            found.append(Sent(0, octets[at : at + 8]))
+            found.append(Sent(0, octets[at : at + 8], size=8))
             at += 8
             continue
         size = int.from_bytes(octets[at : at + 4], "big")
@@ -98,13 +99,13 @@ def decode(octets: bytes) -> list[Sent]:
         start, end = at + HEADER_BYTES, at + size
         at = end
         if start == end:
-            found.append(Sent(channel, None))
+            found.append(Sent(channel, None, size=size))
             continue
         performative, behind = decode_performative(octets, start, end)
         due = FRAME_SASL if isinstance(performative, _SASL) else FRAME_AMQP
         _demand(kind == due, f"{performative} in a frame of type {kind}")
         _demand(behind == end or isinstance(performative, Transfer), f"octets behind {performative}")
-        found.append(Sent(channel, performative, octets[behind:end]))
+        found.append(Sent(channel, performative, octets[behind:end], size))
     return found
 
 

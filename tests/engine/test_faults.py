@@ -1,0 +1,409 @@
+"""Every row of the fault table: something provokes it, it is told on its scope in its words, and the rest goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.engine.talks import (
+    MASK32,
+    NEAR_WRAP,
+    Recorder,
+    attach,
+    attached,
+    begin,
+    begun,
+    flow,
+    opened,
+    receiving,
+    sending,
+    server,
+    transfer,
+    with_limits,
+)
+from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkDetached, SessionEnded
+from trouter.engine.faults import Fault, PeerFault, Scope
+from trouter.engine.link import IncomingLink
+from trouter.engine.ports import Delivery
+from trouter.engine.session import Session
+from trouter.testing.script import Script, Sent, encode, like
+from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, frame
+from trouter.wire.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Error,
+    Open,
+    Performative,
+    Rejected,
+    Source,
+    Transfer,
+    encode_state,
+)
+
+RIG = with_limits(
+    channel_max=3, handle_max=7, max_links=4, session_window_frames=16, idle_timeout_s=16.0, max_message_bytes=100
+)
+
+
+@dataclass
+class Rig:
+    """Session 0 with the links one and three (the peer sends, 4 credits), two (it receives); session 1 with a one."""
+
+    script: Script
+    session: Session
+    other_session: Session
+    one: Any
+    three: Any
+    three_sink: Recorder
+    elsewhere_sink: Recorder
+
+
+def rig() -> Rig:
+    script, session = begun(RIG)
+    one, _ = attached(script, attach("one", 0))
+    two: Any = attached(script, attach("two", 1, sends=False))[0]
+    three, three_sink = attached(script, attach("three", 2))
+    script.peer_sends(begin(), channel=1)
+    other_session = script.connection.sessions()[1]
+    other_session.begin()
+    script.connection.events.clear()
+    script.sent()
+    elsewhere, elsewhere_sink = attached(script, attach("one", 0), channel=1)
+    for link in (one, three, elsewhere):
+        assert isinstance(link, IncomingLink)
+        link.grant(4)
+    script.peer_sends(flow(handle=1, delivery_count=NEAR_WRAP, link_credit=3))
+    script.sent()
+    assert two.credit == 3
+    return Rig(script, session, other_session, one, three, three_sink, elsewhere_sink)
+
+
+Provoked = tuple[Scope, str]
+
+
+def sends(*what: Performative | bytes, channel: int = 0, payload: bytes = b"") -> Callable[[Rig], object]:
+    return lambda talk: talk.script.peer_sends(*what, channel=channel, payload=payload)
+
+
+def is_silent(talk: Rig) -> None:
+    connection = talk.script.connection
+    connection.tick(100.0)
+    connection.tick(115.9)
+    assert not connection.failed
+    connection.tick(116.0)
+
+
+def rejected(octets: int) -> Rejected:
+    """A state of that many octets."""
+    return Rejected(Error("amqp:x", "y" * (octets - len(encode_state(Rejected(Error("amqp:x", "y" * 200)))) + 200)))
+
+
+def unknown(code: int) -> bytes:
+    return frame(0, bytes((0, 0x53, code, 0x45)))
+
+
+CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
+    (Fault.FRAMING, "frame of 7 bytes is smaller than its header", sends(b"\0\0\0\7\2\0\0\0")),
+    (Fault.FRAMING, "frame of 16385 bytes exceeds the maximum of 16384", sends(b"\0\0\x40\1\2\0\0\0")),
+    (Fault.FRAMING, "frame data offset of 4 bytes in a frame of 8", sends(b"\0\0\0\x08\1\0\0\0")),
+    (Fault.FRAMING, "frame data offset of 12 bytes in a frame of 8", sends(b"\0\0\0\x08\3\0\0\0")),
+    (Fault.DECODE, "a frame body is not a described value", sends(frame(0, b"\x45"))),
+    (Fault.DECODE, "transfer: handle is missing", sends(frame(0, b"\0\x53\x14\x45"))),
+    (Fault.DECODE, "transfer: delivery-tag is longer than 32 octets", sends(Transfer(0, 0, bytes(33)))),
+    (Fault.DECODE, "", sends(frame(0, b"\0\x53\x12\xc0\xff\x01"))),
+    (Fault.UNKNOWN_PERFORMATIVE, "no performative has the descriptor 0x19", sends(unknown(0x19))),
+    (Fault.UNKNOWN_PERFORMATIVE, "no performative has the descriptor 0x41", sends(unknown(0x41))),
+    (
+        Fault.UNKNOWN_PERFORMATIVE,
+        "no performative has the descriptor outside the standard",
+        sends(frame(0, b"\0\xa3\1x\x45")),
+    ),
+    (Fault.FRAME_TYPE, "frame type 1 where AMQP frames are due", sends(frame(0, b"\0\x53\x41\x45", FRAME_SASL))),
+    (Fault.FRAME_TYPE, "frame type 7 where AMQP frames are due", sends(frame(0, b"", 7))),
+    (Fault.ILLEGAL_CONNECTION_STEP, "peer: receive open while opened", sends(Open("again"))),
+    (Fault.CHANNEL_MAX, "channel 4 exceeds channel-max 3", sends(begin(), channel=4)),
+    (Fault.CHANNEL_IN_USE, "begin on channel 1, which has a session", sends(begin(), channel=1)),
+    (
+        Fault.REMOTE_CHANNEL,
+        "begin answers channel 9, where no begin is waiting",
+        sends(begin(remote_channel=9), channel=2),
+    ),
+    (
+        Fault.REMOTE_CHANNEL,
+        "begin answers channel 0, where no begin is waiting",
+        sends(begin(remote_channel=0), channel=2),
+    ),
+    (Fault.CHANNEL_UNMAPPED, "transfer on channel 2, which has no session", sends(transfer(), channel=2)),
+    (Fault.CHANNEL_UNMAPPED, "attach on channel 3, which has no session", sends(attach(), channel=3)),
+    (Fault.IDLE_TIMEOUT, "local-idle-timeout expired", is_silent),
+    (Fault.LINK_NAME_IN_USE, "link name already attached: one", sends(attach("one", 5))),
+    (Fault.HANDLE_MAX, "handle 8 exceeds handle-max 7", sends(attach("four", 8))),
+    (Fault.HANDLE_IN_USE, "attach of four on handle 2, which has a link", sends(attach("four", 2))),
+    (Fault.UNATTACHED_HANDLE, "transfer on handle 5, which has no link", sends(transfer(handle=5))),
+    (Fault.UNATTACHED_HANDLE, "flow on handle 5, which has no link", sends(flow(handle=5))),
+    (Fault.UNATTACHED_HANDLE, "detach on handle 5, which has no link", sends(Detach(5))),
+    (Fault.WINDOW_VIOLATION, "transfer beyond the incoming window", sends(*[transfer(more=True)] * 17)),
+    (Fault.ERRANT_LINK, "transfer on two, a link which the peer receives on", sends(transfer(handle=1))),
+    (Fault.DELIVERY_ID, "delivery-id 4294967280 does not follow 4294967280", sends(transfer(), transfer())),
+    (Fault.DELIVERY_ID, "delivery-id 4294967279 does not follow 4294967280", sends(transfer(), transfer(-1))),
+    (Fault.DELIVERY_ID, "the first transfer of a delivery carries no delivery-id", sends(Transfer(0, None, b"tag"))),
+    (
+        Fault.DELIVERY_ID,
+        "delivery 4294967281 began before 4294967280 on the same link was complete",
+        sends(transfer(0, more=True), transfer(1)),
+    ),
+    (
+        Fault.DELIVERY_ID,
+        "delivery-id 4294967280 is not settled yet",
+        sends(
+            transfer(0),
+            *[Transfer(0, (NEAR_WRAP + 0x60000000 * n) & MASK32, b"") for n in (1, 2)],
+            Transfer(2, NEAR_WRAP, b""),
+        ),
+    ),
+    (
+        Fault.DISPOSITION_RANGE,
+        "disposition of 2147483648 to 0, which runs backwards",
+        sends(Disposition(True, 0x80000000, 0)),
+    ),
+    (
+        Fault.DISPOSITION_RANGE,
+        "disposition of 5 to 4, which runs backwards",
+        sends(Disposition(False, 5, 4, settled=True)),
+    ),
+    (Fault.LINK_COUNT, "more than 4 links on one connection", sends(attach("four", 5), attach("five", 6))),
+    (Fault.TRANSFER_LIMIT, "transfer without credit", sends(*[transfer(number) for number in range(5)])),
+    (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(transfer(), payload=bytes(101))),
+    (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(*[transfer(more=True)] * 3, payload=bytes(101))),
+    (Fault.DELIVERY_TAG, "the first transfer of a delivery carries no delivery-tag", sends(Transfer(0, NEAR_WRAP))),
+    (
+        Fault.TRANSFER_STATE,
+        "delivery state of 257 octets on a transfer, where 256 are taken",
+        sends(transfer(state=rejected(257))),
+    ),
+]
+
+
+@pytest.mark.parametrize(("fault", "text", "provoke"), CASES, ids=[f"{row.name}-{text}" for row, text, _ in CASES])
+def test_a_fault_is_told_on_its_scope_and_the_rest_goes_on(
+    fault: Fault, text: str, provoke: Callable[[Rig], object]
+) -> None:
+    talk = rig()
+    provoke(talk)
+    row = fault.value
+    found = like(PeerFault, fault=fault, condition=row.condition, scope=row.scope)
+    error = like(Error, condition=row.condition, **({"description": text} if text else {}))
+    script = talk.script
+    event = [event for event in script.connection.events if getattr(event, "fault", None) is not None]
+    script.connection.events.clear()
+    sent = script.sent()
+    if row.scope is Scope.LINK:
+        assert event == [like(LinkDetached, link=talk.one, closed=True, fault=found)]
+        assert sent[-1] == like(Sent, channel=0, performative=like(Detach, handle=0, closed=True, error=error))
+        script.peer_sends(transfer(7, handle=2), payload=b"same session")
+        assert talk.three_sink.calls == [("transfer", b"same session")]
+        # what was on its way is passed over; then handle and name are free
+        script.peer_sends(transfer(9), Detach(0, closed=True)).engine_reports()
+        again, _ = attached(script, attach("one", 0))
+        assert again is not talk.one
+    elif row.scope is Scope.SESSION:
+        assert event == [like(SessionEnded, session=talk.session, fault=found)]
+        assert sent[-1] == like(Sent, channel=0, performative=like(End, error=error))
+        script.peer_sends(transfer(9), transfer(handle=9), attach("six", 1), Detach(9), flow(handle=9)).engine_reports()
+        script.engine_sends()
+        script.peer_sends(End()).engine_reports()
+        assert talk.session not in script.connection.sessions()
+    else:
+        assert event == [like(ConnectionClosed, error=None, fault=found)]
+        assert sent[-1] == like(Sent, channel=0, performative=like(Close, error=error))
+        assert script.connection.finished
+        script.peer_sends(begin(), channel=2).engine_reports()
+    if row.scope is not Scope.CONNECTION:
+        script.peer_sends(transfer(), channel=1, payload=b"elsewhere").engine_reports()
+        assert talk.elsewhere_sink.calls == [("transfer", b"elsewhere")]
+        assert talk.other_session.incoming.count == 1
+        assert not script.connection.failed
+    script.engine_sends()
+
+
+TLS_HELLO = bytes.fromhex("1603010200010001fc03035a")
+
+
+def opening(*what: Performative | bytes) -> Script:
+    return Script(server()).peer_sends(*what)
+
+
+EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
+    (Fault.FRAMING, r"Unknown protocol detected: 'GET / HT'", lambda: opening(b"GET / HTTP/1.1\r\n\r\n")),
+    (Fault.FRAMING, r"Unknown protocol detected: '\x16\x03\x01\x02\x00\x01\x00\x01'", lambda: opening(TLS_HELLO)),
+    (
+        Fault.FRAMING,
+        r"Incompatible AMQP connection detected: 'AMQP\x00\x00\x09\x01'",
+        lambda: opening(b"AMQP\0\0\x09\1"),
+    ),
+    (Fault.FRAMING, r"Incompatible AMQP connection detected: 'AMQP\x02\x01\x00\x00'", lambda: opening(b"AMQP\2\1\0\0")),
+    (Fault.FRAMING, r"Unknown protocol detected: 'AX'", lambda: opening(b"AX")),
+    (Fault.NOT_OPEN, "begin before open", lambda: opening(AMQP_HEADER, begin())),
+    (Fault.NOT_OPEN, "transfer before open", lambda: opening(AMQP_HEADER, transfer())),
+    (
+        Fault.ILLEGAL_CONNECTION_STEP,
+        "peer: receive close while headers exchanged",
+        lambda: opening(AMQP_HEADER, Close()),
+    ),
+    (Fault.CONTAINER_ID, "open carries no container-id", lambda: opening(AMQP_HEADER, Open(""))),
+    (Fault.DECODE, "", lambda: opening(AMQP_HEADER, frame(0, b"\0\x53\x10\xc0\x02\x01\x40"))),
+    (
+        Fault.MAX_FRAME_SIZE,
+        "max-frame-size 511 is below the minimum of 512",
+        lambda: opening(AMQP_HEADER, Open("peer", max_frame_size=511)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("fault", "text", "provoke"), EARLY, ids=[f"{row.name}-{text}" for row, text, _ in EARLY])
+def test_a_fault_before_the_opens_is_told_behind_our_header_and_open(
+    fault: Fault, text: str, provoke: Callable[[], Script]
+) -> None:
+    talk = provoke()
+    talk.engine_reports(like(ConnectionClosed, error=None, fault=like(PeerFault, fault=fault)))
+    fields = {"description": text} if text else {}
+    error = like(Error, condition=fault.value.condition, **fields)
+    talk.engine_sends(AMQP_HEADER, like(Open, container_id="R1"), like(Close, error=error))
+    assert talk.connection.finished
+
+
+LATER: list[tuple[Fault, str, Callable[[], Script]]] = [
+    (
+        Fault.FRAME_SIZE_TOO_SMALL,
+        "our attach needs a frame of more than 512 octets",
+        lambda: answered(Open("peer", max_frame_size=512), attach(400 * "n")),
+    ),
+    (
+        Fault.CHANNEL_MAX,
+        "channel 1 exceeds channel-max 0",
+        lambda: begun(peer=Open("peer", channel_max=0))[0].peer_sends(begin(), channel=1),
+    ),
+    (
+        Fault.HANDLE_MAX,
+        "handle 1 exceeds handle-max 0",
+        lambda: begun(handle_max=0)[0].peer_sends(attach("one"), attach("two", 1)),
+    ),
+]
+
+
+def answered(peer: Open, wanted: Attach) -> Script:
+    script, session = begun(peer=peer)
+    script.peer_sends(wanted)
+    link = session.links_by_handle[0]
+    script.connection.events.clear()
+    link.attach(Source("here" * 50), wanted.target)
+    return script
+
+
+@pytest.mark.parametrize(("fault", "text", "provoke"), LATER, ids=[row.name for row, _, _ in LATER])
+def test_what_a_peer_leaves_no_room_for_closes_the_connection(
+    fault: Fault, text: str, provoke: Callable[[], Script]
+) -> None:
+    talk = provoke()
+    assert talk.connection.events[-1] == like(ConnectionClosed, error=None, fault=like(PeerFault, fault=fault))
+    talk.engine_sends(like(Close, error=Error(fault.value.condition, text)))
+
+
+def test_no_row_is_dead() -> None:
+    assert {case[0] for case in CASES} | {case[0] for case in EARLY} | {case[0] for case in LATER} == set(Fault)
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+def test_a_row_names_a_condition_of_the_standard(fault: Fault) -> None:
+    namespace, _, name = fault.value.condition.rpartition(":")
+    assert namespace in ("amqp", "amqp:connection", "amqp:session", "amqp:link")
+    assert name.replace("-", "").isalpha()
+
+
+def test_what_a_peer_wrote_is_cut_and_made_printable_before_it_is_repeated() -> None:
+    name = "x\n\u202e\U0001f600" + 5000 * "y"
+    talk = opened(peer=Open("peer", max_frame_size=512))
+    talk.peer_sends(begin())
+    talk.connection.sessions()[0].begin()
+    talk.sent()
+    talk.peer_sends(attach(name), attach(name, 1))
+    (sent,) = talk.sent()
+    assert isinstance(sent.performative, Close)
+    assert sent.performative.error is not None
+    text = sent.performative.error.description
+    assert text is not None
+    assert text.isprintable()
+    assert text.startswith(r"link name already attached: x\x0a\u202e" + "\U0001f600yyy")
+    assert len(encode(sent.performative)) <= 512
+
+
+def test_a_fault_below_the_connection_waits_for_nobody_to_answer_what_came_before() -> None:
+    """Open, begin, attach and the fault in one read: everything of ours that must stand before the error does."""
+    talk = opening(AMQP_HEADER, Open("peer"), begin(), attach(), transfer())
+    fault = like(PeerFault, fault=Fault.TRANSFER_LIMIT)
+    events = list(talk.connection.events)
+    talk.connection.events.clear()
+    assert events[-1] == like(LinkDetached, fault=fault)
+    assert isinstance(events[0], ConnectionOpened)
+    talk.engine_sends(
+        AMQP_HEADER,
+        Open,
+        Begin,
+        like(Attach, handle=0, source=None, target=None),
+        like(Detach, handle=0, closed=True, error=like(Error, condition="amqp:link:transfer-limit-exceeded")),
+    )
+    talk.connection.open()
+    session = talk.connection.sessions()[0]
+    session.begin()
+    session.links_by_handle[0].attach(None, None)
+    talk.engine_sends()
+
+
+def test_a_session_that_is_not_begun_yet_hears_of_its_fault_too() -> None:
+    talk = opening(AMQP_HEADER, Open("peer"), begin(), transfer(), End())
+    error = like(Error, condition="amqp:session:unattached-handle")
+    talk.engine_sends(AMQP_HEADER, Open, Begin, like(End, error=error))
+    talk.connection.open()
+    for session in talk.connection.sessions():
+        session.begin()
+        session.end()
+    talk.engine_sends()
+
+
+def test_a_transfer_state_of_the_largest_size_taken_goes_on_in_the_smallest_frame() -> None:
+    state = rejected(256)
+    arriving = receiving()
+    arriving.script.peer_sends(transfer(state=state), payload=b"body")
+    (delivery,) = arriving.sink.deliveries
+    assert delivery.transfer_state == encode_state(state)
+    leaving = sending(peer=Open("peer", max_frame_size=512))
+    copy = Delivery(leaving.link)
+    copy.tag = bytes(32)
+    copy.transfer_state = delivery.transfer_state
+    assert leaving.link.send(copy, bytes(1000), 0, 1000, False) == 1000
+    sent = leaving.script.sent()
+    assert sent[0].performative == like(Transfer, state=state, delivery_tag=bytes(32))
+    assert b"".join(each.payload for each in sent) == bytes(1000)
+    assert max(each.size for each in sent) <= 512
+
+
+def test_an_outcome_that_does_not_fit_the_peers_frames_is_told_without_its_details() -> None:
+    talk = receiving(peer=Open("peer", max_frame_size=512))
+    talk.script.peer_sends(transfer(0), transfer(1))
+    state = encode_state(Rejected(Error("amqp:x", "y" * 1000)))
+    unknown = b"\0\x80" + bytes(7) + b"\x99\xb0" + (1000).to_bytes(4, "big") + bytes(1000)
+    first, second = talk.sink.deliveries
+    talk.session.settle_incoming(first, 0x25, state, True)
+    talk.session.settle_incoming(second, -1, unknown, True)
+    talk.script.engine_sends(
+        Disposition(True, NEAR_WRAP, NEAR_WRAP, True, Rejected()), Disposition(True, NEAR_WRAP + 1, NEAR_WRAP + 1, True)
+    )
+    talk.script.engine_reports()
+    assert talk.session.incoming.count == 0
