@@ -1,7 +1,7 @@
-"""One pass: what one read brought goes through engine and core, then every connection it touched is written once.
+"""One pass: what reads brought goes through engine and core, then every connection it touched is written once.
 
 No task switch stands between a transfer's arrival and its copy's departure: the
-peer that read calls ``receive``, and the other peers' output is written from there.
+connection that read hands it on, and ``flush`` writes the others' output.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ class Hub:
         #: Connections with something to write; engine and core append, ``flush`` empties it.
         self.outbox: list[Connection] = []
 
-    def receive(self, connection: Connection, data: bytes) -> None:
-        """Work through what a read brought, and write what came of it to whomever it concerns."""
+    def tell_time(self) -> None:
+        """Let the core know what time it is; once per round of reads."""
         self.router.pulse.now_s = trio.current_time()
-        connection.receive_data(data)
-        self.flush()
 
     def flush(self) -> None:
         """Write every touched connection once."""

@@ -13,11 +13,9 @@ from typing import Final
 import trio
 
 from trouter.config import ListenerEntity
-from trouter.hooks import ListenerFacts, PeerFacts, Plugins
+from trouter.hooks import ListenerFacts, PeerFacts
 
-from .hub import Hub
-from .peer import Peer, PeerSettings
-from .ticker import Ticker
+from .peer import Peer, PeerSettings, Services
 
 BACKLOG: Final = 1024
 #: Connections taken from one socket before other tasks get their turn.
@@ -72,9 +70,7 @@ class Listener:
         self,
         entity: ListenerEntity,
         settings: PeerSettings,
-        hub: Hub,
-        plugins: Plugins,
-        ticker: Ticker,
+        services: Services,
         numbers: ConnectionNumbers,
     ) -> None:
         self.entity = entity
@@ -91,9 +87,7 @@ class Listener:
         self.peers: set[Peer] = set()
         self.sockets: list[socket.socket] = []
         self._settings = settings
-        self._hub = hub
-        self._plugins = plugins
-        self._ticker = ticker
+        self._services = services
         self._numbers = numbers
         self._accepting = trio.CancelScope()
 
@@ -173,7 +167,7 @@ class Listener:
 
     async def _serve(self, sock: socket.socket, facts: PeerFacts) -> None:
         """Run one peer; a bug of ours ends this peer and nobody else."""
-        peer = Peer(sock, facts, self._settings, self._hub, self._plugins, self._ticker)
+        peer = Peer(sock, facts, self._settings, self._services)
         self.peers.add(peer)
         try:
             await peer.run()

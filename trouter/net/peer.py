@@ -1,9 +1,10 @@
 """One connection: a socket, an engine, and a nursery with what belongs to them.
 
-Reading and routing happen in ``run``'s own loop; each session has a task that
-answers attaches and detaches, so that a decision may take its time without
-holding up the data path; a task that waits for a blocked socket exists only
-while there is one. Whatever ends the peer ends all of them.
+The poller reads and routes; ``run``'s own task handles what is rare, and
+nothing more is read until it has. Each session has a task that answers attaches
+and detaches, so that a decision may take its time without holding up the data
+path; a task that waits for a blocked socket exists only while there is one.
+Whatever ends the peer ends all of them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from trouter.engine.events import (
     SessionBegun,
     SessionEnded,
 )
+from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.limits import EngineLimits
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
 from trouter.engine.session import Session
@@ -36,12 +38,11 @@ from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, SaslExch
 from trouter.wire.performatives import Error, Open
 
 from .hub import Hub
+from .poller import Poller
 from .text import describe_properties, describe_terminus
 from .ticker import Ticker
 
 READ_BYTES: Final = 131072
-#: Full reads in a row before other tasks get their turn.
-READS_IN_A_ROW: Final = 4
 #: Attaches and detaches of one session that may wait for their answer before reading pauses.
 SESSION_BACKLOG: Final = 256
 #: How long a peer has to take in our last words and close.
@@ -63,11 +64,21 @@ class PeerSettings:
     sasl_timeout_s: float = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What all peers of a router share."""
+
+    hub: Hub
+    poller: Poller
+    ticker: Ticker
+    plugins: Plugins
+
+
 class Peer:
     """Serves one accepted connection until it ends."""
 
     def __init__(
-        self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, hub: Hub, plugins: Plugins, ticker: Ticker
+        self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, services: Services
     ) -> None:
         self.facts = facts
         self.settings = settings
@@ -75,18 +86,21 @@ class Peer:
         self.mechanism = ""
         self.opened = False
         self._sock = sock
-        self._hub = hub
-        self._plugins = plugins
-        self._ticker = ticker
-        self._writing = False
+        self._hub = services.hub
+        self._plugins = services.plugins
+        self._ticker = services.ticker
+        self._poller = services.poller
+        self._bell = trio.Event()
+        #: Set once a blocked output is written; None while nothing blocks.
+        self._writing: trio.Event | None = None
         self._gone = False
         self._exchange: SaslExchange | None = None
         self._inboxes: dict[Session, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
         self._terms = PeerTerms(link_capacity=settings.link_capacity)
         self._label = f"[C{facts.connection_id}]"
-        self._sasl = SaslServer(plugins.sasl_mechanisms_for(facts), settings.require_sasl, settings.limits.max_sasl_rounds)
+        self._sasl = SaslServer(services.plugins.sasl_mechanisms_for(facts), settings.require_sasl, settings.limits.max_sasl_rounds)
         self.connection = Connection(
-            settings.limits, settings.open(facts.connection_id), hub.outbox, self._sasl, server=True
+            settings.limits, settings.open(facts.connection_id), services.hub.outbox, self._sasl, server=True
         )
         self.connection.owner = self
 
@@ -97,7 +111,7 @@ class Peer:
                 self._nursery = nursery
                 with trio.CancelScope(deadline=trio.current_time() + self.settings.handshake_timeout_s) as handshake:
                     self._handshake = handshake
-                    await self._read()
+                    await self._serve()
                 if handshake.cancelled_caught and not self.opened and not self.connection.finished:
                     server_log.info(
                         "%s Connection from %s timed out: no open within %g s",
@@ -115,50 +129,58 @@ class Peer:
     def _from(self) -> str:
         return f"{self.facts.remote_host}:{self.facts.remote_port}"
 
+    async def _serve(self) -> None:
+        """Let the poller read, and handle the events of a read before the next one."""
+        while True:
+            self._bell = trio.Event()
+            self._poller.add(self._sock, self)
+            await self._bell.wait()
+            await self._handle_events()
+            if self.connection.finished or self._gone:
+                return
+
     # --- reading
 
-    async def _read(self) -> None:
-        sock = self._sock
+    def on_readable(self) -> None:
+        """Read once, and work through it; events stop the reading until they are handled."""
         connection = self.connection
-        receive = self._hub.receive
-        in_a_row = 0
-        while True:
-            try:
-                data = sock.recv(READ_BYTES)
-            except BlockingIOError:
-                await trio.lowlevel.wait_readable(sock)
-                continue
-            except OSError as error:
-                self._lost(str(error))
-                return
-            if not data:
-                self._lost("peer closed the socket")
-                return
-            receive(connection, data)
-            if connection.events:
-                await self._handle_events()
-            if connection.finished or self._gone:
-                return
-            if len(data) < READ_BYTES:
-                await trio.lowlevel.wait_readable(sock)
-                in_a_row = 0
-            else:
-                in_a_row += 1
-                if in_a_row >= READS_IN_A_ROW:
-                    in_a_row = 0
-                    await trio.lowlevel.checkpoint()
+        try:
+            data = self._sock.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lost(str(error))
+            return
+        if not data:
+            self._lost("peer closed the socket")
+            return
+        connection.receive_data(data)
+        if connection.events:
+            self._ring()
+
+    def crash(self, error: Exception) -> None:
+        """A bug of ours ends this connection; the peer hears no details."""
+        server_log.error("%s internal error, connection dropped", self._label, exc_info=error)
+        self.connection.fail(PeerFault(Fault.INTERNAL, detail="internal error"))
+        self._ring()
+
+    def _ring(self) -> None:
+        """Wake the peer's own task and read no more until it has looked."""
+        self._poller.remove(self._sock)
+        self._bell.set()
 
     def _lost(self, why: str) -> None:
-        self._gone = True
-        if not self.connection.finished:
+        if not (self._gone or self.connection.finished):
             server_log.info("%s Connection from %s failed: %s", self._label, self._from, why)
+        self._gone = True
+        self._ring()
 
     async def _linger(self) -> None:
         """Let the peer take in what was written last, then close: closing over unread input would cut it off."""
+        self._poller.remove(self._sock)
         with trio.move_on_after(LINGER_S):
-            while self._writing:
-                await trio.lowlevel.wait_writable(self._sock)
-                await trio.lowlevel.checkpoint()
+            if self._writing is not None:
+                await self._writing.wait()
             try:
                 self._sock.shutdown(socket.SHUT_WR)
                 while True:
@@ -173,14 +195,14 @@ class Peer:
     def write_nowait(self) -> None:
         """Write what stands in the output; what the socket does not take now goes when it can."""
         out = self.connection.out
-        if self._writing or self._gone or not out:
+        if self._writing is not None or self._gone or not out:
             return
         try:
             sent = self._sock.send(out)
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            self._broken(str(error))
+            self._lost(str(error))
             return
         if sent == len(out):
             out.clear()
@@ -188,10 +210,10 @@ class Peer:
                 self.connection.resume_output()
         else:
             del out[:sent]
-            self._writing = True
-            self._nursery.start_soon(self._write_blocked)
+            self._writing = trio.Event()
+            self._nursery.start_soon(self._write_blocked, self._writing)
 
-    async def _write_blocked(self) -> None:
+    async def _write_blocked(self, written: trio.Event) -> None:
         """Write as the socket takes it; links that paused go on once there is room again."""
         connection = self.connection
         out = connection.out
@@ -203,19 +225,14 @@ class Peer:
             except BlockingIOError:
                 continue
             except OSError as error:
-                self._broken(str(error))
+                self._lost(str(error))
                 return
             del out[:sent]
             if len(out) <= low and connection.paused:
                 connection.resume_output()
                 self._hub.flush()
-        self._writing = False
-
-    def _broken(self, why: str) -> None:
-        """Writing failed: the reader is woken and ends the peer."""
-        if not self._gone:
-            self._lost(why)
-            self._nursery.cancel_scope.cancel()
+        self._writing = None
+        written.set()
 
     # --- what happened
 
@@ -266,7 +283,8 @@ class Peer:
         self._exchange = None
         self._sasl.finish(code, answer.data or None if code == SASL_OK else None)
         if code == SASL_OK:
-            self._hub.receive(self.connection, b"")
+            self._hub.tell_time()
+            self.connection.receive_data(b"")
         else:
             server_log.info("%s Connection from %s refused: SASL %s", self._label, self._from, self.mechanism[:32])
 
@@ -377,6 +395,7 @@ class Peer:
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
         self._gone = True
+        self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._lose_links()
         self._hub.flush()

@@ -20,7 +20,8 @@ from trouter.wire.performatives import Error, Open
 
 from .hub import Hub
 from .listen import ConnectionNumbers, Listener, ListenError
-from .peer import LINGER_S, PeerSettings
+from .peer import LINGER_S, PeerSettings, Services
+from .poller import Poller
 from .ticker import Ticker
 
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
@@ -62,10 +63,10 @@ class RouterProcess:
             [address_rule(entity) for entity in configuration.addresses],
         )
         self.hub = Hub(self.router)
-        self.ticker = Ticker()
+        self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins)
         numbers = ConnectionNumbers([0])
         self.listeners = [
-            Listener(entity, peer_settings(configuration, entity), self.hub, plugins, self.ticker, numbers)
+            Listener(entity, peer_settings(configuration, entity), self.services, numbers)
             for entity in configuration.listeners
         ]
         self.stopped_by: signal.Signals | None = None
@@ -94,7 +95,8 @@ class RouterProcess:
             await listener.bind()
 
     def _start(self, nursery: trio.Nursery) -> None:
-        nursery.start_soon(self.ticker.run, self.hub)
+        nursery.start_soon(self.services.ticker.run, self.hub)
+        nursery.start_soon(self.services.poller.run)
         for listener in self.listeners:
             nursery.start_soon(listener.run)
         log.info("Operational, 1 Thread Running (process ID %d)", os.getpid())

@@ -1,0 +1,83 @@
+"""Which sockets can be read: one epoll for all connections, waited for by one task.
+
+A task per socket that waits for it costs a scheduler's turn and a system call
+for each read. Here one turn serves every socket that is ready: all are read and
+worked through, then all that is to go out is written once per connection, so a
+busy router switches tasks once per round and not once per message (decision
+0003). Linux only, as epoll is.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+from typing import Final, Protocol
+
+import trio
+
+from .hub import Hub
+
+#: Sockets served before what they brought is written.
+SOCKETS_PER_ROUND: Final = 64
+#: Rounds in a row before other tasks get their turn.
+ROUNDS_IN_A_ROW: Final = 4
+
+log = logging.getLogger("trouter.SERVER")
+
+
+class Reader(Protocol):
+    """Whoever is to be told that a socket can be read."""
+
+    def on_readable(self) -> None:
+        """Read once and work through it; must not block."""
+
+    def crash(self, error: Exception) -> None:
+        """``on_readable`` raised: a bug of ours, which ends this reader and nobody else."""
+
+
+class Poller:
+    """Readers by socket."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._epoll = select.epoll()
+        self._readers: dict[int, Reader] = {}
+
+    def add(self, sock: socket.socket, reader: Reader) -> None:
+        """Call ``reader`` whenever ``sock`` can be read."""
+        number = sock.fileno()
+        self._readers[number] = reader
+        self._epoll.register(number, select.EPOLLIN)
+
+    def remove(self, sock: socket.socket) -> None:
+        """Stop calling; before the socket is closed. A second call does nothing."""
+        number = sock.fileno()
+        if self._readers.pop(number, None) is not None:
+            self._epoll.unregister(number)
+
+    async def run(self) -> None:
+        """Serve for ever."""
+        poll = self._epoll.poll
+        try:
+            while True:
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+                for _ in range(ROUNDS_IN_A_ROW):
+                    ready = poll(0, SOCKETS_PER_ROUND)
+                    if not ready:
+                        break
+                    self._serve(ready)
+        finally:
+            self._epoll.close()
+
+    def _serve(self, ready: list[tuple[int, int]]) -> None:
+        self._hub.tell_time()
+        for number, _ in ready:
+            reader = self._readers.get(number)
+            if reader is None:
+                continue  # an earlier one of this round ended it
+            try:
+                reader.on_readable()
+            except Exception as error:  # noqa: BLE001 - a bug in one connection's path must not end the others
+                reader.crash(error)
+        self._hub.flush()
