@@ -124,16 +124,9 @@ def load_of(arguments: argparse.Namespace) -> Load:
     for name in ("addresses", "connections", "size", "window", "credit"):
         if given.get(name, 1) < 1:
             raise LoadError(f"--{name} is at least 1")
-    same = {field.name for field in fields(Load)} - {"addresses"}
+    same = {field.name for field in fields(Load)}
     load = Load(frame_bytes=arguments.frame, **{name: value for name, value in given.items() if name in same})
-    if role.dials:
-        return replace(load, addresses=address_names(arguments.address, arguments.addresses))
-    return replace(load, session_frames=0)
-
-
-def address_names(base: str, count: int) -> tuple[str, ...]:
-    """``base``, or ``base.0`` to ``base.N-1``."""
-    return (base,) if count == 1 else tuple(f"{base}.{number}" for number in range(count))
+    return load if role.dials else replace(load, session_frames=0)
 
 
 def run_one(role: str, load: Load) -> Report:
@@ -171,6 +164,9 @@ def as_table(reports: Sequence[Report]) -> str:
     """For people."""
     lines = [f"trouter bench ({_twin.running()})"]
     for report in reports:
+        if report.role == "hold":
+            lines.append(f"hold      {report.connections:>12,} connections")
+            continue
         outcomes = ", ".join(f"{count:,} {kind}" for kind, count in report.outcomes.items()) or "no outcomes"
         own_us = report.cpu_seconds / max(report.messages, 1) * 1e6
         lines.append(

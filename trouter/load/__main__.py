@@ -12,13 +12,13 @@ from .roles import FLEETS
 def main() -> int:
     """Run it; 1, with the reason on standard error, when the load could not be applied."""
     role, text = sys.argv[1:]
-    fields = json.loads(text)
-    fields["addresses"] = tuple(fields["addresses"])
     try:
-        FLEETS[role](Load(**fields), Control(True)).run()
+        FLEETS[role](Load(**json.loads(text)), Control(True)).run()
     except LoadError as error:
         print(f"trouter bench {role}: {error}", file=sys.stderr)  # noqa: T201
         return 1
+    except BrokenPipeError:
+        return 1  # whoever led us is gone
     return 0
 
 

@@ -123,7 +123,10 @@ class Fleet:
         if self._control.words >= ENDLESS:
             self._epoll.unregister(descriptor)
             if not self._reported:
-                raise LoadError("whoever led us has gone")
+                self._abandoned()
+
+    def _abandoned(self) -> None:
+        """The harness is gone before the report was given: for most, all its words at once."""
 
     def _drive(self, wire: Wire) -> None:
         """Work through what a wire's engine reports, and write; then see to it that the loop hears of room to go on."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
+import time
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from .plan import Load, LoadError
 from .report import Report
+
+_READY_S: Final = 120.0
+_REPORT_S: Final = 120.0
+_END_S: Final = 10.0
 
 
 class Led:
@@ -18,8 +25,11 @@ class Led:
 
     def __init__(self, role: str, load: Load) -> None:
         command = [sys.executable, "-m", "trouter.load", role, json.dumps(asdict(load))]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        self.process = subprocess.Popen(  # noqa: S603  # ourselves
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
         self.role = role
+        self._heard = b""
 
     def __enter__(self) -> Self:
         return self
@@ -29,30 +39,48 @@ class Led:
     ) -> None:
         if error is not None:
             self.process.kill()
-        self.process.communicate()
+        self.end()
 
     def ready(self) -> dict[str, Any]:
         """What it says once it is ready; LoadError when it never is."""
-        answer: dict[str, Any] = json.loads(self._line())
+        answer: dict[str, Any] = json.loads(self._line(_READY_S))
         return answer
 
     def go(self) -> None:
         """One word; a process that is gone is found out by the next reading."""
-        pipe = self.process.stdin
-        if pipe is not None:
+        if self.process.stdin is not None:
             try:
-                pipe.write("\n")
-                pipe.flush()
+                self.process.stdin.write(b"\n")
             except BrokenPipeError:
                 pass
 
-    def report(self) -> Report:
-        """What it did; LoadError."""
-        return Report.from_json(self._line())
+    def report(self, timeout_s: float = _REPORT_S) -> Report:
+        """What it did; LoadError when it says nothing for so long."""
+        return Report.from_json(self._line(timeout_s).decode())
 
-    def _line(self) -> str:
-        pipe = self.process.stdout
-        line = pipe.readline() if pipe is not None else ""
-        if not line:
-            raise LoadError(f"the {self.role} process ended early")
+    def end(self) -> None:
+        """Let it close its connections and go, or make it go."""
+        try:
+            self.process.communicate(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+
+    def kill(self) -> None:
+        """End it at once, whatever it is doing; leaving the block clears up behind it."""
+        self.process.kill()
+
+    def _line(self, timeout_s: float) -> bytes:
+        if self.process.stdout is None:
+            raise LoadError(f"the {self.role} process has no output")
+        descriptor = self.process.stdout.fileno()
+        deadline_s = time.monotonic() + timeout_s
+        while b"\n" not in self._heard:
+            if not select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
+                raise LoadError(f"the {self.role} process said nothing for {timeout_s:g} s")
+            piece = os.read(descriptor, 65536)
+            if not piece:
+                raise LoadError(f"the {self.role} process ended early")
+            self._heard += piece
+        line, _, self._heard = self._heard.partition(b"\n")
         return line

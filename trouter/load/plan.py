@@ -22,7 +22,9 @@ class Load:
 
     host: str = "127.0.0.1"
     port: int = 5672
-    addresses: tuple[str, ...] = ("bench",)
+    #: One address is ``address`` itself; several are ``address.0``, ``address.1`` and so on.
+    address: str = "bench"
+    addresses: int = 1
     connections: int = 1
     count: int = 0
     seconds: float = 0.0
@@ -49,9 +51,11 @@ class Load:
 
     def addresses_of(self, connection: int) -> tuple[str, ...]:
         """Every address has one connection, and every connection at least one address."""
-        if len(self.addresses) < self.connections:
-            return (self.addresses[connection % len(self.addresses)],)
-        return self.addresses[connection :: self.connections]
+        if self.addresses == 1:
+            return (self.address,)
+        if self.addresses < self.connections:
+            return (f"{self.address}.{connection % self.addresses}",)
+        return tuple(f"{self.address}.{number}" for number in range(connection, self.addresses, self.connections))
 
 
 class Control:

@@ -81,6 +81,9 @@ class SendFleet(ClientFleet):
         self._loop(lambda: not self._busy())
         tally.mark()
 
+    def _abandoned(self) -> None:
+        raise LoadError("whoever led us is gone")
+
     def _busy(self) -> bool:
         wires = self._wires.values()
         return any(wire.connection.out or (wire.sender is not None and wire.sender.busy) for wire in wires)
@@ -241,6 +244,9 @@ class HandshakeFleet(Fleet):
         self._loop(lambda: not self._wires, deadline_s)
         tally.left = 0
         self._loop(lambda: not self._wires)
+
+    def _abandoned(self) -> None:
+        raise LoadError("whoever led us is gone")
 
     def _next(self) -> None:
         if self.tally.left > 0:

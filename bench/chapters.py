@@ -1,0 +1,278 @@
+"""The chapters of the bench, each with its own servers; the targets stand beside the loads they are for."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from trouter.load.led import Led
+from trouter.load.plan import Load
+
+from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_through, ratios
+from .plan import Extent
+from .results import Figure, Results
+from .servers import Epmd, HAProxy, Rabbit, Router, Server
+
+KILO: Final = 1024
+HAPROXY_SINK: Final = "HAProxy to a sink"
+HAPROXY_ROUTER: Final = "HAProxy to the router"
+#: Connections of a receiver which has all addresses of the addresses chapter.
+_RECEIVERS: Final = 4
+#: Descriptors that a process needs for itself.
+_OWN_DESCRIPTORS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A load, and how many times the proxy's CPU it may cost the router."""
+
+    name: str
+    load: Load
+    target: float | None = None
+    #: Stands in the quick bench too.
+    quick: bool = False
+    #: RabbitMQ is asked to do it too.
+    rabbit: bool = False
+
+
+SMALL: Final = Load()
+ROWS: Final = (
+    Row("100 B", SMALL, 3.0, quick=True, rabbit=True),
+    Row("10 kB", replace(SMALL, size=10_000), 2.0, quick=True, rabbit=True),
+    Row("1 MB", replace(SMALL, size=1_000_000, window=10), 1.7, quick=True, rabbit=True),
+    Row("100 B, window 1", replace(SMALL, window=1, latency=True), 2.5, quick=True, rabbit=True),
+    Row("100 B, window 10", replace(SMALL, window=10, latency=True)),
+    Row("10 kB, window 1", replace(SMALL, size=10_000, window=1, latency=True)),
+    Row("100 B, pre-settled", replace(SMALL, presettled=True)),
+    Row("10 kB, pre-settled", replace(SMALL, size=10_000, presettled=True)),
+    Row("100 B, 10 pairs", replace(SMALL, connections=10, addresses=10), quick=True),
+    Row("100 B, 100 pairs", replace(SMALL, connections=100, addresses=100)),
+    Row("10 kB, 10 pairs", replace(SMALL, size=10_000, connections=10, addresses=10)),
+)
+
+
+@dataclass(slots=True)
+class Bench:
+    """What the chapters share."""
+
+    extent: Extent
+    folder: Path
+    results: Results
+    say: Callable[[str], None]
+    _folders: int = 0
+
+    def new_folder(self, name: str) -> Path:
+        """A folder that no other server has."""
+        self._folders += 1
+        return self.folder / f"{self._folders}-{name}"
+
+    def router(self, *, pure: bool = False) -> Router:
+        return Router(self.new_folder("router"), pure=pure)
+
+    def interleave(self, row: str, subjects: dict[str, Callable[[], Sample]]) -> dict[str, list[Sample]]:
+        """Measure a row and keep it."""
+        self.say(row)
+        return self.results.add(row, interleaved(self.extent.repetitions, subjects))
+
+    def figure(
+        self, name: str, value: Spread, unit: str, target: float | None = None, *, at_least: bool = False
+    ) -> None:
+        self.results.figures.append(Figure(name, value, unit, target, at_least))
+
+    def remark(self, text: str) -> None:
+        self.results.remarks.append(text)
+        self.say(f"  {text}")
+
+
+@contextmanager
+def proxied_sink(bench: Bench) -> Iterator[HAProxy]:
+    """HAProxy with the load generator's own sink behind it, which behaves as the router does towards a sender."""
+    with Led("sink", Load(port=0, session_frames=0)) as sink:
+        port = sink.ready()["port"]
+        sink.go()
+        with HAProxy(bench.new_folder("haproxy"), port) as proxy:
+            yield proxy
+
+
+def against_haproxy(bench: Bench) -> None:
+    """Sizes, windows, pairs, settlement: the router against the copying of the same octets.
+
+    The router takes a message in on one connection and sends it out on another, and an outcome back; the proxy does
+    exactly that with a sender's one connection. What stands behind the proxy sets the pace: a sink answers at once, so
+    the proxy copies large pieces; the router makes it copy pieces of the sizes that the router itself is given.
+    """
+    with ExitStack() as stack:
+        router = stack.enter_context(bench.router())
+        to_router = stack.enter_context(HAProxy(bench.new_folder("haproxy"), router.port))
+        to_sink = stack.enter_context(proxied_sink(bench))
+        taken: dict[str, list[Sample]] = {}
+        for row in ROWS:
+            if row.quick or bench.extent.everything:
+                load = replace(row.load, seconds=bench.extent.seconds)
+                samples = bench.interleave(
+                    row.name,
+                    {
+                        "router": partial(pair, router, load),
+                        HAPROXY_SINK: partial(into, to_sink, load),
+                        HAPROXY_ROUTER: partial(pair_through, to_router, router, load),
+                    },
+                )
+                taken[row.name] = samples["router"]
+                for proxy in (HAPROXY_SINK, HAPROXY_ROUTER):
+                    value = ratios(samples["router"], samples[proxy])
+                    bench.figure(f"{row.name}: CPU to that of {proxy}", value, "x", row.target)
+        one, ten = taken["100 B"], taken["100 B, 10 pairs"]
+        bench.figure("ten pairs: CPU to one pair's", ratios(ten, one), "x", 1.3)
+
+
+def against_rabbitmq(bench: Bench) -> None:
+    """What its AMQP 1.0 plugin can do too. It stores in a queue what the router hands on."""
+    if not Rabbit.SCRIPT.exists() or shutil.which("epmd") is None:
+        bench.remark("RabbitMQ is not installed (Debian: rabbitmq-server): not measured")
+        return
+    with Epmd(bench.new_folder("epmd")) as epmd, Rabbit(bench.new_folder("rabbitmq"), epmd) as rabbit:
+        for row in ROWS:
+            if row.rabbit and (row.quick or bench.extent.everything):
+                load = replace(row.load, seconds=bench.extent.seconds, address="/queue/bench")
+                bench.interleave(row.name, {"RabbitMQ": partial(pair, rabbit, load)})
+
+
+def twins(bench: Bench) -> None:
+    """The interpreted twin against the compiled."""
+    with bench.router() as compiled, bench.router(pure=True) as interpreted:
+        load = replace(SMALL, seconds=bench.extent.seconds)
+        samples = bench.interleave(
+            "100 B, twins",
+            {"interpreted": partial(pair, interpreted, load), "router": partial(pair, compiled, load)},
+        )
+        bench.figure("interpreted: CPU to the compiled twin's", ratios(*samples.values()), "x", 6.0)
+
+
+def many_addresses(bench: Bench) -> None:
+    """An anonymous sender, receivers for one, for a thousand, for very many; then one used among very many."""
+    extent = bench.extent
+    many = extent.addresses
+    if not extent.everything:
+        bench.remark(f"addresses: {many:,} in place of 100,000 in the quick bench")
+    with ExitStack() as stack:
+        subjects: dict[str, Callable[[], Sample]] = {}
+        for count in (1, 1_000, many):
+            router = stack.enter_context(bench.router())
+            load = Load(anonymous=True, addresses=count, seconds=extent.seconds)
+            receive(stack, router, load)
+            subjects[f"{count:,} used"] = partial(into, router, load)
+        samples = bench.interleave("100 B, anonymous, addresses", subjects)
+        one, thousand, all_of_them = samples.values()
+        bench.figure("1,000 addresses used: CPU to one's", ratios(thousand, one), "x", 1.1)
+        bench.figure(f"{many:,} addresses used: CPU to one's", ratios(all_of_them, one), "x", 1.1)
+        # The router with very many addresses has one more, with a pair of its own.
+        alone = stack.enter_context(bench.router())
+        load = replace(SMALL, address="one-more", seconds=extent.seconds)
+        samples = bench.interleave(
+            "100 B, addresses known",
+            {f"{many:,} known": partial(pair, router, load), "1 known": partial(pair, alone, load)},
+        )
+        bench.figure(f"{many:,} addresses known, one used: CPU to one's", ratios(*samples.values()), "x", 1.1)
+
+
+def receive(stack: ExitStack, router: Router, load: Load) -> None:
+    """Receivers on every address of ``load``, until the stack is unwound."""
+    everywhere = Load(port=router.port, addresses=load.addresses, connections=_RECEIVERS)
+    receiver = stack.enter_context(Led("receive", everywhere))
+    receiver.ready()
+    receiver.go()
+
+
+def idle_connections(bench: Bench) -> None:
+    """What a connection costs that does nothing: the router's resident memory, without what the kernel keeps."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_DESCRIPTORS
+    count = min(bench.extent.connections, limit)
+    if count < 5_000:
+        why = "descriptor limit" if count == limit else "quick bench"
+        bench.remark(f"idle connections: {count:,} in place of 5,000 ({why})")
+    for name, bare, target in (("connection", True, 12.0), ("connection with session and link", False, None)):
+        bench.say(f"{count:,} idle: {name}")
+        with bench.router() as router:
+            load = Load(port=router.port, connections=count, addresses=count, bare=bare, credit=10)
+            pair(router, Load(count=1))
+            before = router.memory("VmRSS")
+            with Led("hold", load) as held:
+                held.ready()
+                grown = (router.memory("VmRSS") - before) / count / KILO
+                cpu_ns = router.cpu_ns()
+                time.sleep(1.0)
+                idle = (router.cpu_ns() - cpu_ns) / 1e9 * 100
+                held.go()
+        bench.figure(f"idle {name}: memory", Spread(grown, grown, grown), "kB", target)
+        bench.figure(f"{count:,} of them idle: CPU", Spread(idle, idle, idle), "% of a core")
+
+
+def connecting(bench: Bench) -> None:
+    """Connections opened (TCP, SASL, open) and closed again, one after the other, some at a time."""
+    with bench.router() as router:
+        samples = bench.interleave("handshakes", {"router": partial(handshakes, router, bench.extent.seconds)})
+    bench.figure("handshakes", Spread.of([sample.per_second for sample in samples["router"]]), "a second")
+    bench.figure("handshake: router CPU", Spread.of([sample.cpu_us for sample in samples["router"]]), "us")
+
+
+def one_gigabyte(bench: Bench) -> None:
+    """A message that is larger than any buffer passes through."""
+    bench.say("a message of 1 GB")
+    grown = []
+    for _ in range(bench.extent.repetitions if bench.extent.everything else 1):
+        with bench.router() as router:
+            pair(router, Load(count=1))
+            before = router.memory("VmRSS")
+            router.forget_peak()
+            pair(router, Load(size=10**9, count=1))
+            grown.append((router.memory("VmHWM") - before) / KILO**2)
+    bench.figure("a message of 1 GB: peak memory growth", Spread.of(grown), "MB", 16.0)
+
+
+def stalled_neighbour(bench: Bench) -> None:
+    """A healthy pair, alone in its router and beside a pair whose receiver stopped settling long ago."""
+    with bench.router() as quiet, bench.router() as troubled, ExitStack() as stack:
+        stalled = Load(port=troubled.port, address="stalled", size=10_000, stalled=True)
+        for role in ("receive", "send"):
+            fleet = stack.enter_context(Led(role, stalled))
+            stack.callback(fleet.kill)
+            fleet.ready()
+            fleet.go()
+        settle_down(troubled)
+        load = replace(SMALL, seconds=bench.extent.seconds)
+        samples = bench.interleave(
+            "100 B, stalled neighbour",
+            {"beside it": partial(pair, troubled, load), "alone": partial(pair, quiet, load)},
+        )
+    beside, alone = samples.values()
+    speed = Spread.of([one.per_second / other.per_second for one, other in zip(beside, alone, strict=True)])
+    bench.figure("beside a stalled receiver: messages/s to those without", speed, "x", 0.95, at_least=True)
+    bench.figure("beside a stalled receiver: CPU to that without", ratios(beside, alone), "x", 1.05)
+
+
+def settle_down(server: Server) -> None:
+    """Wait until a server does nothing, or for some seconds."""
+    for _ in range(50):
+        before_ns = server.cpu_ns()
+        time.sleep(0.1)
+        if server.cpu_ns() - before_ns < 1_000_000:
+            return
+
+
+CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
+    "haproxy": against_haproxy,
+    "rabbitmq": against_rabbitmq,
+    "twins": twins,
+    "addresses": many_addresses,
+    "idle": idle_connections,
+    "handshakes": connecting,
+    "gigabyte": one_gigabyte,
+    "stalled": stalled_neighbour,
+}

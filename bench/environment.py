@@ -1,0 +1,44 @@
+"""Where and with what a bench ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import trouter
+from trouter import _twin
+
+
+def describe() -> dict[str, Any]:
+    """The machine, the versions, and how busy the machine was before."""
+    return {
+        "when": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "trouter": f"{trouter.__version__} ({_twin.running()})",
+        "commit": _first_line(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]),
+        "haproxy": _first_line(["haproxy", "-v"]),
+        "rabbitmq": _first_line(["dpkg-query", "-W", "-f", "${Version}", "rabbitmq-server"]),
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return "not here"
+    return said.strip().partition("\n")[0]

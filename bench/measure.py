@@ -1,0 +1,102 @@
+"""One measurement: put a load on a server, and read its CPU clock before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Final
+
+from trouter.load.led import Led
+from trouter.load.plan import Load
+from trouter.load.report import Report
+
+from .servers import Server
+
+PATIENCE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run: the server's CPU time for each message, and messages a second."""
+
+    cpu_us: float
+    per_second: float
+    messages: int
+    latency_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The least, the middle and the most of several runs."""
+
+    low: float
+    middle: float
+    high: float
+
+    @classmethod
+    def of(cls, values: list[float]) -> Spread:
+        return cls(min(values), median(values), max(values))
+
+
+def sample_of(cpu_ns: int, sent: Report, per_second: float) -> Sample:
+    return Sample(cpu_ns / 1e3 / sent.messages, per_second, sent.messages, sent.latency_us.get("p50"))
+
+
+def pair(server: Server, load: Load) -> Sample:
+    """A sender and a receiver process; the clock is read before the first message and once the last is received."""
+    return pair_through(server, server, load)
+
+
+def pair_through(server: Server, router: Server, load: Load) -> Sample:
+    """As ``pair``, with the sender connected to ``server``, whose clock it is, and the receiver to ``router``."""
+    with Led("receive", replace(load, port=router.port, count=0, seconds=0.0, latency=False)) as receiver:
+        receiver.ready()
+        receiver.go()
+        with Led("send", replace(load, port=server.port)) as sender:
+            sender.ready()
+            before_ns = server.cpu_ns()
+            sender.go()
+            sent = sender.report(load.seconds + PATIENCE_S)
+            receiver.go()
+            received = receiver.report(PATIENCE_S)
+            cpu_ns = server.cpu_ns() - before_ns
+    return sample_of(cpu_ns, sent, received.messages_per_second)
+
+
+def into(server: Server, load: Load) -> Sample:
+    """A sender process alone: whoever receives is there already."""
+    with Led("send", replace(load, port=server.port)) as sender:
+        sender.ready()
+        before_ns = server.cpu_ns()
+        sender.go()
+        sent = sender.report(load.seconds + PATIENCE_S)
+        cpu_ns = server.cpu_ns() - before_ns
+    return sample_of(cpu_ns, sent, sent.messages_per_second)
+
+
+def handshakes(server: Server, seconds: float) -> Sample:
+    """Connections opened and closed."""
+    with Led("handshakes", Load(port=server.port, seconds=seconds)) as clients:
+        clients.ready()
+        before_ns = server.cpu_ns()
+        clients.go()
+        done = clients.report(seconds + PATIENCE_S)
+        cpu_ns = server.cpu_ns() - before_ns
+    return sample_of(cpu_ns, done, done.messages_per_second)
+
+
+def interleaved(repetitions: int, subjects: dict[str, Callable[[], Sample]]) -> dict[str, list[Sample]]:
+    """Each subject once in each repetition, the order turned round every time, so that drift falls on all alike."""
+    samples: dict[str, list[Sample]] = {name: [] for name in subjects}
+    order = list(subjects)
+    for _ in range(repetitions):
+        for name in order:
+            samples[name].append(subjects[name]())
+        order.reverse()
+    return samples
+
+
+def ratios(over: list[Sample], under: list[Sample]) -> Spread:
+    """CPU per message of one to the other, repetition by repetition."""
+    return Spread.of([above.cpu_us / below.cpu_us for above, below in zip(over, under, strict=True)])

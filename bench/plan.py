@@ -1,0 +1,21 @@
+"""How much of everything: the whole bench takes about a quarter of an hour, the quick one about two minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """``seconds`` is one run's; ``addresses`` and ``connections`` are the large numbers of their chapters."""
+
+    name: str
+    repetitions: int
+    seconds: float
+    addresses: int
+    connections: int
+    everything: bool
+
+
+FULL = Extent("full", repetitions=5, seconds=1.0, addresses=100_000, connections=5_000, everything=True)
+QUICK = Extent("quick", repetitions=3, seconds=0.4, addresses=10_000, connections=1_000, everything=False)

@@ -1,0 +1,81 @@
+"""The results as a picture: CPU per message by load and subject, and every ratio beside its target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from .results import Figure, Measurement, Results
+
+_COLOURS: Final = {
+    "HAProxy to a sink": "#bbbbbb",
+    "HAProxy to the router": "#777777",
+    "router": "#0072b2",
+    "RabbitMQ": "#d55e00",
+}
+_GOOD: Final = "#009e73"
+_BAD: Final = "#cc3311"
+
+
+def draw(results: Results, folder: Path) -> list[Path]:
+    """Write bench.png and bench.svg; their paths. ImportError when matplotlib is not there."""
+    import matplotlib as mpl  # noqa: PLC0415  # only a bench needs it
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    loads = [measurement for measurement in results.measurements if measurement.subject in _COLOURS]
+    compared = {measurement.row for measurement in loads if measurement.subject.startswith("HAProxy")}
+    loads = [measurement for measurement in loads if measurement.row in compared]
+    judged = [figure for figure in results.figures if figure.target is not None]
+    canvas, (left, right) = plt.subplots(1, 2, figsize=(15, 0.55 * max(len(loads) // 2, len(judged)) + 2.5))
+    _draw_loads(left, loads)
+    _draw_figures(right, judged)
+    about = results.environment
+    canvas.suptitle(f"trouter {about['trouter']}, {about['processor']}, {about['cores']} cores, {about['when'][:10]}")
+    canvas.tight_layout()
+    paths = [folder / "bench.png", folder / "bench.svg"]
+    for path in paths:
+        canvas.savefig(path, dpi=110)
+    plt.close(canvas)
+    return paths
+
+
+def _draw_loads(axes: Any, measurements: list[Measurement]) -> None:
+    rows = list(dict.fromkeys(measurement.row for measurement in measurements))
+    subjects = [subject for subject in _COLOURS if any(measurement.subject == subject for measurement in measurements)]
+    height = 0.8 / max(len(subjects), 1)
+    for measurement in measurements:
+        cpu = measurement.cpu_us
+        place = rows.index(measurement.row) + (subjects.index(measurement.subject) - (len(subjects) - 1) / 2) * height
+        axes.barh(
+            place,
+            cpu.middle,
+            height,
+            xerr=[[cpu.middle - cpu.low], [cpu.high - cpu.middle]],
+            color=_COLOURS[measurement.subject],
+            label=measurement.subject if measurement.row == rows[0] else None,
+        )
+        axes.text(cpu.high * 1.08, place, f"{cpu.middle:.3g}", va="center", fontsize=8)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel("CPU per message, microseconds (median, least to most)")
+    if measurements:
+        axes.legend(loc="lower right")
+
+
+def _draw_figures(axes: Any, figures: list[Figure]) -> None:
+    for place, figure in enumerate(figures):
+        target = figure.target or 1.0
+        low, middle, high = (value / target for value in (figure.value.low, figure.value.middle, figure.value.high))
+        colour = _GOOD if figure.met else _BAD
+        axes.errorbar(middle, place, xerr=[[middle - low], [high - middle]], fmt="o", capsize=3, color=colour)
+        axes.text(high + 0.03, place, f"{figure.value.middle:.3g} {figure.unit}", va="center", fontsize=8)
+    axes.axvline(1.0, color="black", linewidth=1)
+    signs = {True: ">=", False: "<="}
+    labels = [f"{figure.name} {signs[figure.at_least]} {figure.target:g} {figure.unit}" for figure in figures]
+    axes.set_yticks(range(len(figures)), labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(left=0)
+    axes.set_xlabel("share of the target (median, least to most)")

@@ -1,0 +1,233 @@
+"""The things under test, each a process with ports and a folder of its own, gone when the bench is over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+START_S: Final = 60.0
+STOP_S: Final = 10.0
+#: The lowest bits of a clock id that stands for the CPU time of a whole process, as of clock_getcpuclockid(3).
+_CPU_CLOCK: Final = 2
+
+ROUTER_CONF: Final = """
+router {{
+    mode: standalone
+    id: Bench
+}}
+listener {{
+    host: 127.0.0.1
+    port: {port}
+    authenticatePeer: no
+    saslMechanisms: ANONYMOUS
+    linkCapacity: {capacity}
+}}
+log {{
+    module: DEFAULT
+    enable: warning+
+    outputFile: {folder}/router.log
+}}
+"""
+HAPROXY_CONF: Final = """
+global
+    nbthread 1
+    maxconn 8000
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1h
+    timeout server 1h
+listen bench
+    bind 127.0.0.1:{port}
+    server sink 127.0.0.1:{sink_port}
+"""
+RABBIT_CONF: Final = """
+listeners.tcp.1 = 127.0.0.1:{port}
+log.file.level = warning
+log.console = false
+amqp1_0.default_user = guest
+"""
+
+
+class ServerError(Exception):
+    """A server under test did not start, or is gone."""
+
+
+class Server:
+    """A started process and all that it starts itself."""
+
+    name = ""
+
+    def __init__(self, command: list[str], folder: Path, environment: dict[str, str], port: int) -> None:
+        self.port = port
+        self._output = folder / f"{self.name}.out"
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End it and everything it started; what does not listen to TERM is killed."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.members():
+                for pid in self.members():
+                    try:
+                        os.kill(pid, number)
+                    except ProcessLookupError:
+                        continue
+                try:
+                    self.process.wait(STOP_S)
+                except subprocess.TimeoutExpired:
+                    continue
+        self.process.wait()
+
+    def members(self) -> list[int]:
+        """The processes of its session: those that it is and that it started."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                if int(fields[3]) == self.process.pid and fields[0] != "Z":
+                    found.append(int(entry.name))
+        return found
+
+    def cpu_ns(self) -> int:
+        """CPU time so far of all its processes and threads, in nanoseconds; what has ended is not counted."""
+        total = 0
+        for pid in self.members():
+            try:
+                total += time.clock_gettime_ns(~pid << 3 | _CPU_CLOCK)
+            except OSError:
+                continue
+        return total
+
+    def memory(self, field: str) -> int:
+        """VmRSS or VmHWM of the main process, in octets."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+        raise ServerError(f"{self.name}: no {field}")
+
+    def forget_peak(self) -> None:
+        """VmHWM starts anew."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def _wait_until_ready(self) -> None:
+        deadline_s = time.monotonic() + START_S
+        while time.monotonic() < deadline_s:
+            if self.process.poll() is not None:
+                raise ServerError(f"{self.name} ended with status {self.process.returncode}: {self._last_words()}")
+            if self._answers():
+                return
+            time.sleep(0.05)
+        raise ServerError(f"{self.name} did not start within {START_S:g} s: {self._last_words()}")
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def _last_words(self) -> str:
+        return self._output.read_text(errors="replace").strip()[-500:] or "(it said nothing)"
+
+
+class Router(Server):
+    """trouter with the configuration that the figures are for."""
+
+    name = "router"
+
+    def __init__(self, folder: Path, *, pure: bool = False, capacity: int = 1000) -> None:
+        port = free_port()
+        folder.mkdir(parents=True)
+        configuration = folder / "router.conf"
+        configuration.write_text(ROUTER_CONF.format(port=port, capacity=capacity, folder=folder))
+        command = [sys.executable, "-m", "trouter", "run", "-c", str(configuration)]
+        super().__init__(command, folder, {"TROUTER_PURE": "1"} if pure else {}, port)
+
+
+class HAProxy(Server):
+    """HAProxy copying octets to a server behind it; one thread, as the router has."""
+
+    name = "haproxy"
+
+    def __init__(self, folder: Path, sink_port: int) -> None:
+        port = free_port()
+        folder.mkdir(parents=True)
+        configuration = folder / "haproxy.cfg"
+        configuration.write_text(HAPROXY_CONF.format(port=port, sink_port=sink_port))
+        super().__init__(["haproxy", "-db", "-q", "-f", str(configuration)], folder, {}, port)
+
+
+class Epmd(Server):
+    """Erlang's port mapper, in the foreground and on a port of its own, so that nothing of it stays behind."""
+
+    name = "epmd"
+
+    def __init__(self, folder: Path) -> None:
+        port = free_port()
+        folder.mkdir(parents=True)
+        super().__init__(["epmd", "-address", "127.0.0.1", "-port", str(port)], folder, {}, port)
+
+
+class Rabbit(Server):
+    """RabbitMQ with its AMQP 1.0 plugin, with its own node name, ports and data."""
+
+    name = "rabbitmq"
+    SCRIPT: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+
+    def __init__(self, folder: Path, epmd: Epmd) -> None:
+        port = free_port()
+        folder.mkdir(parents=True)
+        (folder / "rabbitmq.conf").write_text(RABBIT_CONF.format(port=port))
+        (folder / "enabled_plugins").write_text("[rabbitmq_amqp1_0].\n")
+        (folder / "env.conf").write_text("")
+        environment = {
+            "HOME": str(folder),
+            "ERL_EPMD_PORT": str(epmd.port),
+            "RABBITMQ_NODENAME": f"bench{os.getpid()}@localhost",
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_CONF_ENV_FILE": str(folder / "env.conf"),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
+            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+            "RABBITMQ_PID_FILE": str(folder / "pid"),
+        }
+        super().__init__([str(self.SCRIPT)], folder, environment, port)
+
+
+def free_port() -> int:
+    """A port that nobody listened on a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
