@@ -6,6 +6,7 @@ from trouter.core.fanout cimport tell_sender
 from trouter.core.message cimport Message
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.engine.link cimport OutgoingLink
+from trouter.engine.session cimport Session
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
 
 cdef int _FIRST_OUTCOME
@@ -43,11 +44,16 @@ cdef class Egress(LinkSink):
     cdef _count_dropped(self)
     @cython.locals(partner=Delivery, settled=bint)
     cpdef on_disposition(self, Delivery out)
-    @cython.locals(message=Message)
-    cdef _give_up(self, Delivery out, bint settled)
+    cdef _give_up(self, Delivery out)
+    @cython.locals(link=OutgoingLink)
+    cdef bint _withdraw(self, Delivery out) except -1
     cdef _settle(self, Delivery out, int code, bytes state)
     cpdef sender_says(self, Delivery out, int code, bytes state, bint settled)
     cpdef abort(self, Delivery out)
-    cpdef lost(self)
+    @cython.locals(session=Session, code=int, state=bytes, out=Delivery)
+    cpdef lost(self, list own=*)
+    cdef _give_back(self, Delivery out)
+    @cython.locals(ahead=Message)
+    cpdef relieve(self, Delivery out)
     @cython.locals(partner=Delivery)
     cdef _tell_lost(self, Delivery out, int code, bytes state)

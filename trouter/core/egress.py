@@ -27,7 +27,18 @@ _LAST_OUTCOME = 0x27
 class Egress(LinkSink):
     """One outgoing link's deliveries, waiting and unsettled."""
 
-    __slots__ = ("backlog", "capacity", "counters", "link", "plain", "presettles", "pulse", "queue", "record", "unsettled")
+    __slots__ = (
+        "backlog",
+        "capacity",
+        "counters",
+        "link",
+        "plain",
+        "presettles",
+        "pulse",
+        "queue",
+        "record",
+        "unsettled",
+    )
 
     def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
         self.link = link
@@ -108,9 +119,11 @@ class Egress(LinkSink):
         ):
             start = link.send(out, data, start, end, not message.complete)
             if out.complete:
-                self._take_next()
+                self._take_next()  # type: ignore[unreachable]
                 message.leave(out)
                 self._sent(out)
+                if self.backlog > 0 or link.drain:
+                    self.on_credit(link)
         return start
 
     def _is_next(self, out: Delivery) -> bool:
@@ -132,10 +145,16 @@ class Egress(LinkSink):
             out = self.queue[0]
             if not (out.begun or sender.credit > 0) or sender.waiting or not sender.attached:
                 break
-            message = out.message
-            self._push(out, message)
-            if not out.complete:
-                break
+            if out.aborted:
+                if not self._withdraw(out):
+                    break
+            else:
+                message = out.message
+                self._push(out, message)
+                if not out.complete:
+                    break
+                if out.settled:
+                    self.counters.count(0, self.pulse.now_s - out.arrived_at)
             self._take_next()
         if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
             sender.drained()
@@ -175,7 +194,7 @@ class Egress(LinkSink):
             tell_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
 
     def _drop_presettled(self) -> None:
-        """Throw away the pre-settled deliveries that wait, but for the first in the queue and any half written (2.8)."""
+        """Throw away the pre-settled deliveries that wait, but for the queue's first and any half written (2.8)."""
         kept: deque[Delivery] = deque()
         for position, waiting in enumerate(self.queue):
             if waiting.settled and position > 0 and not waiting.begun and waiting.partner is None:
@@ -196,30 +215,40 @@ class Egress(LinkSink):
         """Relay the receiver's state and settlement to the sender."""
         partner = out.partner
         settled = out.remote_settled
+        if not out.complete:
+            if out.aborted or not (settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME):
+                return
+            settled = True  # it will not get the rest
+            self._give_up(out)
+        elif settled:
+            self.unsettled -= 1
         if settled:
-            if out.complete:
-                self.unsettled -= 1
             self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
             out.partner = None
-        if not out.complete:
-            self._give_up(out, settled)
         if partner is not None:
             tell_sender(out, partner, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
             # nobody upstream waits for this outcome: close it
             self._settle(out, out.remote_code, out.remote_state)
 
-    def _give_up(self, out: Delivery, settled: bool) -> None:
+    def _give_up(self, out: Delivery) -> None:
         """The receiver decided on a delivery of which the rest has not been sent."""
-        if not settled and not _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
-            return
-        message = out.message
-        self.link.abort(out)
-        if self._is_next(out):
-            self._take_next()
-        if message is not None:
-            message.leave(out)
-        self.on_credit(self.link)
+        if out.message is not None:
+            out.message.leave(out)
+        if self._withdraw(out):
+            if self._is_next(out):
+                self._take_next()
+            self.on_credit(self.link)
+
+    def _withdraw(self, out: Delivery) -> bool:
+        """Take back what was sent of ``out``; False while the receiver's window is closed to the frame that says so."""
+        link = self.link
+        out.aborted = True
+        if link.attached and link._session.remote_incoming_window <= 0:
+            link.send(out, b"", 0, 0, False)  # gets in line for the window
+            return False
+        link.abort(out)
+        return True
 
     def _settle(self, out: Delivery, code: int, state: bytes | None) -> None:
         """Settle towards the receiver, if ``out`` is not settled yet."""
@@ -227,6 +256,7 @@ class Egress(LinkSink):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
                 self.unsettled -= 1
+                self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
 
     # --- what the sender says
 
@@ -244,33 +274,65 @@ class Egress(LinkSink):
     def abort(self, out: Delivery) -> None:
         """The message will never be complete: take back what was sent of it, forget it if nothing was."""
         out.partner = None
-        self.link.abort(out)
+        if out.message is not None:
+            out.message.leave(out)
+        if out.begun:
+            if not self._withdraw(out):
+                return
+        else:
+            out.complete = out.aborted = True
         if out in self.queue:
             self.queue.remove(out)
             self.backlog -= 1
-        if out.message is not None:
-            out.message.leave(out)
         self.on_credit(self.link)
+
+    def relieve(self, out: Delivery) -> None:
+        """``out``'s session has hardly any window left: release a message that waits for another to end.
+
+        The other may need that very window for its end, and then neither would ever go on.
+        """
+        if out.begun or self._is_next(out) or self.backlog == 0:
+            return
+        ahead: Message | None = self.queue[0].message
+        if ahead is None or ahead.complete:
+            return
+        self.queue.remove(out)
+        self.backlog -= 1
+        self._give_back(out)
 
     # --- the end
 
-    def lost(self) -> None:
-        """The link is gone: what it had in full has failed, what it had not is released (routing.md 2.7)."""
+    def lost(self, own: list[Delivery] | None = None) -> None:
+        """The link is gone: what it had in full has failed, what it had not is released (routing.md 2.7).
+
+        ``own`` holds the link's deliveries if the caller knows them already.
+        """
         waiting, self.queue = self.queue, deque()
         self.backlog = 0
+        session = self.link._session
+        if own is None and (self.unsettled > 0 or waiting):
+            own = [each for each in session.outgoing.all() if each.link is self.link]
         for out in waiting:
-            if out.settled and out.partner is None:
-                self._count_dropped()
-            if out.begun:
-                out.link.session.forget_outgoing(out)
-            out.message.leave(out)
-            self._tell_lost(out, RELEASED, RELEASED_STATE)
-        for out in self.link.session.outgoing.all():
-            if out.link is self.link:
-                self.link.session.forget_outgoing(out)
-                self.counters.count(MODIFIED, self.pulse.now_s - out.arrived_at)
-                self._tell_lost(out, MODIFIED, FAILED_STATE)
+            self._give_back(out)
+        for out in own or ():
+            session.forget_outgoing(out)
+            if out.complete:
+                code = out.remote_code
+                state = out.remote_state
+                if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
+                    code = MODIFIED
+                    state = FAILED_STATE
+                self.counters.count(code, self.pulse.now_s - out.arrived_at)
+                self._tell_lost(out, code, state)
         self.unsettled = 0
+
+    def _give_back(self, out: Delivery) -> None:
+        """``out``, which was not sent in full, never will be: released, or dropped if nobody waits for an answer."""
+        if out.settled and out.partner is None:
+            self._count_dropped()
+        if out.message is not None:
+            out.message.leave(out)
+        self._tell_lost(out, RELEASED, RELEASED_STATE)
 
     def _tell_lost(self, out: Delivery, code: int, state: bytes) -> None:
         partner = out.partner

@@ -48,7 +48,7 @@ def tell_sender(out: Delivery, partner: Delivery, code: int, state: bytes | None
     At once for a delivery with one copy; a multicast's sender hears the highest outcome when every copy has one, and
     the settlement when every copy is settled.
     """
-    source: InEndpoint = partner.link.sink
+    source: InEndpoint = partner.link.sink  # type: ignore[assignment]
     if partner.copies is None:
         if settled:
             partner.partner = None

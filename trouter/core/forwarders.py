@@ -122,7 +122,7 @@ class Balanced(Forwarder):
         return 1
 
     def _least_loaded(self, count: int) -> Egress:
-        """The best of the next consumers in turn: below capacity before above, fewer before more, earlier before later."""
+        """The best of the next in turn: below capacity before above, fewer before more, earlier before later."""
         best = None
         best_load = 0
         best_eligible = False
@@ -171,11 +171,11 @@ class Multicast(Forwarder):
             if message is None:
                 message = out.message
             if unsettled and out.partner is not None:
-                delivery.copies.append(out)
+                delivery.copies.append(out)  # type: ignore[union-attr]
         for subscription in list(self.subscriptions):
             out = subscription.offer(source, delivery, data, start, end, message)
             if unsettled and out.partner is not None:
-                delivery.copies.append(out)
+                delivery.copies.append(out)  # type: ignore[union-attr]
         return count
 
 

@@ -27,33 +27,35 @@ cdef class Ingress(InEndpoint):
     cdef public AddressCounters totals
     cdef public Py_ssize_t pending
     cdef public Py_ssize_t unsettled
-    cdef Py_ssize_t _owed
+    cdef Py_ssize_t _window_bytes
     cdef MessageScan _scan
     cdef RouterAnnotations _annotations
 
     cpdef open(self)
     cpdef destination_appeared(self)
     cpdef on_drained(self, LinkPort link)
-    cdef _return_credit(self)
+    @cython.locals(link=IncomingLink, owed=Py_ssize_t)
+    cdef _top_up(self)
     @cython.locals(message=Message)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(whole=bytes)
+    @cython.locals(whole=bytes, settled=bint, copy=Delivery, egress=Egress)
     cdef _continue(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(only=Delivery, sole=Egress, copy=Delivery, egress=Egress)
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
-    cdef Py_ssize_t _stream_at(self)
+    cdef bint _must_not_wait(self, Message message)
     @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(more=Py_ssize_t)
+    cdef bint _waits_on(self, Message message, Py_ssize_t most)
     cdef bint _came_too_far(self, RouterAnnotations annotations)
     @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int)
     cdef Record _find(self, Delivery delivery, Message message, bytes data, RouterAnnotations annotations)
-    @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t, counted=Record)
+    @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t)
     cdef _forward(self, Delivery delivery, Record record, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     cdef _undeliverable(self, Delivery delivery, Message message)
     cdef _refuse(self, Delivery delivery, Message message, int code, bytes state)
-    cdef bint _end(self, Delivery delivery, int code, bytes state) except? -1
+    cdef _end(self, Delivery delivery, int code, bytes state)
     cdef _finish(self, Delivery delivery, int code, bytes state)
-    cdef _settle(self, Delivery delivery, int code, bytes state)
     @cython.locals(age_s=double)
     cdef _count_end(self, Delivery delivery, int code)
     cdef _count_presettled(self)
@@ -64,12 +66,11 @@ cdef class Ingress(InEndpoint):
     cpdef on_disposition(self, Delivery delivery)
     @cython.locals(out=Delivery, egress=Egress)
     cdef _relay_sender(self, Delivery delivery, int code, bytes state, bint settled)
-    cdef list _copies(self, Delivery delivery)
     cpdef on_aborted(self, LinkPort link, Delivery delivery)
     @cython.locals(message=Message, out=Delivery, egress=Egress)
     cdef _take_back(self, Delivery delivery)
-    @cython.locals(partial=Delivery, delivery=Delivery)
-    cpdef lost(self)
+    @cython.locals(delivery=Delivery)
+    cpdef lost(self, list own=*)
     @cython.locals(message=Message)
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(message=Message)

@@ -14,7 +14,7 @@ from .counters import AddressCounters
 from .egress import Egress
 from .inprocess import MAX_INSIDE_BYTES
 from .message import Message
-from .outcomes import FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
+from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .ports import InEndpoint, Pulse
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, AddressTable
@@ -39,8 +39,8 @@ class Ingress(InEndpoint):
 
     __slots__ = (
         "_annotations",
-        "_owed",
         "_scan",
+        "_window_bytes",
         "capacity",
         "is_fallback",
         "link",
@@ -79,9 +79,9 @@ class Ingress(InEndpoint):
         self.totals = totals
         #: Credit that waits for a consumer.
         self.pending = 0
-        #: Deliveries neither side has settled.
+        #: Deliveries that have taken a credit for now: not here in full, or settled by neither side.
         self.unsettled = 0
-        self._owed = 0
+        self._window_bytes = self.link._session.window_bytes
         self._scan = MessageScan()
         self._annotations: RouterAnnotations | None = None
 
@@ -94,8 +94,8 @@ class Ingress(InEndpoint):
             self.destination_appeared()
 
     def destination_appeared(self) -> None:
-        """The address has a consumer again: hand out what was kept back (3.2)."""
-        if self.pending > 0 and not self.pulse.draining:
+        """The address has a consumer again: hand out what was kept back (3.2); a drain is called off."""
+        if (self.pending > 0 or self.link.draining) and not self.pulse.draining:
             count = self.pending
             self.pending = 0
             self.link.grant(count)
@@ -103,20 +103,23 @@ class Ingress(InEndpoint):
     def on_drained(self, link: LinkPort) -> None:
         """The sender gave its credit back (3.3)."""
         self.pending = self.capacity - self.unsettled
-        self._owed = 0
         if self.record is None or self.record.reachable():
             self.destination_appeared()
 
-    def _return_credit(self) -> None:
-        """One delivery is done with: its credit goes back, a few at a time while the sender has plenty."""
-        if self.link.draining or self.pulse.draining:
-            self.pending += 1
-            return
-        self._owed += 1
-        if self._owed >= self.link.credit:
-            count = self._owed
-            self._owed = 0
-            self.link.grant(count)
+    def _top_up(self) -> None:
+        """Give back the credit of deliveries that are done with, a few at a time while the sender has plenty.
+
+        What is owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost.
+        """
+        link = self.link
+        owed = self.capacity - self.unsettled - self.pending - link.credit
+        if link.draining or self.pulse.draining:
+            self.pending += owed
+        elif owed > 0 and owed >= link.credit:
+            if link.credit == 0 and self.record is not None and not self.record.reachable():
+                self.pending += owed
+            else:
+                link.grant(owed)
 
     # --- messages
 
@@ -132,35 +135,54 @@ class Ingress(InEndpoint):
                 self.unsettled += 1
             if delivery.complete:
                 self._route(delivery, data, start, end, None)
+                if delivery.settled or self.link.credit == 0:
+                    self._top_up()
                 return
+            if delivery.settled:
+                self.unsettled += 1
             message = Message(self.link.session, self)
+            message.wanted = _STREAM_AT
             delivery.message = message
         self._continue(delivery, message, data, start, end)
 
     def _continue(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> None:
         """The next frame of a message in several."""
         message.complete = delivery.complete
+        settled = delivery.settled
         if not message.routed:
             message.append(data[start:end])
-            if message.complete or message.held >= self._stream_at():
+            if message.complete or message.held >= message.wanted or self._must_not_wait(message):
                 whole = message.join()
                 self._route(delivery, whole, 0, len(whole), message)
         elif not message.discard:
             self._send_on(message, data, start, end)
         if delivery.remote_settled and not delivery.settled:
-            delivery.settled = True  # the flag came on a later frame than the first
+            settled = delivery.settled = True  # the flag came on a later frame than the first
             self._relay_sender(delivery, 0, None, True)
             self._count_end(delivery, delivery.state_code)
         if delivery.complete:
             delivery.message = None
-            if isinstance(delivery.context, bytes):  # an outcome from before the input was complete (4.4)
-                self._settle(delivery, delivery.state_code, delivery.context)
+            if settled:
+                self.unsettled -= 1
+            elif isinstance(delivery.context, bytes) and not delivery.settled:
+                # an outcome from before the input was complete (4.4)
+                self._finish(delivery, delivery.state_code, delivery.context or None)
+            self._top_up()
+        elif message.copies and self.link.session.held_bytes * 4 > self._window_bytes * 3:
+            for each in message.copies[:]:
+                copy = each
+                egress: Egress = copy.link.sink  # type: ignore[assignment]
+                egress.relieve(copy)
+
+    def _must_not_wait(self, message: Message) -> bool:
+        """Unfinished messages fill half of what the session takes in: wait no longer, or none of them could go on."""
+        return message.wanted == _STREAM_AT and self.link.session.held_bytes * 2 > self._window_bytes
 
     def _send_on(self, message: Message, data: bytes, start: int, end: int) -> None:
         """Pass a frame of a message on its way to every copy; what no receiver takes now is kept."""
         if len(message.copies) == 1:
             only: Delivery = message.copies[0]
-            sole: Egress = only.link.sink
+            sole: Egress = only.link.sink  # type: ignore[assignment]
             start = sole.continue_with(only, message, data, start, end)
             if only.complete:
                 return
@@ -169,15 +191,8 @@ class Ingress(InEndpoint):
         message.append(data[start:end])
         for each in message.copies[:]:
             copy = each
-            egress: Egress = copy.link.sink
+            egress: Egress = copy.link.sink  # type: ignore[assignment]
             egress.progress(copy)
-
-    def _stream_at(self) -> int:
-        """How much of an unfinished message to wait for: a consumer inside the router wants all of it."""
-        record = self.record
-        if record is not None and record.forwarder.subscriptions:
-            return MAX_INSIDE_BYTES
-        return _STREAM_AT
 
     def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Find the address and forward; answer the sender when that is not to be."""
@@ -187,7 +202,7 @@ class Ingress(InEndpoint):
         try:
             depth = _THROUGH_PROPERTIES if record is None else _THROUGH_ANNOTATIONS
             if not scan.scan(data, start, end, depth, delivery.complete):
-                if end - start < _MAX_HEAD_BYTES:
+                if message is not None and self._waits_on(message, _MAX_HEAD_BYTES):
                     return  # more of the head is to come
                 self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return
@@ -204,8 +219,13 @@ class Ingress(InEndpoint):
             record = self._find(delivery, message, data, annotations)
             if record is None:
                 return
-        record.counters.ingress += 1
-        self.totals.ingress += 1
+        if message is not None and not message.complete and record.wants_whole():
+            if not self._waits_on(message, MAX_INSIDE_BYTES):
+                self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
+            return
+        if not self.is_fallback:
+            record.counters.ingress += 1
+            self.totals.ingress += 1
         if annotations is not None and self._came_too_far(annotations):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
@@ -214,6 +234,16 @@ class Ingress(InEndpoint):
         if message is not None:
             self._describe(message, annotations, None, 0)
         self._forward(delivery, record, data, start, end, message)
+
+    def _waits_on(self, message: Message, most: int) -> bool:
+        """Wait for more of an unfinished message before looking at it again, unless ``most`` octets are here."""
+        if message.held >= most or self.link.session.held_bytes * 4 > self._window_bytes * 3:
+            return False
+        more = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
+        message.wanted = message.held + (more if more > 0 else 1)
+        if message.wanted > most:
+            message.wanted = most
+        return True
 
     def _came_too_far(self, annotations: RouterAnnotations) -> bool:
         """More routers than the network has hops: a loop (2.1). Alone, a router has radius 0."""
@@ -247,33 +277,28 @@ class Ingress(InEndpoint):
     ) -> None:
         presettled = delivery.remote_settled
         count = 0
-        if message is not None and not message.complete and record.forwarder.subscriptions:
-            self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
-            return
         if record.destinations() > 0:
             count = record.forwarder.forward(self, delivery, data, start, end, message)
-        counted = record
         if count == 0 and record.fallback is not None and not self.is_fallback and record.fallback.destinations() > 0:
-            counted = record.fallback
             if message is None:
                 message = self._keep(data, start, end)
             self._describe(message, self._annotations, record.text, _FALLBACK_PHASE)
-            count = counted.forwarder.forward(self, delivery, data, start, end, message)
+            record.fallback.forwarder.forward(self, delivery, data, start, end, message)
             record.counters.redirected += 1
             self.totals.redirected += 1
-        if count == 0:
+        elif count == 0:
             self._undeliverable(delivery, message)
             return
-        inside = counted.forwarder.inside
-        counted.counters.to_container += inside
-        self.totals.to_container += inside
-        counted.counters.egress += count - inside
-        self.totals.egress += count - inside
+        else:
+            inside = record.forwarder.inside
+            record.counters.to_container += inside
+            self.totals.to_container += inside
+            record.counters.egress += count - inside
+            self.totals.egress += count - inside
         if message is not None:
             message.now_routed()
         if presettled:
             self._count_presettled()
-            self._return_credit()
 
     # --- what the sender hears
 
@@ -287,42 +312,35 @@ class Ingress(InEndpoint):
         self.link.drain()
         if delivery.remote_settled:
             self._count_dropped()
-            self.pending += 1
-            return
-        if self._end(delivery, RELEASED, RELEASED_STATE):
-            self.pending += 1
+        else:
+            self._end(delivery, RELEASED, RELEASED_STATE)
 
     def _refuse(self, delivery: Delivery, message: Message | None, code: int, state: bytes) -> None:
-        """The router itself answers a delivery; its credit goes back at once."""
+        """The router itself answers a delivery."""
         if message is not None:
             message.now_routed()
             message.forget()
         if delivery.remote_settled:
             self._count_dropped()
-            self._return_credit()
-        elif self._end(delivery, code, state):
-            self._return_credit()
+        else:
+            self._end(delivery, code, state)
 
-    def _end(self, delivery: Delivery, code: int, state: bytes) -> bool:
-        """Give a delivery its outcome; while input still comes, the settlement waits for its end: False then."""
+    def _end(self, delivery: Delivery, code: int, state: bytes | None) -> None:
+        """Give a delivery its outcome; while input still comes, the settlement waits for its end."""
         if delivery.complete:
             self._finish(delivery, code, state)
-            return True
-        delivery.context = state
-        delivery.link.session.settle_incoming(delivery, code, state, False)
-        return False
+            return
+        delivery.context = b"" if state is None else state
+        if state is not None:
+            delivery.link.session.settle_incoming(delivery, code, state, False)
 
     def _finish(self, delivery: Delivery, code: int, state: bytes | None) -> None:
-        """Settle towards the sender and count the end of the delivery."""
+        """Settle towards the sender a delivery that is here in full, and count its end."""
         delivery.link.session.settle_incoming(delivery, code, state, True)
+        self.unsettled -= 1
         self._count_end(delivery, code)
 
-    def _settle(self, delivery: Delivery, code: int, state: bytes | None) -> None:
-        self._finish(delivery, code, state)
-        self._return_credit()
-
     def _count_end(self, delivery: Delivery, code: int) -> None:
-        self.unsettled -= 1
         age_s = self.pulse.now_s - delivery.arrived_at
         self.counters.count(code, age_s)
         self.pulse.totals.count(code, age_s)
@@ -337,19 +355,24 @@ class Ingress(InEndpoint):
         self.pulse.totals.dropped_presettled += 1
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell the sender what its receiver said."""
+        """Tell the sender what its receiver said; an outcome that it heard once is final."""
         if delivery.remote_settled:
             return
-        if not settled:
-            delivery.link.session.settle_incoming(delivery, code, state, False)
-        elif delivery.complete:
+        if delivery.state_code != 0 and isinstance(delivery.context, bytes):
+            code = delivery.state_code
+            state = delivery.context
+        if settled and delivery.complete:
             self._finish(delivery, code, state)
-            self._return_credit()
-        else:
+            self._top_up()
+        elif settled:
             message: Message | None = delivery.message
             if message is not None:
                 message.forget()
-            self._end(delivery, code, state or RELEASED_STATE)
+            self._end(delivery, code, state)
+        elif state is not delivery.context:
+            delivery.link.session.settle_incoming(delivery, code, state, False)
+            if delivery.copies is None and ACCEPTED <= code <= MODIFIED:
+                delivery.context = state
 
     # --- what the sender says
 
@@ -361,29 +384,31 @@ class Ingress(InEndpoint):
             delivery.settled = True
             self._count_end(delivery, delivery.state_code)
             if delivery.complete:
-                self._return_credit()
+                self.unsettled -= 1
+                self._top_up()
 
     def _relay_sender(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        for each in self._copies(delivery):
+        """Tell every copy that the sender's word still matters to."""
+        for each in delivery.copies[:] if delivery.copies is not None else [delivery.partner]:
             out = each
-            egress = out.link.sink
-            egress.sender_says(out, code, state, settled)
+            if out is None:
+                continue
+            if isinstance(out.link.sink, Egress):
+                egress = out.link.sink
+                egress.sender_says(out, code, state, settled)
+            elif settled:
+                out.partner = None
         if settled:
             delivery.partner = None
             delivery.copies = None
 
-    def _copies(self, delivery: Delivery) -> list[Delivery]:
-        """Every copy on an outgoing link that the sender's word still matters to."""
-        copies = delivery.copies[:] if delivery.copies is not None else [delivery.partner]
-        return [out for out in copies if out is not None and isinstance(out.link.sink, Egress)]
-
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         """The sender took a delivery back (4.4): receivers that got part of it hear so, nobody else hears anything."""
-        self._take_back(delivery)
-        if not delivery.settled:
-            delivery.settled = True
+        if delivery.message is not None:  # else it never began
+            self._take_back(delivery)
             self.unsettled -= 1
-        self._return_credit()
+        delivery.settled = True
+        self._top_up()
 
     def _take_back(self, delivery: Delivery) -> None:
         message: Message | None = delivery.message
@@ -393,21 +418,25 @@ class Ingress(InEndpoint):
         message.aborted = True
         for each in message.copies[:]:
             out = each
-            egress: Egress = out.link.sink
+            egress: Egress = out.link.sink  # type: ignore[assignment]
             egress.abort(out)
         message.routed = True
         message.forget()
 
-    def lost(self) -> None:
-        """The link is gone (2.7): unfinished input is taken back, and outcomes still to come have nobody to hear them."""
-        partial = self.link.partial
-        if partial is not None:
-            self._take_back(partial)
-        session = self.link.session
-        for each in session.incoming.all():
-            delivery = each
-            if delivery.link is self.link:
-                session.incoming.remove(delivery.delivery_id)
+    def lost(self, own: list[Delivery] | None = None) -> None:
+        """The link is gone (2.7): unfinished input is taken back, outcomes still to come have nobody to hear them.
+
+        ``own`` holds the link's deliveries if the caller knows them already.
+        """
+        if self.link.partial is not None:
+            self._take_back(self.link.partial)
+        ring = self.link._session.incoming
+        if own is None and self.unsettled > 0:
+            own = [each for each in ring.all() if each.link is self.link]
+        if own is not None:
+            for each in own:
+                delivery = each
+                ring.remove(delivery.delivery_id)
                 if delivery.copies is not None:
                     self._relay_sender(delivery, MODIFIED, FAILED_STATE, True)
                 elif delivery.partner is not None:
@@ -469,6 +498,7 @@ class Ingress(InEndpoint):
             (*came.trace, here),
         )
         return b"".join((head[: scan.annotations_start], section, head[scan.annotations_end :]))
+
 
 #: How the phase annotation names the fallback phase: its letter's distance from "0" (2.6).
 _FALLBACK_PHASE = ord("F") - ord("0")

@@ -5,7 +5,7 @@ A consumer gets whole messages only, so their size is bounded (``MAX_INSIDE_BYTE
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from trouter.engine.ports import Delivery
 
@@ -45,10 +45,11 @@ class Consumer(Protocol):
 class Subscription:
     """One consumer's place at one address."""
 
-    __slots__ = ("consumer", "count")
+    __slots__ = ("consumer", "count", "record")
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, record: Any) -> None:
         self.consumer = consumer
+        self.record = record
         self.count = 0
 
     def offer(

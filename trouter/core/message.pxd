@@ -18,6 +18,7 @@ cdef class Message:
     cdef bytes _annotated_head
     cdef public bint complete
     cdef public bint aborted
+    cdef public Py_ssize_t wanted
     cdef public bint discard
     cdef public bint routed
     cdef public list copies

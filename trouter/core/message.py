@@ -45,6 +45,7 @@ class Message:
         "session",
         "source",
         "to",
+        "wanted",
     )
 
     def __init__(self, session: SessionPort | None, source: HeadWriter) -> None:
@@ -61,6 +62,8 @@ class Message:
         self._annotated_head: bytes | None = None
         self.complete = False
         self.aborted = False
+        #: How much of it to wait for before it is routed unfinished.
+        self.wanted = 0
         #: Whatever still comes is thrown away: nobody wants it.
         self.discard = False
         #: Every copy there will be exists.

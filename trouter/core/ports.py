@@ -9,7 +9,7 @@ from .message import Message
 
 
 class Pulse:
-    """What every endpoint shares: the time as net last told it, the counter for delivery tags, the router's counters."""
+    """What all endpoints share: the time as net last told it, the counter for delivery tags, the router's counters."""
 
     __slots__ = ("draining", "next_tag", "now_s", "totals")
 

@@ -1,3 +1,5 @@
+cimport cython
+
 from trouter.core.counters cimport AddressCounters
 from trouter.core.forwarders cimport Forwarder
 
@@ -17,6 +19,8 @@ cdef class Record:
 
     cpdef Py_ssize_t destinations(self)
     cpdef bint reachable(self)
+    @cython.locals(taker=Record)
+    cpdef bint wants_whole(self)
     cpdef add_consumer(self, egress)
     cpdef add_subscription(self, subscription)
     cpdef bint unused(self)

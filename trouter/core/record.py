@@ -17,7 +17,19 @@ class Record:
     ``treatment`` is closest, balanced or multicast. Senders are told when the first consumer comes.
     """
 
-    __slots__ = ("counters", "fallback", "fallback_of", "forwarder", "key", "known_as", "pinned", "priority", "senders", "text", "treatment")
+    __slots__ = (
+        "counters",
+        "fallback",
+        "fallback_of",
+        "forwarder",
+        "key",
+        "known_as",
+        "pinned",
+        "priority",
+        "senders",
+        "text",
+        "treatment",
+    )
 
     def __init__(self, key: str, text: str, treatment: str, priority: int = -1) -> None:
         self.key = key
@@ -43,6 +55,11 @@ class Record:
         """The address or its fallback has a consumer, so that senders may have credit."""
         fallback = self.fallback
         return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
+
+    def wants_whole(self) -> bool:
+        """Messages go to somebody inside the router, who takes whole ones only."""
+        taker = self if self.destinations() > 0 or self.fallback is None else self.fallback
+        return len(taker.forwarder.subscriptions) > 0
 
     def add_consumer(self, egress: Any) -> None:
         """A link that receives from the address."""

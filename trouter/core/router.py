@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trouter.engine.link import Link
-from trouter.engine.ports import Delivery
+from trouter.engine.ports import Delivery, LinkPort
+from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
 from .attach import PeerTerms, attach
@@ -58,22 +59,36 @@ class Router:
         elif isinstance(sink, Egress):
             self._lose_egress(sink)
 
-    def _lose_ingress(self, ingress: Ingress) -> None:
+    def lose_session(self, session: Session) -> None:
+        """``lose`` for every link of a session, at the cost of one look at its deliveries."""
+        own: dict[LinkPort, list[Delivery]] = {}
+        for delivery in (*session.incoming.all(), *session.outgoing.all()):
+            own.setdefault(delivery.link, []).append(delivery)
+        for link in session.all_links():
+            sink = link.sink
+            if isinstance(sink, Ingress):
+                self._lose_ingress(sink, own.get(link, []))
+            elif isinstance(sink, Egress):
+                self._lose_egress(sink, own.get(link, []))
+
+    def _lose_ingress(self, ingress: Ingress, own: list[Delivery] | None = None) -> None:
+        if ingress not in self._ingresses:
+            return
         self._ingresses.discard(ingress)
-        ingress.lost()
+        ingress.lost(own)
         record = ingress.record
         if record is not None:
             record.senders.pop(ingress, None)
             self.table.release(record)
 
-    def _lose_egress(self, egress: Egress) -> None:
+    def _lose_egress(self, egress: Egress, own: list[Delivery] | None = None) -> None:
         record = egress.record
         if record is None:
             return
         egress.record = None
         self._egresses.discard(egress)
         record.forwarder.remove(egress)
-        egress.lost()
+        egress.lost(own)
         self.table.release(record)
 
     # --- the end
@@ -95,14 +110,14 @@ class Router:
         """Deliver messages for ``address`` to ``consumer`` from here on."""
         record = self.table.obtain(address, outgoing=True, treatment=treatment)
         assert record is not None  # noqa: S101 - only the treatment unavailable gives none
-        subscription = Subscription(consumer)
+        subscription = Subscription(consumer, record)
         record.add_subscription(subscription)
         return subscription
 
-    def unsubscribe(self, address: str, subscription: Subscription) -> None:
-        """End what ``subscribe`` began."""
-        record = self._record(address)
-        if record is not None and subscription in record.forwarder.subscriptions:
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End what ``subscribe`` began; a second call does nothing."""
+        record: Record = subscription.record
+        if subscription in record.forwarder.subscriptions:
             record.forwarder.subscriptions.remove(subscription)
             self.table.release(record)
 
@@ -116,8 +131,11 @@ class Router:
         delivery.complete = True
         delivery.arrived_at = self.pulse.now_s
         count = record.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
-        record.counters.from_container += 1
-        self.totals.from_container += 1
+        inside = record.forwarder.inside if count > 0 else 0
+        for counters in (record.counters, self.totals):
+            counters.from_container += 1
+            counters.to_container += inside
+            counters.egress += count - inside
         return count
 
     def _record(self, address: str) -> Record | None:

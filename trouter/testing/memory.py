@@ -256,6 +256,8 @@ class MemoryClient:
         moved = _take(self.connection)
         if not moved or self.dropped:
             return False
+        if self.connection.paused:
+            self.connection.resume_output()
         self.server.receive_data(moved)
         while self.server.events:
             self._serve(self.server.events.pop(0))
@@ -289,9 +291,7 @@ class MemoryClient:
             core.detach(event.link, event.closed)
         elif isinstance(event, SessionEnded):
             self._note(event.fault)
-            for link in event.session.all_links():
-                assert isinstance(link, Link)  # noqa: S101 - ports are for the layers below
-                core.lose(link)
+            core.lose_session(event.session)
             event.session.end()
             self.server.drop_session(event.session)
         elif isinstance(event, ConnectionClosed):
@@ -324,9 +324,7 @@ class MemoryClient:
 
     def _lose_links(self) -> None:
         for session in self.server.sessions():
-            for link in session.all_links():
-                assert isinstance(link, Link)  # noqa: S101 - ports are for the layers below
-                self.router.core.lose(link)
+            self.router.core.lose_session(session)
 
 
 class _MemoryLink(LinkSink):
