@@ -156,7 +156,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.DELIVERY_ID, "the first transfer of a delivery carries no delivery-id", sends(Transfer(0, None, b"tag"))),
     (
         Fault.DELIVERY_ID,
-        "delivery 4294967281 began before 4294967280 on the same link was complete",
+        "delivery 4294967281 began while 4294967280 was incomplete",
         sends(transfer(0, more=True), transfer(1)),
     ),
     (

@@ -484,7 +484,9 @@ def _visible(octets: bytes) -> str:
 
 _SHORTEST_TIMEOUT_S = 0.4
 _HEARTBEAT = frame(0, b"", FRAME_AMQP)
-_BEFORE_HEADER = frozenset((ConnectionState.START, ConnectionState.HEADER_SENT, ConnectionState.OPEN_PIPE, ConnectionState.OPEN_CLOSE_PIPE))
+_BEFORE_HEADER = frozenset(
+    (ConnectionState.START, ConnectionState.HEADER_SENT, ConnectionState.OPEN_PIPE, ConnectionState.OPEN_CLOSE_PIPE)
+)
 _UNANSWERED = frozenset((ConnectionState.OPEN_RECEIVED, ConnectionState.OPEN_CLOSE_RECEIVED))
 _CLOSING = frozenset(
     (

@@ -1,4 +1,7 @@
-"""What a peer did, for whoever holds the conversation: the rare steps only (transfers, dispositions and flows go to a link's sink)."""
+"""What a peer did, for whoever holds the conversation: the rare steps only.
+
+Transfers, dispositions and flows go to a link's sink instead.
+"""
 
 from __future__ import annotations
 

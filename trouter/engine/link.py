@@ -64,7 +64,7 @@ class Link(LinkPort):
         self.state = advance(LINK_NEXT, self.state, step)
         self.attached = self.state is LinkState.ATTACHED and self._session.mapped
 
-    def attach(self, source: object, target: object, **fields: Any) -> None:
+    def attach(self, source: Any, target: Any, **fields: Any) -> None:
         """Send our attach, the first word or the acceptance of the peer's; ``fields`` as in ``Attach``.
 
         Does nothing when it was sent before or the link is gone already.
@@ -127,7 +127,7 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
         raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.handle_max)
     if attach.handle in session.links_by_remote_handle:
         raise PeerFault(Fault.HANDLE_IN_USE, name=attach.name, handle=attach.handle)
-    link = session.links.get((incoming, attach.name))
+    link: Any = session.links.get((incoming, attach.name))
     if link is None:
         if session.connection.link_count >= session.limits.max_links:
             raise PeerFault(Fault.LINK_COUNT, limit=session.limits.max_links)
@@ -190,7 +190,7 @@ class IncomingLink(Link):
         elif transfer.delivery_id >= 0 and transfer.delivery_id != delivery.delivery_id:
             raise PeerFault(
                 Fault.DELIVERY_ID,
-                detail=f"delivery {transfer.delivery_id} began before {delivery.delivery_id} on the same link was complete",
+                detail=f"delivery {transfer.delivery_id} began while {delivery.delivery_id} was incomplete",
             )
         if transfer.aborted:
             self._abort(delivery)
@@ -348,7 +348,9 @@ class OutgoingLink(Link):
                 self._wait()
                 return start
             plain = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None
-            overhead = _AGAIN_OVERHEAD if delivery.begun else _FIRST_OVERHEAD if plain else self._general_overhead(delivery)
+            overhead = (
+                _AGAIN_OVERHEAD if delivery.begun else _FIRST_OVERHEAD if plain else self._general_overhead(delivery)
+            )
             stop = end
             if end - start > connection.remote_max_frame_bytes - overhead:
                 stop = start + connection.remote_max_frame_bytes - overhead

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-
 if TYPE_CHECKING:
     from trouter.wire.performatives import Performative
     from trouter.wire.transfers import FlowReader, TransferReader
@@ -196,7 +195,7 @@ class LinkSink:
     __slots__ = ()
 
     def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """A transfer frame came; its payload is ``data[start:end]``, ``delivery.complete`` tells whether it was the last."""
+        """A transfer frame came, its payload in ``data[start:end]``; the last one if ``delivery.complete``."""
 
     def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
         """The sender took a delivery back before it was complete."""

@@ -66,7 +66,9 @@ class Session(SessionPort):
         "window_frames",
     )
 
-    def __init__(self, connection: ConnectionPort, channel: int, limits: EngineLimits, sessions_due: list[Session]) -> None:
+    def __init__(
+        self, connection: ConnectionPort, channel: int, limits: EngineLimits, sessions_due: list[Session]
+    ) -> None:
         super().__init__(connection, channel)
         self.limits = limits
         self.state = SessionState.UNMAPPED
@@ -185,7 +187,7 @@ class Session(SessionPort):
         self.step(SessionStep.RECEIVE_END)
         self.silence()
 
-    def all_links(self) -> list[LinkPort]:
+    def all_links(self) -> list[Any]:
         """Every link that is not detached on both sides."""
         return list(self.links_by_handle.values())
 
@@ -212,7 +214,8 @@ class Session(SessionPort):
             distance = (delivery_id - self._last_incoming_delivery) & _MASK32
             if distance == 0 or distance >= _HALF:
                 raise PeerFault(
-                    Fault.DELIVERY_ID, detail=f"delivery-id {delivery_id} does not follow {self._last_incoming_delivery}"
+                    Fault.DELIVERY_ID,
+                    detail=f"delivery-id {delivery_id} does not follow {self._last_incoming_delivery}",
                 )
             if self.incoming.get(delivery_id) is not None:
                 raise PeerFault(Fault.DELIVERY_ID, detail=f"delivery-id {delivery_id} is not settled yet")

@@ -90,6 +90,8 @@ class Listener:
         self._services = services
         self._numbers = numbers
         self._accepting = trio.CancelScope()
+        #: Set when the listener has stopped and its last peer has gone.
+        self.done = trio.Event()
 
     async def bind(self) -> None:
         """Open the sockets; ListenError names host, port and cause."""
@@ -112,11 +114,11 @@ class Listener:
                     for sock in self.sockets:
                         accepting.start_soon(self._accept, sock, nursery)
             self._close()
+        self.done.set()
 
     def stop(self) -> None:
         """Take no more connections; those there are go on."""
         self._accepting.cancel()
-        self._close()
 
     def _close(self) -> None:
         for sock in self.sockets:
@@ -184,7 +186,7 @@ async def resolve(entity: ListenerEntity) -> list[tuple[socket.AddressFamily, tu
     found = await trio.socket.getaddrinfo(
         entity.host or None, entity.port_or_service, family=family, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
-    return list(dict.fromkeys((address_family, address[:2]) for address_family, _, _, _, address in found))
+    return list(dict.fromkeys((each, (str(address[0]), int(address[1]))) for each, _, _, _, address in found))
 
 
 def open_sockets(addresses: Iterable[tuple[socket.AddressFamily, tuple[str, int]]]) -> Iterable[socket.socket]:

@@ -30,11 +30,11 @@ from trouter.engine.events import (
     SessionBegun,
     SessionEnded,
 )
-from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.limits import EngineLimits
+from trouter.engine.ports import SessionPort
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
 from trouter.engine.session import Session
-from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, SaslExchange
+from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, Refused, SaslExchange
 from trouter.wire.performatives import Error, Open
 
 from .hub import Hub
@@ -77,9 +77,7 @@ class Services:
 class Peer:
     """Serves one accepted connection until it ends."""
 
-    def __init__(
-        self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, services: Services
-    ) -> None:
+    def __init__(self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, services: Services) -> None:
         self.facts = facts
         self.settings = settings
         self.user = ""
@@ -95,10 +93,13 @@ class Peer:
         self._writing: trio.Event | None = None
         self._gone = False
         self._exchange: SaslExchange | None = None
-        self._inboxes: dict[Session, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
+        #: What the close says when it is ours.
+        self._farewell: Error | None = None
+        self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
         self._terms = PeerTerms(link_capacity=settings.link_capacity)
         self._label = f"[C{facts.connection_id}]"
-        self._sasl = SaslServer(services.plugins.sasl_mechanisms_for(facts), settings.require_sasl, settings.limits.max_sasl_rounds)
+        mechanisms = services.plugins.sasl_mechanisms_for(facts)
+        self._sasl = SaslServer(mechanisms, settings.require_sasl, settings.limits.max_sasl_rounds)
         self.connection = Connection(
             settings.limits, settings.open(facts.connection_id), services.hub.outbox, self._sasl, server=True
         )
@@ -120,6 +121,8 @@ class Peer:
                         self.settings.handshake_timeout_s,
                     )
                 elif not self._gone:
+                    self.connection.close(self._farewell)
+                    self._hub.flush()
                     await self._linger()
                 nursery.cancel_scope.cancel()
         finally:
@@ -161,8 +164,8 @@ class Peer:
     def crash(self, error: Exception) -> None:
         """A bug of ours ends this connection; the peer hears no details."""
         server_log.error("%s internal error, connection dropped", self._label, exc_info=error)
-        self.connection.fail(PeerFault(Fault.INTERNAL, detail="internal error"))
-        self._ring()
+        self._farewell = Error("amqp:internal-error", "the router failed on this connection")
+        self._handshake.cancel()
 
     def _ring(self) -> None:
         """Wake the peer's own task and read no more until it has looked."""
@@ -265,27 +268,22 @@ class Peer:
 
     async def _authenticate(self, response: bytes) -> None:
         """One step of the exchange; whatever is not a clear yes is a no."""
-        exchange = self._exchange
-        code = SASL_AUTH
-        if exchange is not None:
-            with trio.move_on_after(self.settings.sasl_timeout_s) as deadline:
-                answer = await self._plugins.respond_or_refuse(exchange, response)
-            if deadline.cancelled_caught:
-                code = SASL_SYS_TEMP
-            elif isinstance(answer, Challenge):
-                self._sasl.challenge(answer.data)
-                return
-            elif isinstance(answer, Authenticated):
-                code = SASL_OK
-                self.user = answer.user
-            else:
-                code = SASL_SYS_TEMP if answer.temporary else SASL_AUTH
+        answer: Challenge | Authenticated | Refused = Refused("no plugin serves the mechanism")
+        if self._exchange is not None:
+            answer = Refused("the authentication took too long", temporary=True)
+            with trio.move_on_after(self.settings.sasl_timeout_s):
+                answer = await self._plugins.respond_or_refuse(self._exchange, response)
+        if isinstance(answer, Challenge):
+            self._sasl.challenge(answer.data)
+            return
         self._exchange = None
-        self._sasl.finish(code, answer.data or None if code == SASL_OK else None)
-        if code == SASL_OK:
+        if isinstance(answer, Authenticated):
+            self.user = answer.user
+            self._sasl.finish(SASL_OK, answer.data or None)
             self._hub.tell_time()
             self.connection.receive_data(b"")
         else:
+            self._sasl.finish(SASL_SYS_TEMP if answer.temporary else SASL_AUTH)
             server_log.info("%s Connection from %s refused: SASL %s", self._label, self._from, self.mechanism[:32])
 
     def _open(self, remote: Open) -> None:
@@ -383,8 +381,7 @@ class Peer:
 
     def force_close(self, error: Error) -> None:
         """Say why and close; the peer has ``LINGER_S`` to answer."""
-        self.connection.close(error)
-        self._hub.flush()
+        self._farewell = error
         self._handshake.cancel()
 
     def _lose_links(self) -> None:

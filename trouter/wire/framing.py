@@ -40,7 +40,18 @@ class FrameReader:
     type ``frame_type``. ``max_frame_bytes`` bounds every frame and so the memory held here.
     """
 
-    __slots__ = ("_carry", "_input", "_offset", "_wanted", "channel", "data", "end", "frame_type", "max_frame_bytes", "start")
+    __slots__ = (
+        "_carry",
+        "_input",
+        "_offset",
+        "_wanted",
+        "channel",
+        "data",
+        "end",
+        "frame_type",
+        "max_frame_bytes",
+        "start",
+    )
 
     def __init__(self, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes

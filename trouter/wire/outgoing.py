@@ -40,9 +40,17 @@ class TransferWriter:
         self._again = bytearray(head + b"\x0b\x06" + link + b"\x40\x40\x40\x40\x42")
 
     def first(
-        self, out: bytearray, delivery_id: int, number: int, settled: bool, more: bool, data: bytes, start: int, end: int
+        self,
+        out: bytearray,
+        delivery_id: int,
+        number: int,
+        settled: bool,
+        more: bool,
+        data: bytes,
+        start: int,
+        end: int,
     ) -> None:
-        """The first frame of a delivery whose tag is ``number`` (8 octets, little-endian), payload ``data[start:end]``."""
+        """The first frame of a delivery with the tag ``number`` (8 octets, little-endian)."""
         head = self._first
         octets.put_uint32(head, _ID, delivery_id)
         octets.put_tag(head, _TAG, number)
@@ -83,7 +91,9 @@ class TransferWriter:
             )
         )
         size = 20 + len(body) + end - start
-        out += _FRAME_LIST32.pack(size, 2, 0, self._channel, 0, 0x53, 0x14, 0xD0, len(body) + 4, 6 if state is None else 8)
+        out += _FRAME_LIST32.pack(
+            size, 2, 0, self._channel, 0, 0x53, 0x14, 0xD0, len(body) + 4, 6 if state is None else 8
+        )
         out += body
         octets.append_slice(out, data, start, end)
 
@@ -97,7 +107,7 @@ class TransferWriter:
 def write_disposition(
     out: bytearray, channel: int, role: bool, first: int, last: int, settled: bool, state: bytes | None
 ) -> None:
-    """A disposition frame for the deliveries ``first`` to ``last``; ``state`` is an encoded delivery state, put in as it is."""
+    """A disposition frame for the deliveries ``first`` to ``last``; ``state`` is encoded and put in as it is."""
     if state is None:
         state = b""  # left out: a null in its place is an unknown outcome to some clients
     fields = 12 + len(state)
@@ -111,7 +121,12 @@ def write_disposition(
 
 
 def write_flow(
-    out: bytearray, channel: int, next_incoming_id: int, incoming_window: int, next_outgoing_id: int, outgoing_window: int
+    out: bytearray,
+    channel: int,
+    next_incoming_id: int,
+    incoming_window: int,
+    next_outgoing_id: int,
+    outgoing_window: int,
 ) -> None:
     """A session flow frame; ``next_incoming_id`` is -1 before the peer's begin is known."""
     known = next_incoming_id >= 0

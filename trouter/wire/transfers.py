@@ -36,7 +36,7 @@ _SYMBOLIC: Final = {
 
 
 def read_descriptor(data: bytes, start: int, end: int) -> int:
-    """The descriptor code of the described value at ``start`` (-1 for one that is no AMQP performative); DecodeError."""
+    """The descriptor code of the described value at ``start``, -1 for one that is no performative; DecodeError."""
     if end - start >= 3 and data[start] == 0 and data[start + 1] == 0x53:
         return data[start + 2]
     if end - start < 2 or data[start] != 0:
@@ -178,8 +178,13 @@ class StateReader(FieldReader):
         """Fills ``state`` and ``state_code``: 0 for none, -1 for a descriptor that is no small number."""
         data = self._data
         offset = self._offset
-        if self._index < self._count and self._list_end - offset >= 4 and data[offset] == 0 and data[offset + 1] == 0x53 and data[offset + 3] == 0x45:
-            # the outcomes without details, written the short way: nearly every disposition there is
+        if (  # the outcomes without details, written the short way: nearly every disposition there is
+            self._index < self._count
+            and self._list_end - offset >= 4
+            and data[offset] == 0
+            and data[offset + 1] == 0x53
+            and data[offset + 3] == 0x45
+        ):
             self._index += 1
             self._offset = offset + 4
             self.state_code = data[offset + 2]
@@ -217,7 +222,20 @@ _SYMBOLIC_STATES: Final = {
 class TransferReader(StateReader):
     """One transfer frame (2.7.5); the payload stands at ``data[payload:end]`` of what was parsed."""
 
-    __slots__ = ("aborted", "batchable", "delivery_id", "_tag_end", "_tag_start", "handle", "message_format", "more", "payload", "rcv_settle_mode", "resume", "settled")
+    __slots__ = (
+        "_tag_end",
+        "_tag_start",
+        "aborted",
+        "batchable",
+        "delivery_id",
+        "handle",
+        "message_format",
+        "more",
+        "payload",
+        "rcv_settle_mode",
+        "resume",
+        "settled",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -228,11 +246,11 @@ class TransferReader(StateReader):
         self._tag_end = _ABSENT
         self.message_format = _ABSENT
         self.settled = _ABSENT
-        self.more = 0
+        self.more = False
         self.rcv_settle_mode = _ABSENT
-        self.resume = 0
-        self.aborted = 0
-        self.batchable = 0
+        self.resume = False
+        self.aborted = False
+        self.batchable = False
         self.payload = 0
 
     def has_tag(self) -> bool:
@@ -364,7 +382,7 @@ class DispositionReader(StateReader):
         self.role = 0
         self.first = 0
         self.last = 0
-        self.settled = 0
+        self.settled = False
 
     def parse(self, data: bytes, start: int, end: int) -> None:
         """Fill every attribute (``last`` equals ``first`` when absent); DecodeError."""
@@ -385,7 +403,18 @@ class DispositionReader(StateReader):
 class FlowReader(FieldReader):
     """One flow frame (2.7.4)."""
 
-    __slots__ = ("available", "delivery_count", "drain", "echo", "handle", "incoming_window", "link_credit", "next_incoming_id", "next_outgoing_id", "outgoing_window")
+    __slots__ = (
+        "available",
+        "delivery_count",
+        "drain",
+        "echo",
+        "handle",
+        "incoming_window",
+        "link_credit",
+        "next_incoming_id",
+        "next_outgoing_id",
+        "outgoing_window",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -398,8 +427,8 @@ class FlowReader(FieldReader):
         self.delivery_count = _ABSENT
         self.link_credit = _ABSENT
         self.available = _ABSENT
-        self.drain = 0
-        self.echo = 0
+        self.drain = False
+        self.echo = False
 
     def parse(self, data: bytes, start: int, end: int) -> None:
         """Fill every attribute; DecodeError when one of the mandatory window fields is missing."""
