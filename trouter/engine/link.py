@@ -165,6 +165,12 @@ class IncomingLink(Link):
         #: The delivery whose last frame has not come yet.
         self.partial: Delivery | None = None
 
+    def attach(self, source: Any, target: Any, **fields: Any) -> None:
+        """As every link's, and with the largest message taken in."""
+        if self.max_message_bytes > 0:
+            fields["max_message_size"] = self.max_message_bytes
+        super().attach(source, target, **fields)
+
     def grant(self, count: int) -> None:
         """Give the sender ``count`` more deliveries of credit; ends a drain."""
         self.credit += count
@@ -320,6 +326,11 @@ class OutgoingLink(Link):
         #: The half-sent delivery is taken back; the peer has not been told yet.
         self._abort_due = False
         self.writer = TransferWriter(session.channel, 0)
+
+    def attach(self, source: Any, target: Any, **fields: Any) -> None:
+        """As every link's, and with the count that the receiver's credit starts from (2.6.7)."""
+        fields.setdefault("initial_delivery_count", self.delivery_count)
+        super().attach(source, target, **fields)
 
     def ready(self) -> bool:
         """A new delivery may be begun right now."""
