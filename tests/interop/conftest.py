@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.routers", "tests.interop.agents")
+pytest.register_assert_rewrite("tests.routers", "tests.interop.agents", "tests.e2e.peer")
 
 from tests.routers import PLAIN_LISTENER, RunningRouter, running
 
@@ -24,8 +24,9 @@ def shared_router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningR
 
 @pytest.fixture
 def router(shared_router: RunningRouter) -> Iterator[RunningRouter]:
+    line = len(shared_router.lines)
     yield shared_router
-    shared_router.assert_no_fault_of_ours()
+    shared_router.assert_no_fault_of_ours(since=line)
 
 
 @pytest.fixture

@@ -376,6 +376,10 @@ class Peer:
 
     def idle(self) -> None:
         """The engine gave the connection up for its silence; ``run`` hears of it."""
+        for event in self.connection.events:
+            if isinstance(event, ConnectionClosed):
+                self._close(event)
+        self.connection.events.clear()
         self._hub.flush()
         self._handshake.cancel()
 

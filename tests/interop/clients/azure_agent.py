@@ -132,6 +132,12 @@ def grant(client: Any, count: int) -> None:
     client._link.flow(link_credit=client._link.current_link_credit + count)
 
 
+def accept(client: Any, frame: Any) -> None:
+    client._link.send_disposition(
+        first_delivery_id=frame[1], delivery_tag=frame[2], settled=True, delivery_state=Accepted()
+    )
+
+
 def receive() -> None:
     settle = OPTIONS["settle"]
     client = receiver(
@@ -185,22 +191,17 @@ def drain() -> None:
     client._link.flow(link_credit=OPTIONS["credit"], drain=True)
     received = 0
 
-    def accept(frame: Any) -> None:
-        client._link.send_disposition(
-            first_delivery_id=frame[1], delivery_tag=frame[2], settled=True, delivery_state=Accepted()
-        )
-
     while not any(frame[8] and frame[6] == 0 for frame in flows):
         client._connection.listen(wait=client._socket_timeout)
     while not client._received_messages.empty():
-        accept(client._received_messages.get_nowait()[0])
+        accept(client, client._received_messages.get_nowait()[0])
         received += 1
     report("drained", received=received)
     wait_until_told()
     client._link.delivery_count = flows[-1][5]
     client._link.flow(link_credit=OPTIONS["credit"], drain=False)
     for frame, _ in messages_of(client):
-        accept(frame)
+        accept(client, frame)
         received += 1
         if received == OPTIONS["count"]:
             break
@@ -224,7 +225,8 @@ def request() -> None:
         sender.send_message(Message(properties=properties, value=f"ping {number}"))
 
     ask()
-    for _, message in messages_of(replies_to):
+    for frame, message in messages_of(replies_to):
+        accept(replies_to, frame)
         replies.append([text(message.properties.correlation_id), text(message.value)])
         if len(replies) == OPTIONS["count"]:
             break
@@ -241,11 +243,11 @@ def respond() -> None:
     report("ready")
     answered = 0
     for frame, message in messages_of(requests):
-        properties = Properties(to=message.properties.reply_to, correlation_id=message.properties.correlation_id)
+        # First of all, for who asks may wait for this before it looks for the reply.
+        accept(requests, frame)
+        asked = message.properties
+        properties = Properties(to=text(asked.reply_to), correlation_id=text(asked.correlation_id))
         sender.send_message(Message(properties=properties, value=text(message.value).upper()))
-        requests._link.send_disposition(
-            first_delivery_id=frame[1], delivery_tag=frame[2], settled=True, delivery_state=Accepted()
-        )
         answered += 1
         if answered == OPTIONS["count"]:
             break

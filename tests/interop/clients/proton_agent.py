@@ -211,6 +211,7 @@ class Drain(Role):
 class Request(Role):
     def open(self) -> None:
         self.replies: list[list[object]] = []
+        self.asked = False
         self.receiver = self.container.create_receiver(self.connection, None, dynamic=True)
 
     def on_link_opened(self, event: Any) -> None:
@@ -221,10 +222,11 @@ class Request(Role):
             self.sender = self.container.create_sender(self.connection, OPTIONS["address"])
 
     def on_sendable(self, _: Any) -> None:
-        if not self.replies:
+        if not self.asked:
             self.next()
 
     def next(self) -> None:
+        self.asked = True
         number = len(self.replies)
         self.sender.send(Message(reply_to=self.address, correlation_id=f"id-{number}", body=f"ping {number}"))
 

@@ -2,32 +2,20 @@
 // One peer in an interoperability test: `node agent.js ROLE JSON`. What the roles do and report is told in ../agents.py.
 
 const crypto = require('crypto');
-const readline = require('readline');
+const fs = require('fs');
 const rhea = require('rhea');
 
 const [role, text] = process.argv.slice(2);
 const options = JSON.parse(text);
-const told = [];
-const waiting = [];
 
 function report(event, details) {
     process.stdout.write(JSON.stringify({ event, ...details }) + '\n');
 }
 
-function whenTold(then) {
-    if (told.length) {
-        told.shift();
-        then();
-    } else {
-        waiting.push(then);
-    }
+// As a client that is busy, all of it waits.
+function waitUntilTold() {
+    fs.readSync(0, Buffer.alloc(1));
 }
-
-const commands = readline.createInterface({ input: process.stdin });
-commands.on('line', (line) => {
-    if (waiting.length) waiting.shift()();
-    else told.push(line);
-});
 
 function body(number) {
     const octets = Buffer.alloc(options.size);
@@ -61,7 +49,6 @@ function outcome(delivery) {
 function finish(connection, details) {
     report('done', details);
     connection.close();
-    commands.close();
 }
 
 function send(connection) {
@@ -130,20 +117,16 @@ function receive(connection) {
         const delivery = context.delivery;
         const number = messages.length;
         messages.push(describe(context.message.body.content, delivery.remote_settled));
-        function go() {
-            if (!delivery.remote_settled) {
-                if (options.settle === 'second') unsettled += 1;
-                answer(delivery, options.answers[number % options.answers.length]);
-            }
-            if (messages.length < options.count) receiver.add_credit(1);
-            check();
-        }
         if (messages.length === options.hold) {
             report('held');
-            whenTold(go);
-        } else {
-            go();
+            waitUntilTold();
         }
+        if (!delivery.remote_settled) {
+            if (options.settle === 'second') unsettled += 1;
+            answer(delivery, options.answers[number % options.answers.length]);
+        }
+        if (messages.length < options.count) receiver.add_credit(1);
+        check();
     });
 }
 
@@ -152,15 +135,15 @@ function drain(connection) {
     let received = 0;
     connection.on('receiver_open', () => {
         report('ready');
-        whenTold(() => {
-            receiver.add_credit(options.credit);
-            receiver.drain_credit();
-        });
+        waitUntilTold();
+        receiver.add_credit(options.credit);
+        receiver.drain_credit();
     });
     connection.on('receiver_drained', () => {
         receiver.drain = false;
         report('drained', { received });
-        whenTold(() => receiver.add_credit(options.credit));
+        waitUntilTold();
+        receiver.add_credit(options.credit);
     });
     connection.on('message', () => {
         received += 1;
@@ -213,7 +196,5 @@ const connection = rhea.create_container({ id: 'rhea' }).connect({
 connection.on('connection_error', (context) => {
     report('failed', { condition: context.connection.error.condition });
     process.exitCode = 1;
-    commands.close();
 });
-connection.on('disconnected', () => commands.close());
 ({ send, receive, drain, request, respond })[role](connection);

@@ -1,0 +1,539 @@
+"""Whatever a stranger sends: the condition that the standard names, on the right scope, a log line that says what and
+who; the neighbours' traffic goes on, complete, and the router's memory stays within bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.neighbours import Neighbours
+from tests.e2e.peer import FIRST_ID, WIDE, Gone, Link, Peer, message
+from tests.routers import RunningRouter, running
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
+from trouter.wire.performatives import (
+    Accepted,
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    Open,
+    Rejected,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    Source,
+    Target,
+    Transfer,
+    encode_performative,
+)
+
+CONFIGURATION = """
+router { id: R, usersFile: %s }
+listener { host: 127.0.0.1, port: 0, maxFrameSize: 16384 }
+listener { host: 127.0.0.1, port: 0, maxFrameSize: 262144 }
+listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 1, idleTimeoutSeconds: 1 }
+listener { host: 127.0.0.1, port: 0, maxSessionFrames: 8, maxFrameSize: 16384 }
+"""
+#: How far memory may rise over what the router has once neighbours talk: two session windows and some slack.
+GROWTH_BYTES = 48 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    router: RunningRouter
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        self.neighbours.go_on()
+
+    @property
+    def plain(self) -> int:
+        return self.router.ports[0]
+
+    @property
+    def large_frames(self) -> int:
+        return self.router.ports[1]
+
+    @property
+    def short_deadlines(self) -> int:
+        return self.router.ports[2]
+
+    @property
+    def small_window(self) -> int:
+        return self.router.ports[3]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, int]]:
+    folder: Path = tmp_path_factory.mktemp("router")
+    users = folder / "users"
+    users.write_text("", encoding="ascii")
+    with running(CONFIGURATION % users, folder) as router, Neighbours(router.ports[0]) as neighbours:
+        yield Scene(router, neighbours), router.resident_bytes()
+
+
+@pytest.fixture
+def scene(shared: tuple[Scene, int]) -> Iterator[Scene]:
+    """The router with its neighbours, who must have gone on when the test is done."""
+    scene, before = shared
+    line = len(scene.router.lines)
+    yield scene
+    scene.neighbours.go_on()
+    assert scene.router.resident_bytes() - before < GROWTH_BYTES
+    scene.router.assert_no_fault_of_ours(since=line)
+
+
+def attach(name: str = "link", handle: int = 0) -> Attach:
+    return Attach(name, handle, False, source=Source(), target=Target("nobody"), initial_delivery_count=0)
+
+
+def nested_lists(depth: int) -> bytes:
+    """A list in a list in a list."""
+    value = b"\x45"
+    for _ in range(depth):
+        value = b"\xd0" + (len(value) + 4).to_bytes(4, "big") + b"\0\0\0\x01" + value
+    return value
+
+
+def nested_descriptors(depth: int) -> bytes:
+    return b"\0" * depth + b"\x40" * (depth + 1)
+
+
+def open_with(field: bytes) -> bytes:
+    """An attach whose properties are ``field``."""
+    fields = b"\xa1\x04link\x43\x42" + b"\x40" * 10 + field
+    return b"\0\x53\x12\xd0" + (len(fields) + 4).to_bytes(4, "big") + (14).to_bytes(4, "big") + fields
+
+
+# --- what ends the connection
+
+FRAMING = "amqp:connection:framing-error"
+DECODE = "amqp:decode-error"
+ILLEGAL = "amqp:illegal-state"
+SESSIONS = Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10)
+
+CONNECTION_FAULTS: dict[str, tuple[bytes, str, str]] = {
+    "a frame smaller than its own header": (b"\0\0\0\x07\2\0\0\0", FRAMING, "smaller than its header"),
+    "a frame of no size at all": (b"\0\0\0\0\2\0\0\0", FRAMING, "smaller than its header"),
+    "a frame above max-frame-size": (b"\0\0\x40\x01\2\0\0\0", FRAMING, "exceeds the maximum of 16384"),
+    "a frame of 4 GB": (b"\xff\xff\xff\xff\2\0\0\0", FRAMING, "exceeds the maximum of 16384"),
+    "a SASL frame after SASL": (b"\0\0\0\x08\2\1\0\0", FRAMING, "frame type 1"),
+    "a frame of a type that is none": (b"\0\0\0\x08\2\x07\0\0", FRAMING, "frame type 7"),
+    "a data offset before the body": (b"\0\0\0\x08\1\0\0\0", FRAMING, "data offset of 4"),
+    "a data offset behind the frame": (b"\0\0\0\x08\3\0\0\0", FRAMING, "data offset of 12"),
+    "no descriptor": (frame(0, b"\x40"), DECODE, ""),
+    "a list where a descriptor should be": (frame(0, b"\0\x45\x45"), "amqp:not-implemented", ""),
+    "a format code that is none": (frame(0, b"\0\x53\x12\xc0\x02\x01\x3f"), DECODE, ""),
+    "a truncated list": (frame(0, b"\0\x53\x12\xc0\x20\x03\xa1\x01x"), DECODE, ""),
+    "a list that ends inside a field": (frame(0, b"\0\x53\x12\xc0\x04\x01\xa1\x09x"), DECODE, ""),
+    "a list of more items than octets": (frame(0, b"\0\x53\x12\xd0\0\0\0\x04\xff\xff\xff\xff"), DECODE, ""),
+    "a name of 4 GB": (frame(0, b"\0\x53\x12\xc0\x08\x01\xb1\xff\xff\xff\xffabc"), DECODE, ""),
+    "a name that is not UTF-8": (frame(0, b"\0\x53\x12\xc0\x07\x03\xa1\x02\xff\xfe\x43\x42"), DECODE, ""),
+    "an array of 4,294,967,295 nulls": (frame(0, open_with(b"\xf0\0\0\0\x05\xff\xff\xff\xff\x40")), DECODE, ""),
+    "a map with half a pair": (frame(0, open_with(b"\xc1\x03\x01\xa3\x00")), DECODE, ""),
+    "an attach without a name": (frame(0, b"\0\x53\x12\x45"), DECODE, "attach"),
+    "an attach with a number for a name": (frame(0, b"\0\x53\x12\xc0\x05\x03\x52\x01\x43\x42"), DECODE, "attach"),
+    "a performative that is none": (frame(0, b"\0\x53\x99\x45"), "amqp:not-implemented", "0x99"),
+    "a performative by a name that is none": (frame(0, b"\0\xa3\x04nope\x45"), "amqp:not-implemented", ""),
+    "a second open": (frame(0, encode_performative(Open("again"))), ILLEGAL, "receive open"),
+    "a begin on a channel in use": (frame(0, encode_performative(SESSIONS)), "amqp:not-allowed", "channel 0"),
+    "a begin that answers none of ours": (
+        frame(1, encode_performative(Begin(remote_channel=9, next_outgoing_id=0, incoming_window=1, outgoing_window=1))),
+        "amqp:invalid-field",
+        "channel 9",
+    ),
+    "an attach on a channel without a session": (frame(5, encode_performative(attach())), "amqp:not-allowed", "channel 5"),
+    "a transfer on a channel without a session": (frame(5, encode_performative(Transfer(0))), "amqp:not-allowed", "channel 5"),
+    "an end on a channel without a session": (frame(5, encode_performative(End())), "amqp:not-allowed", "channel 5"),
+    "a begin above channel-max": (frame(65_535, encode_performative(SESSIONS)), FRAMING, "channel 65535 exceeds channel-max"),
+    "a handle above handle-max": (frame(0, encode_performative(attach(handle=WIDE))), FRAMING, "exceeds handle-max"),
+    "a SASL performative in an AMQP frame": (
+        frame(0, encode_performative(SaslInit("ANONYMOUS"))),
+        "amqp:not-implemented",
+        "0x41",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONNECTION_FAULTS)
+def test_connection_is_closed_for(scene: Scene, name: str) -> None:
+    octets, condition, text = CONNECTION_FAULTS[name]
+    with Peer(scene.plain) as bad:
+        bad.raw(octets)
+        error = bad.expect_close()
+        assert error is not None
+        assert (error.condition, text in (error.description or "")) == (condition, True), error
+        scene.router.wait_for_line(rf"\[C{bad.number}\] .*{bad.address}.*{condition}")
+    scene.router.wait_for_line(rf"\[C{bad.number}\] Connection Closed")
+
+
+@pytest.mark.parametrize(
+    "value", [nested_lists(10_000), nested_descriptors(10_000)], ids=["lists in lists", "described descriptors"]
+)
+def test_a_value_nested_10_000_deep_closes_the_connection(scene: Scene, value: bytes) -> None:
+    with Peer(scene.large_frames) as bad:
+        bad.raw(frame(0, open_with(value)))
+        error = bad.expect_close()
+        assert error is not None
+        assert error.condition == DECODE
+        scene.router.wait_for_line(rf"\[C{bad.number}\] .*{DECODE}")
+
+
+@pytest.mark.parametrize("section", [b"\0\x53\x72", b"\0\x53\x73", b"\0\x53\x70"], ids=["annotations", "properties", "header"])
+def test_a_message_nested_10_000_deep_is_rejected_or_passed_on_unread(scene: Scene, section: bytes) -> None:
+    """Of a message only what routing needs is looked at, and never by recursion."""
+    with Peer(scene.large_frames) as receiver, Peer(scene.large_frames) as bad:
+        source = receiver.attach_receiver("deep", credit=10)
+        link = bad.attach_sender(None)
+        octets = section + nested_lists(10_000) + message(b"x")
+        deliveries = [bad.transfer(link, octets[:200_000])]
+        assert isinstance(bad.expect_outcome(deliveries[0]), Rejected)
+        good = bad.attach_sender("deep")
+        delivery = bad.send_message(good, b"fine")
+        assert receiver.take_message(source) == message(b"fine")
+        assert bad.expect_outcome(delivery) == Accepted()
+
+
+BEFORE_OPEN: dict[str, tuple[bytes, str, str]] = {
+    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", FRAMING, "Unknown protocol detected: 'GET / HT'"),
+    "another version of AMQP": (b"AMQP\0\0\x09\x01", FRAMING, "Incompatible AMQP connection detected"),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01", FRAMING, "Unknown protocol detected"),
+    "a begin before open": (AMQP_HEADER + frame(0, encode_performative(SESSIONS)), ILLEGAL, "begin before open"),
+    "a transfer before open": (AMQP_HEADER + frame(0, encode_performative(Transfer(0))), ILLEGAL, "transfer before open"),
+    "a close before open": (AMQP_HEADER + frame(0, encode_performative(Close())), ILLEGAL, "close"),
+    "an open without a container-id": (
+        AMQP_HEADER + frame(0, encode_performative(Open(""))),
+        "amqp:invalid-field",
+        "container-id",
+    ),
+    "an open with a max-frame-size of 100": (
+        AMQP_HEADER + frame(0, encode_performative(Open("x", max_frame_size=100))),
+        "amqp:invalid-field",
+        "max-frame-size 100",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE_OPEN)
+def test_connection_is_refused_for(scene: Scene, name: str) -> None:
+    octets, condition, text = BEFORE_OPEN[name]
+    with Peer(scene.plain, opened=False) as bad:
+        bad.raw(octets)
+        bad.expect_header(AMQP_HEADER)
+        bad.remote_open = bad.expect(Open)
+        error = bad.expect_close()
+        assert error is not None
+        assert error.condition == condition
+        assert text in (error.description or "")
+        scene.router.wait_for_line(rf"\[C{bad.number}\] .*{bad.address}.*{condition}")
+
+
+# --- what ends the session
+
+SESSION_FAULTS: dict[str, tuple[bytes, str, str]] = {
+    "a transfer on a handle without a link": (
+        frame(0, encode_performative(Transfer(7, 0, b"tag")) + message(b"x")),
+        "amqp:session:unattached-handle",
+        "transfer on handle 7",
+    ),
+    "a flow on a handle without a link": (
+        frame(0, encode_performative(Flow(incoming_window=1, next_outgoing_id=FIRST_ID, outgoing_window=1, handle=7))),
+        "amqp:session:unattached-handle",
+        "flow on handle 7",
+    ),
+    "a detach on a handle without a link": (
+        frame(0, encode_performative(Detach(7))),
+        "amqp:session:unattached-handle",
+        "detach on handle 7",
+    ),
+    "a disposition that runs backwards": (
+        frame(0, encode_performative(Disposition(True, 9, 3, True, Accepted()))),
+        "amqp:invalid-field",
+        "runs backwards",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SESSION_FAULTS)
+def test_session_is_ended_for(scene: Scene, name: str) -> None:
+    octets, condition, text = SESSION_FAULTS[name]
+    with Peer(scene.plain) as bad:
+        bad.raw(octets)
+        expect_session_fault(scene, bad, condition, text)
+
+
+def expect_session_fault(scene: Scene, bad: Peer, condition: str, text: str) -> None:
+    """The session ends for it, and nothing but the session: the connection takes another one."""
+    error = bad.expect_session_end()
+    assert error is not None
+    assert (error.condition, text in (error.description or "")) == (condition, True), error
+    scene.router.wait_for_line(rf"\[C{bad.number}\] Session .*{condition}")
+    bad.begin()
+    bad.attach_receiver("after a fault", credit=1)
+    bad.be_heard()
+
+
+def test_an_attach_on_a_handle_in_use_ends_the_session(scene: Scene) -> None:
+    with Peer(scene.plain) as bad:
+        bad.attach_receiver("somewhere")
+        bad.say(attach("another", 0))
+        expect_session_fault(scene, bad, "amqp:session:handle-in-use", "handle 0")
+
+
+def test_an_attach_with_a_name_in_use_closes_the_connection(scene: Scene) -> None:
+    with Peer(scene.plain) as bad:
+        bad.attach(attach("the name", 0))
+        bad.say(attach("the name", 1))
+        error = bad.expect_close()
+        assert error is not None
+        assert (error.condition, error.description) == ("amqp:invalid-field", "link name already attached: the name")
+        scene.router.wait_for_line(rf"\[C{bad.number}\] .*link name already attached: the name")
+
+
+def test_transfers_beyond_the_session_window_end_the_session(scene: Scene) -> None:
+    """A receiver without credit keeps what was sent in the router, so the window does not open again."""
+    with Peer(scene.small_window) as receiver, Peer(scene.small_window) as bad:
+        receiver.attach_receiver("window", credit=0)
+        receiver.be_heard()
+        link = bad.attach_sender("window")
+        assert bad.window == 8
+        for _ in range(8):
+            bad.transfer(link, message(bytes(16_000)))
+        bad.transfer(link, message(b"one too many"))
+        expect_session_fault(scene, bad, "amqp:session:window-violation", "window")
+
+
+def test_a_transfer_on_a_link_that_the_peer_receives_on_ends_the_session(scene: Scene) -> None:
+    with Peer(scene.plain) as bad:
+        link = bad.attach_receiver("errant", credit=1)
+        bad.transfer(link, message(b"x"))
+        expect_session_fault(scene, bad, "amqp:session:errant-link", "errant")
+
+
+def test_a_delivery_id_that_does_not_follow_ends_the_session(scene: Scene) -> None:
+    with Peer(scene.plain) as receiver, Peer(scene.plain) as bad:
+        receiver.attach_receiver("ids", credit=10)
+        link = bad.attach_sender("ids")
+        bad.say(Transfer(link.handle, 5, b"5"), message(b"x"))
+        bad.say(Transfer(link.handle, 5, b"5"), message(b"x"))
+        expect_session_fault(scene, bad, "amqp:invalid-field", "delivery-id 5 does not follow 5")
+
+
+# --- what ends the link
+
+
+def expect_link_fault(scene: Scene, bad: Peer, link: Link, condition: str) -> None:
+    """The link is detached for it, and nothing but the link."""
+    error = bad.expect_detach()
+    assert error is not None
+    assert error.condition == condition
+    bad.say(Detach(link.handle, True))
+    scene.router.wait_for_line(rf"\[C{bad.number}\]\[L\d+\] Link detached: {condition}")
+    bad.be_heard()
+
+
+def test_a_transfer_without_credit_detaches_the_link(scene: Scene) -> None:
+    with Peer(scene.plain) as bad:
+        link = bad.attach_sender("nobody listens here", credit=False)
+        bad.send_message(link, b"x")
+        expect_link_fault(scene, bad, link, "amqp:link:transfer-limit-exceeded")
+
+
+def test_more_transfers_than_credit_detach_the_link(scene: Scene) -> None:
+    with Peer(scene.plain) as receiver, Peer(scene.plain) as bad:
+        receiver.attach_receiver("credit", credit=0)
+        receiver.be_heard()
+        link = bad.attach_sender("credit")
+        assert link.credit == 250
+        for _ in range(251):
+            bad.send_message(link, b"x")
+        expect_link_fault(scene, bad, link, "amqp:link:transfer-limit-exceeded")
+
+
+def test_a_delivery_without_a_tag_detaches_the_link(scene: Scene) -> None:
+    with Peer(scene.plain) as receiver, Peer(scene.plain) as bad:
+        receiver.attach_receiver("tags", credit=1)
+        link = bad.attach_sender("tags")
+        bad.say(Transfer(link.handle, 0), message(b"x"))
+        expect_link_fault(scene, bad, link, "amqp:invalid-field")
+
+
+# --- SASL frames in the wrong order
+
+ANONYMOUS = SaslInit("ANONYMOUS", b"")
+
+
+def sasl(*performatives: object) -> bytes:
+    return b"".join(frame(0, encode_performative(each), 1) for each in performatives)  # type: ignore[arg-type]
+
+
+SASL_FAULTS: dict[str, bytes] = {
+    "a response before any challenge": sasl(SaslResponse(b"")),
+    "an outcome from a client": sasl(SaslOutcome(0)),
+    "mechanisms from a client": sasl(SaslMechanisms(("ANONYMOUS",))),
+    "an open inside the SASL layer": frame(0, encode_performative(Open("x")), 1),
+    "an AMQP frame inside the SASL layer": frame(0, encode_performative(Open("x"))),
+    "the AMQP header before the outcome": AMQP_HEADER,
+    "a mechanism that was not offered": sasl(SaslInit("SCRAM-SHA-512", b"")),
+    "a mechanism with a name of 10 kB": sasl(SaslInit("X" * 10_000, b"")),
+    "a truncated init": frame(0, b"\0\x53\x41\xc0\x20\x01\xa3\x09ANON", 1),
+    "an init without a mechanism": frame(0, b"\0\x53\x41\x45", 1),
+    "a frame larger than any SASL frame": b"\0\x01\0\0\2\1\0\0" + bytes(4_000),
+    "values nested deep": frame(0, b"\0\x53\x41" + nested_lists(1_500), 1),
+}
+
+
+@pytest.mark.parametrize("name", SASL_FAULTS)
+def test_nobody_is_let_in_for(scene: Scene, name: str) -> None:
+    with Peer(scene.plain, opened=False) as bad:
+        bad.raw(SASL_HEADER)
+        bad.expect_header(SASL_HEADER)
+        assert bad.expect(SaslMechanisms).sasl_server_mechanisms
+        bad.raw(SASL_FAULTS[name])
+        expect_sasl_refusal(bad)
+        scene.router.wait_for_line(rf"\[C\d+\] Connection from {bad.address} (failed|refused)")
+
+
+def expect_sasl_refusal(bad: Peer) -> None:
+    """An outcome that is no yes, if any, and then the end of the stream: never an AMQP layer."""
+    try:
+        assert bad.expect(SaslOutcome).code != 0
+        bad.expect_end_of_stream()
+    except Gone:
+        pass
+
+
+def test_a_second_init_after_the_outcome_closes_the_connection(scene: Scene) -> None:
+    with Peer(scene.plain, opened=False, sasl=True) as bad:
+        bad.raw(sasl(ANONYMOUS))
+        bad.expect_header(AMQP_HEADER)
+        bad.remote_open = bad.expect(Open)
+        error = bad.expect_close()
+        assert error is not None
+        assert error.condition == FRAMING
+        scene.router.wait_for_line(rf"\[C{bad.number}\] .*{FRAMING}")
+
+
+def test_two_inits_at_once_are_no_way_in_either(scene: Scene) -> None:
+    with Peer(scene.plain, opened=False) as bad:
+        bad.raw(SASL_HEADER + sasl(ANONYMOUS, ANONYMOUS) + AMQP_HEADER + frame(0, encode_performative(Open("x"))))
+        bad.expect_header(SASL_HEADER)
+        bad.expect(SaslMechanisms)
+        assert bad.expect(SaslOutcome).code == 0
+        bad.expect_header(AMQP_HEADER)
+        bad.expect(Open)
+        error = bad.expect_close()
+        assert error is not None
+        assert error.condition == FRAMING
+
+
+# --- peers that take their time
+
+
+def trickle(bad: Peer, octets: bytes, pause_s: float) -> None:
+    """Send one octet after the other, until the router has had enough."""
+    bad.sock.settimeout(pause_s)
+    for octet in octets:
+        try:
+            bad.sock.sendall(bytes((octet,)))
+            if not bad.sock.recv(65_536):
+                return
+        except TimeoutError:
+            continue
+        except OSError:
+            return
+    raise AssertionError("the router waits for ever")
+
+
+STOPS: dict[str, Callable[[Peer], None]] = {
+    "that says nothing": lambda bad: None,
+    "that stops inside the protocol header": lambda bad: bad.raw(AMQP_HEADER[:3]),
+    "that stops inside the SASL header": lambda bad: bad.raw(SASL_HEADER[:7]),
+    "that stops inside a frame header": lambda bad: bad.raw(AMQP_HEADER + b"\0\0\0"),
+    "that stops inside its open": lambda bad: bad.raw(AMQP_HEADER + frame(0, encode_performative(Open("x")))[:-1]),
+    "that stops before its open": lambda bad: bad.raw(AMQP_HEADER),
+    "that sends one octet at a time": lambda bad: trickle(bad, AMQP_HEADER + frame(0, bytes(1_000)), 0.1),
+}
+
+
+@pytest.mark.parametrize("how", STOPS)
+def test_a_peer_is_cut_off_before_it_has_opened(scene: Scene, how: str) -> None:
+    with Peer(scene.short_deadlines, opened=False) as bad:
+        STOPS[how](bad)
+        scene.neighbours.go_on()
+        while True:
+            try:
+                if not bad.sock.recv(65_536):
+                    break
+            except ConnectionResetError:
+                break
+        scene.router.wait_for_line(rf"\[C\d+\] Connection from {bad.address} (timed out|failed)")
+
+
+IDLES: dict[str, Callable[[Peer], None]] = {
+    "that falls silent": lambda bad: None,
+    "that stops inside a frame": lambda bad: bad.raw(frame(0, encode_performative(attach()))[:-1]),
+}
+
+
+@pytest.mark.parametrize("how", IDLES)
+def test_an_open_peer_is_closed_for_its_silence(scene: Scene, how: str) -> None:
+    with Peer(scene.short_deadlines) as bad:
+        IDLES[how](bad)
+        scene.neighbours.go_on()
+        error = bad.expect_close()
+        assert error is not None
+        assert (error.condition, error.description) == ("amqp:resource-limit-exceeded", "local-idle-timeout expired")
+        scene.router.wait_for_line(rf"\[C{bad.number}\] .*local-idle-timeout expired")
+
+
+def test_a_frame_that_comes_one_octet_at_a_time_is_no_sign_of_life(scene: Scene) -> None:
+    with Peer(scene.short_deadlines) as bad:
+        trickle(bad, frame(0, encode_performative(attach()) + bytes(1_000)), 0.1)
+        scene.router.wait_for_line(rf"\[C{bad.number}\] .*local-idle-timeout expired")
+
+
+def test_a_receiver_that_never_reads_costs_no_more_than_a_window(scene: Scene) -> None:
+    """100 MB are meant for somebody who grants credit for all of it and then does not read."""
+    before = scene.router.resident_bytes()
+    with Peer(scene.plain, receive_buffer=4096) as bad, Peer(scene.plain) as sender:
+        bad.attach_receiver("never read", credit=1_000_000)
+        bad.be_heard()
+        link = sender.attach_sender("never read")
+        body = bytes(100_000)
+        sent = 0
+        while sent < 1_000 and sender.window >= 7 and link.credit > 0:
+            sender.send_message(link, body, settled=True)
+            sent += 1
+            if sent % 8 == 0:
+                sender.be_heard()
+        assert sent < 1_000, "the router has taken in everything"
+        scene.neighbours.go_on(500)
+        assert scene.router.resident_bytes() - before < GROWTH_BYTES
+
+
+def test_a_sender_that_never_reads_costs_no_more_than_its_answers(scene: Scene) -> None:
+    """Flows with echo ask for an answer each; the router stops reading before it has gathered too many."""
+    before = scene.router.resident_bytes()
+    with Peer(scene.plain, receive_buffer=4096) as bad:
+        link = bad.attach_receiver("nobody sends here")
+        flow = frame(0, encode_performative(Flow(
+            next_incoming_id=0, incoming_window=1, next_outgoing_id=FIRST_ID, outgoing_window=1, handle=link.handle,
+            delivery_count=0, link_credit=1, echo=True,
+        )))  # fmt: skip
+        bad.sock.settimeout(0.5)
+        try:
+            for _ in range(200):
+                bad.raw(flow * 5_000)
+        except TimeoutError:
+            pass
+        scene.neighbours.go_on(500)
+        assert scene.router.resident_bytes() - before < GROWTH_BYTES
