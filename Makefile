@@ -52,8 +52,11 @@ types: venv
 fuzz: build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
 
-bench: build bench-system
+bench: build bench-system $(VENV)/bench
 	$(PY) -m bench $(ARGS)
+$(VENV)/bench: bench/requirements.lock | $(VENV)/locked
+	$(PY) -m pip install --quiet --disable-pip-version-check -r bench/requirements.lock
+	@touch $@
 
 docs: venv
 	$(PY) -m trouter.config.manual docs/configuration.md

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="about two minutes in place of a quarter of an hour")
     parser.add_argument("--only", nargs="+", choices=CHAPTERS, metavar="CHAPTER", help=f"of: {', '.join(CHAPTERS)}")
     parser.add_argument("--repetitions", type=int, metavar="N", help="of each run (full 5, quick 3)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of each run (full 1, quick 0.4)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of each run (full 1.5, quick 0.4)")
     parser.add_argument("--out", type=Path, default=OUT, metavar="FOLDER", help="for bench.json, bench.png, bench.svg")
     parser.add_argument("--into", type=Path, metavar="PAGE", help="put the tables between the marks of a page, too")
     return parser.parse_args()
@@ -54,9 +55,7 @@ def main() -> int:
     seconds = asked.seconds or extent.seconds
     results = Results({**environment.describe(), "extent": extent.name, "repetitions": repetitions, "seconds": seconds})
     with tempfile.TemporaryDirectory(prefix="trouter-bench-") as folder:
-        extent = type(extent)(
-            extent.name, repetitions, seconds, extent.addresses, extent.connections, extent.everything
-        )
+        extent = replace(extent, repetitions=repetitions, seconds=seconds)
         complete = run(Bench(extent, Path(folder), results, progress), asked.only or list(CHAPTERS))
     text = table.render(results)
     print(text)

@@ -50,6 +50,7 @@ ROWS: Final = (
     Row("100 B, window 1", replace(SMALL, window=1, latency=True), 2.5, quick=True, rabbit=True),
     Row("100 B, window 10", replace(SMALL, window=10, latency=True)),
     Row("10 kB, window 1", replace(SMALL, size=10_000, window=1, latency=True)),
+    Row("1 MB, window 1", replace(SMALL, size=1_000_000, window=1, latency=True)),
     Row("100 B, pre-settled", replace(SMALL, presettled=True)),
     Row("10 kB, pre-settled", replace(SMALL, size=10_000, presettled=True)),
     Row("100 B, 10 pairs", replace(SMALL, connections=10, addresses=10), quick=True),
@@ -207,11 +208,11 @@ def idle_connections(bench: Bench) -> None:
                 held.ready()
                 grown = (router.memory("VmRSS") - before) / count / KILO
                 cpu_ns = router.cpu_ns()
-                time.sleep(1.0)
-                idle = (router.cpu_ns() - cpu_ns) / 1e9 * 100
+                time.sleep(bench.extent.idle_seconds)
+                idle = (router.cpu_ns() - cpu_ns) / 1e9 / bench.extent.idle_seconds * 100
                 held.go()
         bench.figure(f"idle {name}: memory", Spread(grown, grown, grown), "kB", target)
-        bench.figure(f"{count:,} of them idle: CPU", Spread(idle, idle, idle), "% of a core")
+        bench.figure(f"{count:,} idle ({name}): CPU", Spread(idle, idle, idle), "% of a core")
 
 
 def connecting(bench: Bench) -> None:

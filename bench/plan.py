@@ -14,8 +14,13 @@ class Extent:
     seconds: float
     addresses: int
     connections: int
+    idle_seconds: float
     everything: bool
 
 
-FULL = Extent("full", repetitions=5, seconds=1.0, addresses=100_000, connections=5_000, everything=True)
-QUICK = Extent("quick", repetitions=3, seconds=0.4, addresses=10_000, connections=1_000, everything=False)
+FULL = Extent(
+    "full", repetitions=5, seconds=1.5, addresses=100_000, connections=5_000, idle_seconds=12.0, everything=True
+)
+QUICK = Extent(
+    "quick", repetitions=3, seconds=0.4, addresses=10_000, connections=1_000, idle_seconds=4.0, everything=False
+)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .results import Figure, Measurement, Results
+from .table import number_text
 
 _COLOURS: Final = {
     "HAProxy to a sink": "#bbbbbb",
@@ -28,7 +29,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
     compared = {measurement.row for measurement in loads if measurement.subject.startswith("HAProxy")}
     loads = [measurement for measurement in loads if measurement.row in compared]
     judged = [figure for figure in results.figures if figure.target is not None]
-    canvas, (left, right) = plt.subplots(1, 2, figsize=(15, 0.55 * max(len(loads) // 2, len(judged)) + 2.5))
+    canvas, (left, right) = plt.subplots(1, 2, figsize=(15, 0.4 * max(len(loads) / 1.5, len(judged)) + 2))
     _draw_loads(left, loads)
     _draw_figures(right, judged)
     about = results.environment
@@ -56,7 +57,7 @@ def _draw_loads(axes: Any, measurements: list[Measurement]) -> None:
             color=_COLOURS[measurement.subject],
             label=measurement.subject if measurement.row == rows[0] else None,
         )
-        axes.text(cpu.high * 1.08, place, f"{cpu.middle:.3g}", va="center", fontsize=8)
+        axes.text(cpu.high * 1.08, place, number_text(cpu.middle), va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), rows)
     axes.invert_yaxis()
     axes.set_xscale("log")
@@ -67,15 +68,22 @@ def _draw_loads(axes: Any, measurements: list[Measurement]) -> None:
 
 def _draw_figures(axes: Any, figures: list[Figure]) -> None:
     for place, figure in enumerate(figures):
-        target = figure.target or 1.0
-        low, middle, high = (value / target for value in (figure.value.low, figure.value.middle, figure.value.high))
+        low, middle, high = shares(figure)
         colour = _GOOD if figure.met else _BAD
         axes.errorbar(middle, place, xerr=[[middle - low], [high - middle]], fmt="o", capsize=3, color=colour)
-        axes.text(high + 0.03, place, f"{figure.value.middle:.3g} {figure.unit}", va="center", fontsize=8)
+        axes.text(high + 0.03, place, f"{number_text(figure.value.middle)} {figure.unit}", va="center", fontsize=8)
     axes.axvline(1.0, color="black", linewidth=1)
     signs = {True: ">=", False: "<="}
     labels = [f"{figure.name} {signs[figure.at_least]} {figure.target:g} {figure.unit}" for figure in figures]
     axes.set_yticks(range(len(figures)), labels, fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlim(left=0)
-    axes.set_xlabel("share of the target (median, least to most)")
+    axes.set_xlim(0, max([1.0, *(shares(figure)[2] for figure in figures)]) * 1.2)
+    axes.set_xlabel("share of what the target allows (median, least to most); left of the line is met")
+
+
+def shares(figure: Figure) -> tuple[float, float, float]:
+    """Least, median and most as shares of the target, so that 1 and less is good."""
+    target, value = figure.target or 1.0, figure.value
+    if figure.at_least:
+        return (target / value.high, target / value.middle, target / value.low)
+    return (value.low / target, value.middle / target, value.high / target)

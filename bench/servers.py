@@ -14,6 +14,7 @@ from typing import Final, Self
 
 START_S: Final = 60.0
 STOP_S: Final = 10.0
+_LISTEN: Final = "0A"
 #: The lowest bits of a clock id that stands for the CPU time of a whole process, as of clock_getcpuclockid(3).
 _CPU_CLOCK: Final = 2
 
@@ -145,17 +146,19 @@ class Server:
         while time.monotonic() < deadline_s:
             if self.process.poll() is not None:
                 raise ServerError(f"{self.name} ended with status {self.process.returncode}: {self._last_words()}")
-            if self._answers():
+            if self._listens():
                 return
             time.sleep(0.05)
         raise ServerError(f"{self.name} did not start within {START_S:g} s: {self._last_words()}")
 
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
+    def _listens(self) -> bool:
+        """One of its processes, and nobody else's, listens on the port."""
+        listening = {
+            fields[9]
+            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+            if (fields := line.split())[3] == _LISTEN and int(fields[1].partition(":")[2], 16) == self.port
+        }
+        return any(inode in listening for pid in self.members() for inode in sockets_of(pid))
 
     def _last_words(self) -> str:
         return self._output.read_text(errors="replace").strip()[-500:] or "(it said nothing)"
@@ -166,8 +169,8 @@ class Router(Server):
 
     name = "router"
 
-    def __init__(self, folder: Path, *, pure: bool = False, capacity: int = 1000) -> None:
-        port = free_port()
+    def __init__(self, folder: Path, *, pure: bool = False, capacity: int = 1000, port: int = 0) -> None:
+        port = port or free_port()
         folder.mkdir(parents=True)
         configuration = folder / "router.conf"
         configuration.write_text(ROUTER_CONF.format(port=port, capacity=capacity, folder=folder))
@@ -224,6 +227,15 @@ class Rabbit(Server):
             "RABBITMQ_PID_FILE": str(folder / "pid"),
         }
         super().__init__([str(self.SCRIPT)], folder, environment, port)
+
+
+def sockets_of(pid: int) -> list[str]:
+    """The inodes of a process's sockets; none of one that is gone."""
+    try:
+        links = [link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return []
+    return [link[len("socket:[") : -1] for link in links if link.startswith("socket:[")]
 
 
 def free_port() -> int:

@@ -41,6 +41,13 @@ def put_into(page: Path, text: str) -> None:
     page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
+def number_text(value: float) -> str:
+    """Three digits or so."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
 def _loads(measurements: Sequence[Measurement]) -> list[tuple[str, ...]]:
     rows = list(dict.fromkeys(measurement.row for measurement in measurements))
     ordered = sorted(measurements, key=lambda measurement: rows.index(measurement.row))
@@ -52,8 +59,8 @@ def _loads(measurements: Sequence[Measurement]) -> list[tuple[str, ...]]:
             (
                 measurement.row if measurement.row != previous else "",
                 measurement.subject,
-                f"{_number(cpu.middle)} us",
-                f"{_number(cpu.low)}-{_number(cpu.high)}",
+                f"{number_text(cpu.middle)} us",
+                f"{number_text(cpu.low)}-{number_text(cpu.high)}",
                 f"{measurement.per_second.middle:,.0f}",
                 f"{latency.middle:,.0f} us" if latency else "",
             )
@@ -66,16 +73,10 @@ def _figure(figure: Figure) -> tuple[str, ...]:
     value: Spread = figure.value
     target = ""
     if figure.target is not None:
-        target = f"{'>=' if figure.at_least else '<='} {_number(figure.target)} {figure.unit}"
+        target = f"{'>=' if figure.at_least else '<='} {number_text(figure.target)} {figure.unit}"
     verdict = {True: "met", False: "NOT MET", None: ""}[figure.met]
-    numbers = [_number(number) for number in (value.low, value.middle, value.high)]
+    numbers = [number_text(number) for number in (value.low, value.middle, value.high)]
     return (figure.name, numbers[0], f"{numbers[1]} {figure.unit}", numbers[2], target, verdict)
-
-
-def _number(value: float) -> str:
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

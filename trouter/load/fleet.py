@@ -37,8 +37,12 @@ from .plan import ENDLESS, Control, Load, LoadError
 from .pump import Tally, Wire
 from .report import Report, report_of
 
-_TICK_S: Final = 1.0
+#: How often heartbeats are thought of, unless a peer wants to hear from us more often.
+_TICK_S: Final = 60.0
 _CONNECT_TIMEOUT_S: Final = 10.0
+#: Who was told to stop reports once nothing came for this long, or at the latest after that long.
+_QUIET_S: Final = 0.1
+_PATIENCE_S: Final = 10.0
 
 
 class Fleet:
@@ -59,6 +63,7 @@ class Fleet:
         self._epoll = select.epoll()
         self._wires: dict[int, Wire] = {}
         self._blocked: set[int] = set()
+        self._tick_s = _TICK_S
         self._tick_at_s = time.monotonic() + _TICK_S
         self._reported = False
         if self._control.led:
@@ -149,15 +154,38 @@ class Fleet:
             self._blocked.add(descriptor)
             self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT)
 
+    def _deadline_s(self) -> float:
+        """When the load's time is over, if it begins now."""
+        return time.monotonic() + self.load.seconds if self.load.seconds else float("inf")
+
+    def _receive_all(self) -> None:
+        """Receive as many as the load says, or for its time, or until told to stop and nothing comes any more."""
+        count = self.load.count
+        if count or not self._control.led:
+            self._loop(lambda: 0 < count <= self.tally.messages, self._deadline_s())
+            return
+        self._loop(lambda: self._control.words >= 2, self._deadline_s())
+        patience_s = time.monotonic() + _PATIENCE_S
+        heard = -1
+        while heard != self.tally.wire_in and time.monotonic() < patience_s:
+            heard = self.tally.wire_in
+            self._loop(lambda: False, time.monotonic() + _QUIET_S)
+
     def _await_word(self, count: int) -> None:
         self._loop(lambda: self._control.words >= count)
 
     def _tick(self, now_s: float) -> None:
         """Heartbeats, for those who asked for them."""
-        self._tick_at_s = now_s + _TICK_S
+        self._tick_at_s = now_s + self._tick_s
         for wire in list(self._wires.values()):
             wire.connection.tick(now_s)
             self._drive(wire)
+
+    def _heed_idle_timeout(self, remote: Open) -> None:
+        """Tick often enough for a peer that wants to hear from us (AMQP 1.0 part 2, 2.4.5)."""
+        if remote.idle_time_out:
+            self._tick_s = min(self._tick_s, remote.idle_time_out / 2000)
+            self._tick_at_s = min(self._tick_at_s, time.monotonic() + self._tick_s)
 
     def _accept(self, descriptor: int) -> None:
         """A listening socket has somebody."""
@@ -220,6 +248,7 @@ class Fleet:
             connection.open()
             connection.receive_data(b"")
         elif isinstance(event, ConnectionOpened):
+            self._heed_idle_timeout(event.open)
             self._opened(wire)
         elif isinstance(event, SessionBegun):
             self._begun(wire, event.session)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import Final
 
 from trouter.engine.events import ConnectionClosed, Event, LinkAttached, LinkDetached, SessionEnded
@@ -17,9 +16,6 @@ from .messages import make_messages
 from .plan import ENDLESS, Control, Load, LoadError
 from .pump import Receiver, Sender, Wire
 
-#: A receiver told to stop reports once nothing came for this long, or at the latest after that long.
-_QUIET_S: Final = 0.2
-_PATIENCE_S: Final = 10.0
 _BACKLOG: Final = 1024
 #: Handshakes under way at a time.
 _ABREAST: Final = 16
@@ -73,7 +69,7 @@ class SendFleet(ClientFleet):
     def _work(self) -> None:
         tally = self.tally
         tally.left = self.load.count or ENDLESS
-        deadline_s = time.monotonic() + self.load.seconds if self.load.seconds else float("inf")
+        deadline_s = self._deadline_s()
         for wire in list(self._wires.values()):
             self._drive(wire)
         self._loop(lambda: tally.left <= 0 and not self._busy(), deadline_s)
@@ -123,16 +119,7 @@ class ReceiveFleet(ClientFleet):
         self._receiver.stalled = load.stalled
 
     def _work(self) -> None:
-        load = self.load
-        tally = self.tally
-        deadline_s = time.monotonic() + load.seconds if load.seconds else float("inf")
-        if self._control.led and not load.count:
-            self._loop(lambda: self._control.words >= 2, deadline_s)
-            patience_s = time.monotonic() + _PATIENCE_S
-            while time.perf_counter() - tally.last_s < _QUIET_S and time.monotonic() < patience_s:
-                self._loop(lambda: False, time.monotonic() + _QUIET_S)
-        else:
-            self._loop(lambda: 0 < load.count <= tally.messages, deadline_s)
+        self._receive_all()
 
     def _attach(self, session: Session, address: str) -> None:
         add_link(session, f"bench-{address}", True).attach(Source(address), Target(address), snd_settle_mode=2)
@@ -163,12 +150,7 @@ class SinkFleet(Fleet):
         return {"ready": True, "port": self.port}
 
     def _work(self) -> None:
-        load = self.load
-        deadline_s = time.monotonic() + load.seconds if load.seconds else float("inf")
-        if self._control.led:
-            self._loop(lambda: self._control.words >= 2, deadline_s)
-        else:
-            self._loop(lambda: 0 < load.count <= self.tally.messages, deadline_s)
+        self._receive_all()
 
     def _accept(self, descriptor: int) -> None:
         while True:
@@ -238,7 +220,7 @@ class HandshakeFleet(Fleet):
         tally = self.tally
         tally.mark()
         tally.left = self.load.count or ENDLESS
-        deadline_s = time.monotonic() + self.load.seconds if self.load.seconds else float("inf")
+        deadline_s = self._deadline_s()
         for _ in range(_ABREAST):
             self._next()
         self._loop(lambda: not self._wires, deadline_s)

@@ -1,0 +1,155 @@
+"""Fleets against a sink and a router, over real sockets between real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.load.conftest import Sink, StartSink
+from tests.routers import RunningRouter, router, start_router
+from trouter.cli import main
+from trouter.load.led import Led
+from trouter.load.plan import Load, LoadError
+from trouter.load.roles import HandshakeFleet, SendFleet, SinkFleet
+
+__all__ = ["router", "start_router"]
+
+CLOSE_FRAME_BYTES = 12
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        Load(count=1),
+        Load(count=5000),
+        Load(count=300, window=1, latency=True),
+        Load(count=500, window=7),
+        Load(count=2000, presettled=True),
+        Load(count=200, size=10_000),
+        Load(count=30, size=1_000_000),
+        Load(count=3, size=5_000_000, window=2),
+        Load(count=50, size=5000, frame_bytes=512),
+        Load(count=1000, connections=3, addresses=7),
+        Load(count=1000, connections=3, addresses=2),
+        Load(count=1000, addresses=40, anonymous=True),
+    ],
+)
+def test_what_is_sent_is_what_arrives(load: Load, sink: Sink) -> None:
+    sent = SendFleet(replace(load, port=sink.port)).run()
+    received = sink.finish()
+    kind = "presettled" if load.presettled else "accepted"
+    assert sent.messages == received.messages == load.count
+    assert sent.outcomes == received.outcomes == {kind: load.count}
+    assert sent.body_bytes == received.body_bytes > load.count * load.size
+    assert received.wire_bytes_in - sent.wire_bytes_out == load.connections * CLOSE_FRAME_BYTES
+    assert sent.seconds > 0
+    assert bool(sent.latency_us) == load.latency
+
+
+def test_a_small_credit_is_renewed(start_sink: StartSink) -> None:
+    sink = start_sink(Load(port=0, credit=1, session_frames=2))
+    assert SendFleet(Load(port=sink.port, count=100, size=40_000)).run().outcomes == {"accepted": 100}
+    assert sink.finish().messages == 100
+
+
+def test_time_ends_a_load_and_every_outcome_is_awaited(sink: Sink) -> None:
+    sent = SendFleet(Load(port=sink.port, seconds=0.05)).run()
+    assert sent.messages == sent.outcomes["accepted"] == sink.finish().messages > 0
+
+
+def test_handshakes_are_counted_to_the_last(sink: Sink) -> None:
+    assert HandshakeFleet(Load(port=sink.port, count=50)).run().messages == 50
+    assert sink.finish().messages == 0
+
+
+def test_a_held_connection_is_there_until_the_harness_lets_go(start_router: Callable[[str], RunningRouter]) -> None:
+    router = start_router("router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n")
+    for bare in (True, False):
+        before = router.open_files()
+        with Led("hold", Load(port=router.port, connections=20, addresses=20, bare=bare)) as held:
+            held.ready()
+            assert router.open_files() >= before + 20
+            held.go()
+            held.go()
+            assert held.report().connections == 20
+
+
+@pytest.mark.parametrize("load", [Load(count=2000), Load(count=20, size=200_000), Load(count=500, addresses=5)])
+def test_a_pair_through_a_router(load: Load, router: RunningRouter, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--count", str(load.count), "--size", str(load.size), "--addresses", str(load.addresses), "--json"]
+    assert main(["bench", "pair", "--port", str(router.port), *words]) == 0
+    reports = json.loads(capsys.readouterr().out)
+    for role in ("send", "receive"):
+        assert reports[role]["messages"] == load.count
+        assert reports[role]["outcomes"] == {"accepted": load.count}
+
+
+def test_a_stalled_receiver_takes_its_credit_and_no_more(router: RunningRouter) -> None:
+    here = Load(port=router.port, credit=10)
+    with Led("receive", replace(here, stalled=True)) as receiver:
+        receiver.ready()
+        receiver.go()
+        with Led("send", replace(here, count=11)) as sender:
+            sender.ready()
+            sender.go()
+            receiver.go()
+            stalled = receiver.report()
+            assert 0 <= stalled.messages <= 10
+            assert stalled.outcomes == {}
+            sender.kill()
+
+
+def test_a_led_sender_whose_harness_is_gone_ends(start_sink: StartSink) -> None:
+    sink = start_sink(Load(port=0, credit=1, stalled=True))
+    sender = Led("send", Load(port=sink.port, count=2))
+    sender.ready()
+    sender.go()
+    sender.end()
+    assert sender.process.returncode == 1
+
+
+def test_a_receiver_that_is_interrupted_says_what_it_had(router: RunningRouter) -> None:
+    command = [sys.executable, "-m", "trouter", "bench", "receive", "--port", str(router.port), "--json"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as receiver:
+        router.wait_for_line("Link attached: dir=out")
+        assert SendFleet(Load(port=router.port, count=3)).run().outcomes == {"accepted": 3}
+        os.kill(receiver.pid, signal.SIGINT)
+        said, _ = receiver.communicate()
+    assert json.loads(said)["messages"] == 3
+
+
+def test_a_server_that_goes_away_ends_the_load(start_sink: StartSink) -> None:
+    sink = start_sink(Load(port=0, credit=1, stalled=True))
+    sender = Led("send", Load(port=sink.port, count=2))
+    sender.ready()
+    sender.go()
+    sink.led.kill()
+    with pytest.raises(LoadError, match="ended early"):
+        sender.report()
+    sender.end()
+    assert sender.process.returncode == 1
+
+
+def test_nobody_to_connect_to_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    unused = SinkFleet(Load(port=0))
+    port = unused.port
+    unused._close()
+    assert main(["bench", "send", "--port", str(port), "--count", "1"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"trouter bench: cannot connect to 127.0.0.1:{port}: ")
+    assert said.err.count("\n") == 1
+
+
+def test_a_port_in_use_is_one_line(sink: Sink, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "sink", "--port", str(sink.port), "--count", "1"]) == 1
+    assert f"cannot listen on 127.0.0.1:{sink.port}: " in capsys.readouterr().err
