@@ -30,6 +30,8 @@ class EngineLimits:
     #: Output waiting in a connection before its links pause, and before they go on.
     high_water_bytes: int = 512 * 1024
     low_water_bytes: int = 256 * 1024
+    #: Output waiting in a connection from which we stop reading it: answers that the peer does not take in.
+    output_limit_bytes: int = 2 * 1024 * 1024
     #: The largest message a link takes in; 0 for any.
     max_message_bytes: int = 0
     #: Challenges and responses before a SASL exchange is given up.

@@ -139,8 +139,14 @@ class Peer:
             self._poller.add(self._sock, self)
             await self._bell.wait()
             await self._handle_events()
+            await self._wait_for_room()
             if self.connection.finished or self._gone:
                 return
+
+    async def _wait_for_room(self) -> None:
+        """A peer that makes us answer and does not read the answers is not read either."""
+        while len(self.connection.out) > self.settings.limits.output_limit_bytes and self._writing is not None:
+            await self._writing.wait()
 
     # --- reading
 
@@ -158,7 +164,7 @@ class Peer:
             self._lost("peer closed the socket")
             return
         connection.receive_data(data)
-        if connection.events:
+        if connection.events or len(connection.out) > self.settings.limits.output_limit_bytes:
             self._ring()
 
     def crash(self, error: Exception) -> None:
@@ -221,21 +227,22 @@ class Peer:
         connection = self.connection
         out = connection.out
         low = self.settings.limits.low_water_bytes
-        while out:
-            await trio.lowlevel.wait_writable(self._sock)
-            try:
-                sent = self._sock.send(out)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                self._lost(str(error))
-                return
-            del out[:sent]
-            if len(out) <= low and connection.paused:
-                connection.resume_output()
-                self._hub.flush()
-        self._writing = None
-        written.set()
+        try:
+            while out:
+                await trio.lowlevel.wait_writable(self._sock)
+                try:
+                    sent = self._sock.send(out)
+                except BlockingIOError:
+                    continue
+                del out[:sent]
+                if len(out) <= low and connection.paused:
+                    connection.resume_output()
+                    self._hub.flush()
+        except OSError as error:
+            self._lost(str(error))
+        finally:
+            self._writing = None
+            written.set()
 
     # --- what happened
 
