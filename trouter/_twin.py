@@ -17,6 +17,10 @@ from pathlib import Path
 PURE = bool(os.environ.get("TROUTER_PURE"))
 
 
+#: Modules whose compiled body stands in their `.pxd` and is inlined into others: nothing of them is built.
+INLINED = frozenset({"trouter.engine.deliveries", "trouter.wire.octets"})
+
+
 def select(path: Iterable[str]) -> None:
     """Make imports from a package's `__path__` take the source twin when TROUTER_PURE is set.
 
@@ -37,7 +41,7 @@ def hot_modules() -> list[str]:
     """Every module of this installation that has C types beside it, so may be compiled."""
     root = Path(__file__).parent
     typed = (path.relative_to(root.parent) for path in root.rglob("*.pxd") if path.stem != "__init__")
-    return sorted(".".join(path.with_suffix("").parts) for path in typed)
+    return sorted({".".join(path.with_suffix("").parts) for path in typed} - INLINED)
 
 
 def running() -> str:

@@ -14,14 +14,14 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(work|farm|root|home)/[\w.]")
 REGISTRY = re.compile(r"https?://[^\s\"']*(registry\.npm|pythonhosted|pypi\.org/simple|artifactory|nexus)")
 FILES = [path for path in tracked_files() if path.suffix in TEXT]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8", errors="replace")
+README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_names_no_machine_and_no_registry(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="replace")
     assert not MACHINE_PATH.search(text)
     assert not REGISTRY.search(text)
 
@@ -33,7 +33,7 @@ def test_the_patterns_above_would_find_something() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_make_command_that_is_written_down_exists(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8", errors="replace")
     named = set(re.findall(r"`make ([a-z][a-z-]*)", text))
     named |= set(re.findall(r"^(?:\$ |step )?make ([a-z][a-z-]*)", text, re.MULTILINE))
     assert named <= TARGETS
@@ -45,7 +45,7 @@ def test_every_target_that_makes_no_file_says_so() -> None:
 
 
 def test_the_readme_shows_the_example_that_is_tested() -> None:
-    example = (ROOT / "examples" / "hello.py").read_text(encoding="utf-8")
+    example = (ROOT / "examples" / "hello.py").read_text(encoding="utf-8", errors="replace")
     assert f"```python\n{example}```" in README
     assert len(example.splitlines()) <= 30
 
@@ -61,7 +61,7 @@ def test_every_room_is_on_the_map() -> None:
 
 
 def test_the_lock_pins_everything_that_is_asked_for() -> None:
-    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8", errors="replace")
     pinned = {name.lower().replace("_", "-") for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
     wanted = project()["project"]
     asked = [*wanted["dependencies"], *(name for extra in wanted["optional-dependencies"].values() for name in extra)]

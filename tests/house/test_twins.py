@@ -55,7 +55,19 @@ def test_a_source_knows_nothing_of_cython(module: str) -> None:
 
 def test_types_without_a_compiled_module_would_be_a_lie() -> None:
     typed = {module_of(path) for path in PACKAGE.rglob("*.pxd") if path.stem != "__init__"}
-    assert typed == set(LISTED)
+    assert typed == set(LISTED) | _twin.INLINED
+
+
+@pytest.mark.parametrize("module", sorted(_twin.INLINED))
+def test_an_inlined_module_has_the_same_functions_on_both_sides(module: str) -> None:
+    source = source_of(module)
+    interpreted = {node.name for node in ast.parse(source.read_text()).body if isinstance(node, ast.FunctionDef)}
+    compiled = {
+        line.split("(")[0].split()[-1]
+        for line in source.with_suffix(".pxd").read_text().splitlines()
+        if line.startswith("cdef inline")
+    }
+    assert interpreted == compiled
 
 
 @pytest.mark.parametrize("package", PACKAGES)

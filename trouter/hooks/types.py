@@ -140,7 +140,7 @@ class PluginError(Exception):
     """A plugin cannot be loaded; the router does not start without it, for it may have been a guard."""
 
 
-class ConfigurationRefused(Exception):  # noqa: N818 - a verdict, in the words of hooks
+class ConfigurationRefused(Exception):
     """A plugin cannot work with this configuration. ``problems`` are sentences for the operator, without secrets."""
 
     def __init__(self, *problems: str) -> None:
