@@ -14,7 +14,7 @@ from trouter.hooks import Plugins
 from trouter.net.router import RouterProcess
 
 #: Only a hang takes this long; no test waits for it.
-TOO_LONG_S = 60.0
+TOO_LONG_S = 5.0
 OPEN_ROUTER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 
 StartRouter = Callable[..., Awaitable[Router]]
@@ -35,17 +35,20 @@ async def guard(nursery: trio.Nursery) -> trio.Nursery:
 @pytest.fixture
 async def start_router(guard: trio.Nursery) -> AsyncIterator[StartRouter]:
     started: list[RouterProcess] = []
+    async with trio.open_nursery() as nursery:
 
-    async def start(configuration: str = OPEN_ROUTER, plugins: Plugins | None = None) -> Router:
-        process = RouterProcess(load(text=configuration), plugins or Plugins.load())
-        await guard.start(process.run)
-        started.append(process)
-        return Router(process)
+        async def start(configuration: str = OPEN_ROUTER, plugins: Plugins | None = None) -> Router:
+            process = RouterProcess(load(text=configuration), plugins or Plugins.load())
+            await nursery.start(process.run)
+            started.append(process)
+            return Router(process)
 
-    yield start
+        yield start
+        nursery.cancel_scope.cancel()
     for process in started:
         for listener in process.listeners:
-            listener.stop()
+            for sock in listener.sockets:
+                sock.close()
 
 
 @pytest.fixture

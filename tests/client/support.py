@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -47,7 +48,7 @@ class Router:
     def cut(self) -> None:
         """Every connection is gone, without a word."""
         for peer in list(self.process.listeners[0].peers):
-            peer._broken("cut by the test")
+            peer._sock.shutdown(socket.SHUT_RDWR)
 
 
 class Server(LinkSink):
@@ -74,6 +75,7 @@ class Server(LinkSink):
         self.aborted: list[Delivery] = []
         self.port = 0
         self._changed = trio.lowlevel.ParkingLot()
+        self._writing = trio.Lock()
         self._stream: trio.SocketStream | None = None
         self.engine: Any = None
 
@@ -107,11 +109,15 @@ class Server(LinkSink):
 
     async def flush(self) -> None:
         """Send what there is to send."""
-        self.engine.flush()
-        octets = bytes(self.engine.out)
-        self.engine.out.clear()
-        if octets and self._stream is not None:
-            await self._stream.send_all(octets)
+        async with self._writing:
+            self.engine.flush()
+            octets = bytes(self.engine.out)
+            self.engine.out.clear()
+            if octets and self._stream is not None:
+                try:
+                    await self._stream.send_all(octets)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    return  # the reading side notices too
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for something that the client does."""

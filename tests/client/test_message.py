@@ -15,9 +15,7 @@ from trouter.wire.types import Described, Symbol, Timestamp, UInt, ULong
 
 names = st.text(st.characters(max_codepoint=127), max_size=20)
 texts = st.text(max_size=20)
-ids = st.one_of(
-    st.none(), texts, st.binary(max_size=20), st.uuids(), st.integers(0, 0xFFFFFFFFFFFFFFFF).map(ULong)
-)
+ids = st.one_of(st.none(), texts, st.binary(max_size=20), st.uuids(), st.integers(0, 0xFFFFFFFFFFFFFFFF).map(ULong))
 milliseconds = st.none() | st.integers(-0x8000000000000000, 0x7FFFFFFFFFFFFFFF)
 uints = st.integers(0, 0xFFFFFFFF)
 values = st.recursive(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from trouter.engine.connection import Connection
-from trouter.engine.events import ConnectionOpened, LinkAttached, SessionBegun
+from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkAttached, SessionBegun
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import OutgoingLink, add_link
 from trouter.engine.ports import Delivery, LinkSink
 from trouter.wire.performatives import Open, Source, Target
+from trouter.wire.types import Float, UInt
 
 WINDOW_FRAMES = 4
 
@@ -124,3 +125,18 @@ def test_a_link_detached_before_it_could_say_so_does_not_say_it() -> None:
     talk.pump()
     assert talk.keeper.aborted == 0
     assert not talk.link.attached
+
+
+def test_a_number_from_the_wire_reads_as_a_number_in_what_we_say_of_it() -> None:
+    talk = Talk()
+    assert talk.client.remote_open is not None
+    assert isinstance(talk.client.remote_open.max_frame_size, UInt)
+    assert f"{talk.client.remote_open.max_frame_size} {Float(0.5)}" == "512 0.5"
+    assert repr(UInt(512)) == "UInt(512)"
+    server = Connection(EngineLimits(), Open("server"), [], None, True)
+    client = Connection(EngineLimits(), Open("client", max_frame_size=100), [], None, False)
+    client.open()
+    server.receive_data(bytes(client.out))
+    (event,) = server.events
+    assert isinstance(event, ConnectionClosed)
+    assert str(event.fault) == "amqp:invalid-field: max-frame-size 100 is below the minimum of 512"

@@ -132,9 +132,8 @@ class Delivery:
     async def _next_piece(self) -> bytes | None:
         """The next piece of a streamed message, None at its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        if not self._pieces and not self._delivery.complete:
-            await self._until(lambda: bool(self._pieces) or self._delivery.complete)
-        if self._delivery.aborted:
+        await self._until(lambda: bool(self._pieces) or self._delivery.complete or self._discarded)
+        if self._delivery.aborted and not self._decided:
             raise DeliveryAborted(None, "the sender took the delivery back")
         if not self._pieces:
             if self._discarded:

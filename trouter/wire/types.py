@@ -56,6 +56,9 @@ class _Ranged(int):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({int(self)})"
 
+    def __str__(self) -> str:
+        return int.__repr__(self)
+
 
 class UByte(_Ranged):
     """0 to 2**8 - 1."""
@@ -133,6 +136,9 @@ class Float(float):
 
     def __repr__(self) -> str:
         return f"Float({float(self)!r})"
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
 
 
 class _Decimal:

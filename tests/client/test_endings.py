@@ -1,0 +1,571 @@
+"""Everything that ends: refusals, detaches, ends, closes and lost sockets, in the middle of everything that waits."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+
+from tests.client.conftest import StartRouter
+from tests.client.support import Router, Server, serving
+from trouter.client import (
+    ACCEPTED,
+    AuthenticationFailed,
+    ClientError,
+    Connection,
+    ConnectionClosed,
+    LimitReached,
+    LinkDetached,
+    Message,
+    Receiver,
+    ReceiverSettleMode,
+    Sender,
+    SessionEnded,
+    Source,
+    Target,
+    connect,
+)
+from trouter.engine.limits import EngineLimits
+from trouter.wire.performatives import Coordinator, Error
+
+pytestmark = pytest.mark.usefixtures("guard")
+
+GONE = Error("amqp:resource-deleted", "it is gone", {"why": "test"})
+
+
+# --- refusals
+
+
+async def test_a_refused_receiver_says_why(start_router: StartRouter) -> None:
+    router = await start_router(
+        "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+        "address { prefix: nowhere, distribution: unavailable }\n"
+    )
+    async with router.connect() as connection:
+        with pytest.raises(LinkDetached) as refused:
+            async with connection.open_receiver("nowhere/at/all"):
+                pytest.fail("it was refused")
+        assert refused.value.condition == "amqp:not-found"
+        assert str(refused.value) == "amqp:not-found: Node not found"
+        with pytest.raises(LinkDetached):
+            async with connection.open_sender("nowhere"):
+                pytest.fail("it was refused")
+        async with connection.open_receiver("somewhere") as receiver:
+            assert receiver.usable
+
+
+async def test_other_termini_may_be_asked_for_and_refused(connection: Connection) -> None:
+    with pytest.raises(LinkDetached) as refused:
+        async with connection.open_sender(target=Coordinator()):  # type: ignore[arg-type]
+            pytest.fail("it was refused")
+    assert refused.value.condition == "amqp:precondition-failed"
+    async with (
+        connection.open_receiver(source=Source("q"), target=Target("mine")) as receiver,
+        connection.open_sender(target=Target("q"), source=Source("mine"), properties={"a": 1}) as sender,
+    ):
+        assert (receiver.address, receiver.target.address) == ("q", "mine")
+        assert (sender.address, sender.source.address) == ("q", "mine")
+
+
+async def test_a_cancelled_attach_leaves_nothing_behind() -> None:
+    server = Server()
+    server.answers_attaches = False
+    async with serving(server), connect(server.url) as connection:
+        for _ in range(3):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(open_and_close, connection, "q")
+                await server.until(lambda: server.links)
+                nursery.cancel_scope.cancel()
+            link = server.links.pop()
+            link.attach(Source("q"), Target("q"), initial_delivery_count=0)  # the answer that came too late
+            await server.flush()
+        server.answers_attaches = True
+        async with connection.open_receiver("q"):
+            assert len(connection._default._links) == 1  # type: ignore[union-attr]
+        assert server.engine.link_count == 0
+
+
+async def open_and_close(connection: Connection, address: str) -> None:
+    async with connection.open_receiver(address):
+        pass
+
+
+async def test_names_are_unique_in_a_session(connection: Connection) -> None:
+    async with connection.open_receiver("a", name="one"), connection.open_sender("a", name="one"):
+        with pytest.raises(ValueError, match="a link named 'one'"):
+            async with connection.open_receiver("b", name="one"):
+                pytest.fail("the name is in use")
+        async with connection.session() as session, session.open_receiver("b", name="one"):
+            pass
+    async with connection.open_receiver("a", name="one"):
+        pass
+
+
+async def test_the_limits_of_the_peer_are_told() -> None:
+    async with serving(Server(EngineLimits(channel_max=1, handle_max=1, idle_timeout_s=0.0))) as server:
+        async with connect(server.url) as connection, connection.session() as session, connection.session():
+            with pytest.raises(LimitReached, match="no channel above 1"):
+                async with connection.session():
+                    pytest.fail("no more sessions")
+            async with session.open_sender("a"), session.open_receiver("b"):
+                with pytest.raises(LimitReached, match="no handle above"):
+                    async with session.open_sender("c"):
+                        pytest.fail("no more links")
+            async with session.open_sender("d"):
+                pass
+
+
+# --- something ends in the middle of everything
+
+
+async def wait_in_line(sender: Sender, receiver: Receiver) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sender.send, Message("behind"))
+        await sender.send(Message("without credit"))
+
+
+async def wait_for_outcome(sender: Sender, receiver: Receiver) -> None:
+    receiver._connection._engine.sessions()  # nobody takes it
+    await sender.send(Message("unanswered"))
+
+
+async def wait_half_sent(sender: Sender, receiver: Receiver) -> None:
+    await sender.send(Message(bytes(5_000_000)))
+
+
+async def wait_streaming(sender: Sender, receiver: Receiver) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            await trio.lowlevel.checkpoint()
+            yield bytes(1000)
+
+    await sender.send_stream(endless())
+
+
+async def wait_pipelined(sender: Sender, receiver: Receiver) -> None:
+    async for _ in sender.send_all(Message(number) for number in range(100_000)):
+        pass
+
+
+async def wait_for_a_delivery(sender: Sender, receiver: Receiver) -> None:
+    async for _ in receiver:
+        pass
+
+
+async def wait_for_the_drain(sender: Sender, receiver: Receiver) -> None:
+    await receiver.drain()
+
+
+async def wait_to_open_a_sender(sender: Sender, receiver: Receiver) -> None:
+    async with sender._session.open_sender("another"):
+        await trio.sleep_forever()
+
+
+async def wait_to_open_a_receiver(sender: Sender, receiver: Receiver) -> None:
+    async with sender._session.open_receiver("another"):
+        await trio.sleep_forever()
+
+
+WAITS = [
+    wait_in_line,
+    wait_for_outcome,
+    wait_half_sent,
+    wait_streaming,
+    wait_pipelined,
+    wait_for_a_delivery,
+    wait_for_the_drain,
+    wait_to_open_a_sender,
+    wait_to_open_a_receiver,
+]
+
+
+async def detach_all(server: Server) -> None:
+    for link in server.links[:2]:
+        link.detach(True, GONE)
+    await server.flush()
+
+
+async def end_session(server: Server) -> None:
+    server.links[0].session.end(GONE)
+    await server.flush()
+
+
+async def close(server: Server) -> None:
+    server.engine.close(GONE)
+    await server.flush()
+
+
+async def cut(server: Server) -> None:
+    await server.cut()
+
+
+async def talk_nonsense(server: Server) -> None:
+    server.engine.out += b"\0\0\0\x08\1\0\0\0"
+    await server.flush()
+
+
+ENDS = [
+    (detach_all, LinkDetached, GONE.condition),
+    (end_session, SessionEnded, GONE.condition),
+    (close, ConnectionClosed, GONE.condition),
+    (cut, ConnectionClosed, None),
+    (talk_nonsense, ConnectionClosed, "amqp:connection:framing-error"),
+]
+OPENING = {wait_to_open_a_sender, wait_to_open_a_receiver}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize(("end", "error", "condition"), ENDS)
+async def test_whatever_ends_it_ends_whatever_waits(
+    wait: Callable[[Sender, Receiver], Awaitable[None]],
+    end: Callable[[Server], Awaitable[None]],
+    error: type[ClientError],
+    condition: str | None,
+) -> None:
+    if end is detach_all and wait in OPENING:
+        pytest.skip("the links that end are others")
+    server = Server(EngineLimits(session_window_frames=64, max_frame_bytes=512, idle_timeout_s=0.0))
+    server.credit = 0 if wait is wait_in_line else 10
+    caught: list[ClientError] = []
+
+    async def expect(sender: Sender, receiver: Receiver) -> None:
+        try:
+            await wait(sender, receiver)
+        except* ClientError as group:
+            caught.extend(each for each in leaves(group) if isinstance(each, ClientError))
+
+    async with serving(server), connect(server.url) as connection:
+        async with connection.open_sender("q") as sender, connection.open_receiver("q", credit=5) as receiver:
+            await server.until(lambda: len(server.links) == 2)
+            if wait is wait_half_sent:
+                server.links[0].session.hold(20_000)
+            server.answers_attaches = False
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(expect, sender, receiver)
+                if wait is wait_half_sent:
+                    await server.until(lambda: server.links[0].session.incoming_window == 0)
+                elif wait is wait_streaming:
+                    await server.until(lambda: sum(map(len, server.payloads)) > 20_000)
+                else:
+                    await trio.testing.wait_all_tasks_blocked(0.01)
+                await end(server)
+            assert caught
+            assert {type(each) for each in caught} == {error}
+            assert {each.condition for each in caught} == {condition}
+            if condition == GONE.condition:
+                assert caught[0].description == "it is gone"
+                assert caught[0].info == {"why": "test"}
+            for after in (sender.send(Message("after")), receiver.receive(), receiver.drain()):
+                with pytest.raises(error):
+                    await after
+            with pytest.raises(error):
+                sender.send_nowait(Message("after"))
+            assert not sender.usable
+            assert (sender.credit, receiver.credit) == (0, 0)
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for each in group.exceptions:
+        found += leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    return found
+
+
+@pytest.mark.parametrize(("end", "error", "condition"), ENDS)
+async def test_an_outcome_that_nobody_will_hear_is_an_error(
+    end: Callable[[Server], Awaitable[None]], error: type[ClientError], condition: str | None
+) -> None:
+    server = Server()
+    async with (
+        serving(server),
+        connect(server.url) as connection,
+        connection.open_receiver("q", settle_mode=ReceiverSettleMode.SECOND) as receiver,
+        connection.open_receiver("q") as other,
+    ):
+        await server.until(lambda: server.links[0].credit and server.links[1].credit)
+        sent = server.send(server.links[0], Message("a").encode())
+        server.send(server.links[1], Message("b").encode())
+        server.send(server.links[1], Message("c").encode(), settled=True)
+        server.send(server.links[1], Message("d").encode())
+        await server.flush()
+        first, second = await receiver.receive(), await other.receive()
+        async with trio.open_nursery() as nursery:
+
+            async def wait() -> None:
+                with pytest.raises(error) as ended:
+                    await first.accept()
+                assert ended.value.condition == condition
+
+            nursery.start_soon(wait)
+            await server.until(lambda: sent.remote_code)
+            await end(server)
+        with pytest.raises(error):
+            await second.accept()
+        assert (await other.receive()).message.body == "c"  # settled before, so whoever gets it has it
+        with pytest.raises(error):
+            await other.receive()
+
+
+async def test_a_router_that_goes_away_ends_everything(router: Router) -> None:
+    async with (
+        router.connect() as connection,
+        connection.open_receiver("q") as receiver,
+        connection.open_sender("q") as sender,
+    ):
+        async with trio.open_nursery() as nursery:
+
+            async def wait(what: Callable[[], Awaitable[object]]) -> None:
+                with pytest.raises(ConnectionClosed):
+                    await what()
+
+            nursery.start_soon(wait, receiver.receive)
+            await sender.submit(Message("a"))
+            nursery.start_soon(wait, (await sender.submit(Message("b"))).outcome)
+            await receiver.receive()
+            await receiver.receive()
+            nursery.start_soon(wait, receiver.receive)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            router.cut()
+        with pytest.raises(ConnectionClosed):
+            async with connection.open_sender("q"):
+                pytest.fail("there is no connection")
+        with pytest.raises(ConnectionClosed):
+            async with connection.session():
+                pytest.fail("there is no connection")
+
+
+async def test_a_session_that_ended_is_replaced_for_the_links_to_come() -> None:
+    async with serving(Server()) as server, connect(server.url) as connection:
+        async with connection.open_sender("q") as sender:
+            await end_session(server)
+            with pytest.raises(SessionEnded):
+                await sender.send(Message("a"))
+        async with connection.open_sender("q") as sender:
+            server.outcome = ACCEPTED
+            assert await sender.send(Message("a")) == ACCEPTED
+
+
+async def test_a_detach_without_a_reason_is_told_as_one() -> None:
+    async with serving(Server()) as server, connect(server.url) as connection:
+        async with connection.open_sender("q") as sender:
+            server.links[0].detach(False)
+            await server.flush()
+            with pytest.raises(LinkDetached, match="the peer detached the link") as ended:
+                await sender.send(Message("a"))
+            assert ended.value.condition is None
+
+
+async def test_a_malformed_outcome_ends_the_connection() -> None:
+    async with serving(Server()) as server, connect(server.url) as connection:
+        async with connection.open_sender("q") as sender:
+            tracker = await sender.submit(Message("a"))
+            await server.until(lambda: server.deliveries)
+            server.links[0].session.settle_incoming(server.deliveries[0], 0x25, b"\0\x53\x25\xc0\x03\x01\x54\x05", True)
+            await server.flush()
+            with pytest.raises(ConnectionClosed) as ended:
+                await tracker.outcome()
+            assert ended.value.condition == "amqp:decode-error"
+        await server.until(lambda: server.engine.finished)
+
+
+async def test_a_server_that_begins_sessions_or_links_by_itself_is_refused() -> None:
+    from trouter.engine.events import LinkDetached as Detached
+    from trouter.engine.events import SessionEnded as Ended
+    from trouter.engine.link import add_link
+
+    async with serving(Server()) as server, connect(server.url) as connection, connection.session():
+        (session,) = server.engine.sessions()
+        add_link(session, "pushed", False).attach(Source("a"), Target("b"), initial_delivery_count=0)
+        server.engine.add_session().begin()
+        await server.flush()
+        await server.until(lambda: {type(event) for event in server.events} >= {Detached, Ended})
+        errors = [event.error for event in server.events if isinstance(event, Detached | Ended)]
+        assert [error and error.condition for error in errors] == ["amqp:not-allowed"] * 2
+
+
+# --- our own endings
+
+
+async def test_what_one_has_closed_oneself_is_a_closed_resource(connection: Connection) -> None:
+    async with connection.session() as session:
+        async with session.open_sender("q") as sender, session.open_receiver("q") as receiver:
+            await sender.submit(Message("a"))
+            delivery = await receiver.receive()
+            unheard = await sender.submit(Message("b"))
+            await sender.aclose()
+        for after in (sender.send(Message("c")), receiver.receive(), receiver.drain(), unheard.outcome()):
+            with pytest.raises(trio.ClosedResourceError):
+                await after
+        with pytest.raises(trio.ClosedResourceError):
+            await delivery.accept()
+        await sender.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        async with session.open_sender("q"):
+            pytest.fail("the session is closed")
+    await connection.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        async with connection.open_sender("q"):
+            pytest.fail("the connection is closed")
+    await connection.aclose()
+
+
+async def test_closing_wakes_the_other_tasks(connection: Connection) -> None:
+    async with connection.open_receiver("q") as receiver, trio.open_nursery() as nursery:
+
+        async def wait() -> None:
+            with pytest.raises(trio.ClosedResourceError):
+                await receiver.receive()
+
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        await receiver.aclose()
+
+
+async def test_cancelled_while_it_closes_a_link_is_detached_all_the_same() -> None:
+    server = Server()
+    server.answers_detaches = False
+    async with serving(server), connect(server.url, close_timeout=0.01) as connection:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(open_and_close, connection, "q")
+            await server.until(lambda: server.links and server.links[0].closed)
+            nursery.cancel_scope.cancel()
+
+
+async def test_the_exception_of_the_block_comes_out_as_it_is(router: Router) -> None:
+    with pytest.raises(LookupError, match="mine") as caught:
+        async with (
+            router.connect() as connection,
+            connection.open_sender("q"),
+            connection.open_receiver("q", stream=True),
+        ):
+            raise LookupError("mine")
+    assert not isinstance(caught.value, BaseExceptionGroup)
+
+
+async def test_a_cancelled_block_closes_and_hangs_on_nothing() -> None:
+    server = Server()
+    server.answers_close = False
+    async with serving(server):
+        with trio.move_on_after(0.01) as scope:
+            async with connect(server.url, close_timeout=100.0) as connection, connection.open_sender("q") as sender:
+                await trio.sleep_forever()
+        assert scope.cancelled_caught
+        assert not sender.usable
+        assert not connection.usable
+
+
+async def test_a_server_that_does_not_answer_our_close_is_left() -> None:
+    server = Server()
+    server.answers_close = False
+    async with serving(server), connect(server.url, close_timeout=0.01):
+        pass
+
+
+# --- getting in
+
+
+async def test_nobody_there_is_an_os_error() -> None:
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listener.socket.getsockname()[1]
+    await listener.aclose()
+    with pytest.raises(OSError, match=r"127\.0\.0\.1"):
+        async with connect(f"amqp://127.0.0.1:{port}"):
+            pytest.fail("nobody is there")
+
+
+async def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        with pytest.raises(trio.TooSlowError):
+            async with connect(f"amqp://127.0.0.1:{listener.socket.getsockname()[1]}", timeout=0.01):
+                pytest.fail("nobody answers")
+
+
+@pytest.mark.parametrize(
+    ("words", "condition"),
+    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "amqp:connection:framing-error"), (b"", None)],
+)
+async def test_another_kind_of_server_is_told_from_ours(words: bytes, condition: str | None) -> None:
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(words)
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await nursery.start(lambda **k: trio.serve_tcp(serve, 0, host="127.0.0.1", **k))
+        with pytest.raises(ConnectionClosed) as closed:
+            async with connect(f"amqp://127.0.0.1:{listener.socket.getsockname()[1]}"):
+                pytest.fail("it is no AMQP server")
+        assert closed.value.condition == condition
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_server_may_close_right_after_its_open() -> None:
+    server = Server()
+
+    async def close_at_once() -> None:
+        await server.until(lambda: server.engine is not None and server.engine.remote_open is not None)
+        await close(server)
+
+    async with serving(server), trio.open_nursery() as nursery:
+        nursery.start_soon(close_at_once)
+        with pytest.raises(ConnectionClosed) as closed:
+            async with connect(server.url) as connection, connection.open_sender("q"):
+                await trio.sleep_forever()
+        assert closed.value.condition == GONE.condition
+
+
+async def test_a_server_that_falls_silent_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(Server()) as server, connect(server.url, idle_timeout=60.0) as connection:
+        async with connection.open_receiver("q") as receiver:
+            start_s = trio.current_time()
+            with pytest.raises(ConnectionClosed) as closed:
+                await receiver.receive()
+            assert closed.value.condition == "amqp:resource-limit-exceeded"
+            assert 60.0 <= trio.current_time() - start_s <= 80.0
+
+
+async def test_a_quiet_connection_is_kept_alive(autojump_clock: trio.testing.MockClock) -> None:
+    server = Server()
+    server.open.idle_time_out = 10_000
+    async with serving(server), connect(server.url, idle_timeout=0.0) as connection:
+        heard: list[float] = []
+        receive = server.engine.receive_data
+        server.engine = Listening(server.engine, receive, heard)
+        await trio.sleep(60.0)
+        assert len(heard) >= 10
+        assert connection.usable
+
+
+class Listening:
+    """An engine, and when it heard something."""
+
+    def __init__(self, engine: object, receive: Callable[[bytes], None], heard: list[float]) -> None:
+        self._engine = engine
+        self._receive = receive
+        self._heard = heard
+
+    def receive_data(self, data: bytes) -> None:
+        self._heard.append(trio.current_time())
+        self._receive(data)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
+
+
+async def test_urls_are_checked_first() -> None:
+    with pytest.raises(ValueError, match="scheme"):
+        async with connect("http://127.0.0.1"):
+            pytest.fail("a wrong scheme")
+    with pytest.raises(ValueError, match="a user without a password"):
+        async with connect("amqp://somebody@127.0.0.1"):
+            pytest.fail("no password")
+
+
+async def test_errors_read_well() -> None:
+    assert str(ConnectionClosed(None, "the server closed the socket")) == "the server closed the socket"
+    assert str(LinkDetached("amqp:not-found")) == "amqp:not-found"
+    assert str(AuthenticationFailed(None)) == "AuthenticationFailed"
+    assert issubclass(ssl.SSLError, OSError)
