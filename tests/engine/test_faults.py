@@ -27,7 +27,7 @@ from tests.engine.talks import (
 from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault, Scope
 from trouter.engine.link import IncomingLink
-from trouter.engine.ports import Delivery
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.testing.script import Script, Sent, encode, like
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, frame
@@ -98,6 +98,22 @@ def is_silent(talk: Rig) -> None:
     connection.tick(115.9)
     assert not connection.failed
     connection.tick(116.0)
+
+
+class Keeper(LinkSink):
+    """Keeps every octet that comes, as the core does for a receiver that takes none."""
+
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        link.session.hold(end - start)
+
+
+def is_kept(octets: int) -> Callable[[Rig], object]:
+    def provoke(talk: Rig) -> None:
+        talk.script.connection.budget.limit = 1000
+        talk.one.sink = Keeper()
+        talk.script.peer_sends(transfer(), payload=bytes(octets))
+
+    return provoke
 
 
 def rejected(octets: int) -> Rejected:
@@ -179,6 +195,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
         sends(Disposition(False, 5, 4, settled=True)),
     ),
     (Fault.LINK_COUNT, "more than 4 links on one connection", sends(attach("four", 5), attach("five", 6))),
+    (Fault.MEMORY, "the router holds all the messages that it may", is_kept(1001)),
     (Fault.TRANSFER_LIMIT, "transfer without credit", sends(*[transfer(number) for number in range(5)])),
     (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(transfer(), payload=bytes(101))),
     (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(*[transfer(more=True)] * 3, payload=bytes(101))),
@@ -189,6 +206,17 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
         sends(transfer(state=rejected(257))),
     ),
 ]
+
+
+def test_memory_up_to_the_limit_may_be_held_and_what_is_refused_is_not_counted() -> None:
+    talk = rig()
+    budget = talk.script.connection.budget
+    is_kept(1000)(talk)
+    assert budget.held == talk.session.held_bytes == 1000
+    talk.script.peer_sends(transfer(1), payload=b"x")
+    assert budget.held == 1000
+    talk.session.release(1000)
+    assert budget.held == 0
 
 
 @pytest.mark.parametrize(("fault", "text", "provoke"), CASES, ids=[f"{row.name}-{text}" for row, text, _ in CASES])

@@ -75,10 +75,10 @@ class Message:
         size = len(chunk)
         if self.discard or size == 0:
             return
-        self.chunks.append(chunk)
-        self.held += size
         if self.session is not None:
             self.session.hold(size)
+        self.chunks.append(chunk)
+        self.held += size
 
     def join(self) -> bytes:
         """Everything kept so far as one piece, which it is from here on."""

@@ -37,9 +37,9 @@ from .events import (
     SessionEnded,
 )
 from .faults import Fault, Misuse, PeerFault, Scope
-from .limits import EngineLimits
+from .limits import UNLIMITED, EngineLimits
 from .link import Link, receive_attach
-from .ports import ConnectionPort
+from .ports import Budget, ConnectionPort
 from .sasl import SaslLayer
 from .session import Session
 from .states import (
@@ -86,9 +86,15 @@ class Connection(ConnectionPort):
     )
 
     def __init__(
-        self, limits: EngineLimits, local_open: Open, outbox: list[Any], sasl: SaslLayer | None, server: bool
+        self,
+        limits: EngineLimits,
+        local_open: Open,
+        outbox: list[Any],
+        sasl: SaslLayer | None,
+        server: bool,
+        budget: Budget | None = None,
     ) -> None:
-        super().__init__(outbox)
+        super().__init__(outbox, budget or Budget(UNLIMITED))
         self.limits = limits
         self.high_water = limits.high_water_bytes
         self.local_open = local_open

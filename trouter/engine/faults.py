@@ -85,6 +85,7 @@ class Fault(Enum):
     LINK_COUNT = FaultRow(
         "amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection"
     )
+    MEMORY = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "the router holds all the messages that it may")
     TRANSFER_LIMIT = FaultRow("amqp:link:transfer-limit-exceeded", Scope.LINK, "transfer without credit")
     MESSAGE_SIZE = FaultRow("amqp:link:message-size-exceeded", Scope.LINK, "message of more than {limit} octets")
     DELIVERY_TAG = FaultRow(

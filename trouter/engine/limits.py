@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 UINT32: Final = 0xFFFFFFFF
+UNLIMITED: Final = 1 << 62
 DEFAULT_CHANNEL_MAX: Final = 32767
 
 

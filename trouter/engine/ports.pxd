@@ -3,7 +3,13 @@ cimport cython
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
 
+cdef class Budget:
+    cdef public Py_ssize_t held
+    cdef public Py_ssize_t limit
+
+
 cdef class ConnectionPort:
+    cdef public Budget budget
     cdef public bytearray out
     cdef public list outbox
     cdef public object owner

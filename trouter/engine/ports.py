@@ -19,10 +19,25 @@ if TYPE_CHECKING:
     from .link import IncomingLink, OutgoingLink
 
 
+class Budget:
+    """Octets of messages that all connections of a process hold together, and how many they may.
+
+    Beyond half of ``limit`` the windows of sessions open an eighth as far; beyond all of it, whoever brings more is
+    refused.
+    """
+
+    __slots__ = ("held", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.held = 0
+        self.limit = limit
+
+
 class ConnectionPort:
     """What a session asks of its connection: a place to write, and to be flushed at the end of the pass."""
 
     __slots__ = (
+        "budget",
         "high_water",
         "link_count",
         "out",
@@ -35,8 +50,9 @@ class ConnectionPort:
         "wrote",
     )
 
-    def __init__(self, outbox: list[Any]) -> None:
+    def __init__(self, outbox: list[Any], budget: Budget) -> None:
         self.out = bytearray()
+        self.budget = budget
         self.outbox = outbox
         #: Whoever holds the connection; the engine never looks at it.
         self.owner: Any = None
@@ -216,4 +232,4 @@ class Unconnected(Exception):
 
 NO_SINK = LinkSink()
 
-__all__ = ["ConnectionPort", "Delivery", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]
+__all__ = ["Budget", "ConnectionPort", "Delivery", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]

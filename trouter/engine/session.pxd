@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.engine.ports cimport ConnectionPort, Delivery, LinkPort, SessionPort
+from trouter.engine.ports cimport Budget, ConnectionPort, Delivery, LinkPort, SessionPort
 from trouter.engine.ring cimport DeliveryRing
 from trouter.engine.settlements cimport Settlements
 from trouter.wire.outgoing cimport write_flow
@@ -60,13 +60,14 @@ cdef class Session(SessionPort):
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
     cdef bytes _fitting(self, int code, bytes state)
     cpdef forget_outgoing(self, Delivery delivery)
+    @cython.locals(budget=Budget)
     cpdef hold(self, Py_ssize_t count)
     cpdef release(self, Py_ssize_t count)
     cpdef mark(self)
     @cython.locals(link=LinkPort, due=list)
     cpdef flush(self)
     cpdef write_settlements(self)
-    @cython.locals(room=Py_ssize_t)
+    @cython.locals(room=Py_ssize_t, budget=Budget)
     cdef _reopen_window(self)
     @cython.locals(link=LinkPort)
     cpdef resume(self)

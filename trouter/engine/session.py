@@ -313,11 +313,16 @@ class Session(SessionPort):
 
     def hold(self, count: int) -> None:
         """Keep ``count`` octets of what this session brought; they close its incoming window."""
+        budget = self.connection.budget
+        if count > budget.limit - budget.held:
+            raise PeerFault(Fault.MEMORY)
+        budget.held += count
         self.held_bytes += count
 
     def release(self, count: int) -> None:
         """Let go of ``count`` held octets; the window opens again with the next flush."""
         self.held_bytes -= count
+        self.connection.budget.held -= count
         if self.incoming_window * 2 <= self.window_frames:
             self.mark()
 
@@ -366,6 +371,9 @@ class Session(SessionPort):
         room = self.window_frames
         if self.held_bytes > 0:
             room = (self.window_bytes - self.held_bytes) * self.window_frames // self.window_bytes
+        budget = self.connection.budget
+        if budget.held * 2 > budget.limit:
+            room = room // 8 if room >= 8 else room
         if room > self.incoming_window and self.incoming_window * 2 <= room:
             self.incoming_window = room
             self._flow_due = True

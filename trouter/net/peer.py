@@ -31,7 +31,7 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ports import SessionPort
+from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
 from trouter.engine.session import Session
 from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, Refused, SaslExchange
@@ -72,6 +72,7 @@ class Services:
     poller: Poller
     ticker: Ticker
     plugins: Plugins
+    budget: Budget
 
 
 class Peer:
@@ -101,7 +102,12 @@ class Peer:
         mechanisms = services.plugins.sasl_mechanisms_for(facts)
         self._sasl = SaslServer(mechanisms, settings.require_sasl, settings.limits.max_sasl_rounds)
         self.connection = Connection(
-            settings.limits, settings.open(facts.connection_id), services.hub.outbox, self._sasl, server=True
+            settings.limits,
+            settings.open(facts.connection_id),
+            services.hub.outbox,
+            self._sasl,
+            server=True,
+            budget=services.budget,
         )
         self.connection.owner = self
 

@@ -15,6 +15,7 @@ from trouter.config import AddressEntity, Configuration, ListenerEntity
 from trouter.core.router import Router
 from trouter.core.table import AddressRule
 from trouter.engine.limits import EngineLimits
+from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.wire.performatives import Error, Open
 
@@ -63,7 +64,7 @@ class RouterProcess:
             [address_rule(entity) for entity in configuration.addresses],
         )
         self.hub = Hub(self.router)
-        self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins)
+        self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins, Budget(held_limit_bytes()))
         numbers = ConnectionNumbers([0])
         self.listeners = [
             Listener(entity, peer_settings(configuration, entity), self.services, numbers)
@@ -120,6 +121,11 @@ class RouterProcess:
             for listener in self.listeners:
                 await listener.done.wait()
         nursery.cancel_scope.cancel()
+
+
+def held_limit_bytes() -> int:
+    """How much of messages under way the router may hold: a quarter of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 
 def address_rule(entity: AddressEntity) -> AddressRule:
