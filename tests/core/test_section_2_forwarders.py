@@ -68,6 +68,19 @@ def settle_all(room: Room, *receivers: MemoryReceiver) -> None:
     room.router.pump()
 
 
+def leave(how: str, link: MemorySender | MemoryReceiver, sent: SentMessage | None = None) -> None:
+    """End a link, or the message on it, in one of the ways there are."""
+    if how == "detach":
+        link.detach()
+    elif how == "end":
+        link.client.end()
+    elif how == "drop":
+        link.client.drop()
+    elif sent is not None:
+        sent.abort()
+    link.client.router.pump()
+
+
 # --- 2.1
 
 
@@ -580,8 +593,7 @@ def test_2_7_a_lost_receiver_releases_what_it_had_not_and_fails_what_it_had(how:
     sender = room.client.sender("x")
     sent = room.send(sender, 4)
     assert shares([receiver]) == [2]
-    {"detach": receiver.detach, "end": leaving.end, "drop": leaving.drop}[how]()
-    room.router.pump()
+    leave(how, receiver)
     assert [each.history for each in sent] == [[(FAILED, True)]] * 2 + [[(Released(), True)]] * 2
 
 
@@ -629,7 +641,7 @@ def test_2_7_a_lost_senders_message_stays_with_its_receiver(how: str) -> None:
     leaving = room.other()
     sender = leaving.sender("x")
     room.send(sender, 2)
-    {"detach": sender.detach, "end": leaving.end, "drop": leaving.drop}[how]()
+    leave(how, sender)
     receiver.grant(1)
     room.router.pump()
     assert receiver.bodies == [b"0", b"1"]
@@ -660,8 +672,7 @@ def test_2_7_a_sender_lost_mid_stream_takes_its_message_back(distribution: str, 
     sent = sender.begin(compose(bytes(200_000)))
     room.router.pump()
     assert len(having.received) == 1
-    {"detach": sender.detach, "end": leaving.end, "drop": leaving.drop, "abort": sent.abort}[how]()
-    room.router.pump()
+    leave(how, sender, sent)
     assert having.received[0].aborted
     room.send(room.other().sender(distribution), 1)
     assert having.bodies == [b"0"]
@@ -676,8 +687,7 @@ def test_2_7_a_sender_lost_mid_message_leaves_no_trace_with_those_who_got_nothin
     sender = leaving.sender("x")
     sent = sender.begin(compose(bytes(200_000)))
     room.router.pump()
-    {"detach": sender.detach, "drop": leaving.drop, "abort": sent.abort}[how]()
-    room.router.pump()
+    leave(how, sender, sent)
     receiver.grant(5)
     room.router.pump()
     assert receiver.received == []

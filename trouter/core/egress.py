@@ -216,10 +216,11 @@ class Egress(LinkSink):
         partner = out.partner
         settled = out.remote_settled
         if not out.complete:
-            if out.aborted or not (settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME):
+            if out.aborted:
                 return
-            settled = True  # it will not get the rest
-            self._give_up(out)
+            if settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
+                settled = True  # it will not get the rest
+                self._give_up(out)
         elif settled:
             self.unsettled -= 1
         if settled:

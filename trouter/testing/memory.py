@@ -381,17 +381,21 @@ class MemorySender(_MemoryLink):
         return str(self.attach.target.address)
 
     def send(
-        self, message: bytes, *, settled: bool = False, frames: int = 1, abort: bool = False, state: object = None
+        self,
+        message: bytes,
+        *,
+        settled: bool = False,
+        frames: int = 1,
+        abort: bool = False,
+        state: object = None,
+        message_format: int = 0,
     ) -> SentMessage:
         """Send a message in at least ``frames`` frames; with ``abort`` it is taken back instead of completed."""
         size = max(1, -(-len(message) // frames))
         pieces = [message[start : start + size] for start in range(0, len(message), size)] or [b""]
-        sent = self.begin(pieces[0], settled=settled, state=state) if len(pieces) > 1 or abort else None
-        if sent is None:
-            sent = SentMessage(self, settled, state)
-            sent.finish(message)
-            return sent
-        for piece in pieces[1:-1]:
+        sent = SentMessage(self, settled, state)
+        sent.delivery.message_format = message_format
+        for piece in pieces if abort else pieces[:-1]:
             sent.more(piece)
         if abort:
             sent.abort()
