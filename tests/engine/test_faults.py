@@ -109,7 +109,7 @@ class Keeper(LinkSink):
 
 def is_kept(octets: int) -> Callable[[Rig], object]:
     def provoke(talk: Rig) -> None:
-        talk.script.connection.budget.limit = 1000
+        talk.script.connection.budget.limit = 50
         talk.one.sink = Keeper()
         talk.script.peer_sends(transfer(), payload=bytes(octets))
 
@@ -195,7 +195,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
         sends(Disposition(False, 5, 4, settled=True)),
     ),
     (Fault.LINK_COUNT, "more than 4 links on one connection", sends(attach("four", 5), attach("five", 6))),
-    (Fault.MEMORY, "the router holds all the messages that it may", is_kept(1001)),
+    (Fault.MEMORY, "the router holds all the messages that it may", is_kept(51)),
     (Fault.TRANSFER_LIMIT, "transfer without credit", sends(*[transfer(number) for number in range(5)])),
     (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(transfer(), payload=bytes(101))),
     (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(*[transfer(more=True)] * 3, payload=bytes(101))),
@@ -211,11 +211,11 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
 def test_memory_up_to_the_limit_may_be_held_and_what_is_refused_is_not_counted() -> None:
     talk = rig()
     budget = talk.script.connection.budget
-    is_kept(1000)(talk)
-    assert budget.held == talk.session.held_bytes == 1000
+    is_kept(50)(talk)
+    assert budget.held == talk.session.held_bytes == 50
     talk.script.peer_sends(transfer(1), payload=b"x")
-    assert budget.held == 1000
-    talk.session.release(1000)
+    assert budget.held == 50
+    talk.session.release(50)
     assert budget.held == 0
 
 
