@@ -19,6 +19,7 @@ cdef int _THROUGH_PROPERTIES
 cdef class Ingress(InEndpoint):
     cdef public IncomingLink link
     cdef public object table
+    cdef dict _known
     cdef public Record record
     cdef public Py_ssize_t capacity
     cdef public bint strips

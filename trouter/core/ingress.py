@@ -39,6 +39,7 @@ class Ingress(InEndpoint):
 
     __slots__ = (
         "_annotations",
+        "_known",
         "_scan",
         "_window_bytes",
         "capacity",
@@ -69,6 +70,7 @@ class Ingress(InEndpoint):
         super().__init__(pulse)
         self.link = link
         self.table = table
+        self._known = table.known
         self.record = record
         self.capacity = capacity
         #: Router annotations that the peer sends are ignored.
@@ -263,7 +265,9 @@ class Ingress(InEndpoint):
             return None
         else:
             text = data[scan.to_start : scan.to_end]
-        record = self.table.find(text, phase) if len(text) <= MAX_ADDRESS_BYTES else None
+        record = self._known.get(text) if phase == 0 else None
+        if record is None and len(text) <= MAX_ADDRESS_BYTES:
+            record = self.table.find(text, phase)
         if record is None or not record.reachable():
             if 0 < len(text) <= MAX_ADDRESS_BYTES and self.table.is_unavailable(text):
                 self._refuse(delivery, message, REJECTED, UNAVAILABLE)

@@ -4,7 +4,7 @@ from trouter.engine.ports cimport Delivery, SessionPort
 from trouter.wire.annotations cimport RouterAnnotations
 
 
-@cython.freelist(256)
+@cython.freelist(2048)
 cdef class Message:
     cdef public SessionPort session
     cdef public object source

@@ -12,8 +12,8 @@ from .record import Record
 UNAVAILABLE: Final = "unavailable"
 #: Longer addresses belong to nobody; it bounds what parsing and matching one may cost.
 MAX_ADDRESS_BYTES: Final = 4096
-#: How many texts of anonymous messages are remembered with their record, and how long one may be.
-_REMEMBERED: Final = 65536
+#: How many spellings of an address are remembered with its record, and how long one may be.
+_SPELLINGS: Final = 4
 _REMEMBERED_BYTES: Final = 256
 
 
@@ -40,7 +40,8 @@ class AddressTable:
         self._default = AddressRule("#", distribution=default_distribution)
         self._rules: PatternTree[AddressRule] = PatternTree()
         self.records: dict[str, Record] = {}
-        self._by_text: dict[bytes, Record] = {}
+        #: Texts of anonymous messages and where they lead; a few for each record, gone with it.
+        self.known: dict[bytes, Record] = {}
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
@@ -91,25 +92,23 @@ class AddressTable:
             fallback.fallback_of = record
 
     def find(self, text: bytes, phase: int = 0) -> Record | None:
-        """The record that a message with the address ``text`` (its octets) goes to; None if there is none."""
-        if phase == 0:
-            record = self._by_text.get(text)
-            if record is not None:
-                return record
+        """The record that a message with the address ``text`` (its octets) goes to; None if there is none.
+
+        What is found without a phase stands in ``known`` from then on, in which to look first.
+        """
         address = self._address_of(text)
         wanted = phase or self.rule_for(address).ingress_phase
         record = self.records.get(address.key_in_phase(str(wanted)))
-        if record is not None and phase == 0 and len(text) <= _REMEMBERED_BYTES:
-            if len(self._by_text) >= _REMEMBERED:
-                self._forget_texts()
-            self._by_text[text] = record
+        if (
+            record is not None
+            and phase == 0
+            and len(text) <= _REMEMBERED_BYTES
+            and len(record.known_as) < _SPELLINGS
+            and text not in self.known
+        ):
+            self.known[text] = record
             record.known_as.append(text)
         return record
-
-    def _forget_texts(self) -> None:
-        for record in self._by_text.values():
-            record.known_as.clear()
-        self._by_text.clear()
 
     def is_unavailable(self, text: bytes) -> bool:
         """Messages to ``text`` can go nowhere by configuration."""
@@ -124,7 +123,7 @@ class AddressTable:
             return
         del self.records[record.key]
         for text in record.known_as:
-            self._by_text.pop(text, None)
+            self.known.pop(text, None)
         fallback = record.fallback
         if fallback is not None:
             record.fallback = None
