@@ -53,7 +53,7 @@ class Poller:
     def remove(self, sock: socket.socket) -> None:
         """Stop calling; before the socket is closed. A second call does nothing."""
         number = sock.fileno()
-        if self._readers.pop(number, None) is not None:
+        if self._readers.pop(number, None) is not None and not self._epoll.closed:
             self._epoll.unregister(number)
 
     async def run(self) -> None:

@@ -40,11 +40,13 @@ def run(configuration: Configuration, plugins: Plugins) -> int:
     # threshold would look through them again and again.
     gc.set_threshold(50_000, 20, 100)
     process = RouterProcess(configuration, plugins)
+    signal.signal(signal.SIGTERM, process.on_early_or_late_term)
     try:
         trio.run(process.run)
     except ListenError as error:
         main_log.critical("Router start-up failed: %s", error)
         return 1
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if process.stopped_by == signal.SIGINT:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -71,6 +73,12 @@ class RouterProcess:
             for entity in configuration.listeners
         ]
         self.stopped_by: signal.Signals | None = None
+
+    def on_early_or_late_term(self, number: int, _: object) -> None:
+        """A TERM while nobody receives signals: before the start it ends the process, after the stop it says nothing new."""
+        if self.stopped_by is None:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start everything, serve, stop; ListenError when a listener cannot stand."""

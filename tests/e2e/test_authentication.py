@@ -1,0 +1,142 @@
+"""Who gets in: SASL PLAIN with a file of users, where passwords may travel, and what happens without SASL."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from proton import ConnectionException
+from proton.utils import BlockingConnection
+from trouter_plugins.users_file import put_user
+
+from tests.e2e.peer import Peer
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
+from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
+
+OK, AUTH = 0, 1
+RIGHT = b"\0alice\0wonderland"
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    path = tmp_path / "users"
+    put_user(path, "alice", b"wonderland")
+    return path
+
+
+def start(start_router: StartRouter, users: Path, listener: str, host: str = "127.0.0.1") -> RunningRouter:
+    return start_router(f"router {{ id: R, usersFile: {users} }}\nlistener {{ host: {host}, port: 0, {listener} }}\n")
+
+
+def offered(peer: Peer) -> tuple[str, ...]:
+    peer.raw(SASL_HEADER)
+    peer.expect_header(SASL_HEADER)
+    return peer.expect(SaslMechanisms).sasl_server_mechanisms
+
+
+def outcome(peer: Peer, mechanism: str, response: bytes | None) -> int:
+    peer.say(SaslInit(mechanism, response), frame_type=1)
+    return peer.expect(SaslOutcome).code
+
+
+LOOPBACK = "authenticatePeer: yes, allowInsecurePlain: loopback, saslMechanisms: PLAIN"
+
+
+def test_a_user_with_the_password_is_let_in_and_named_in_the_log(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, LOOPBACK)
+    with Peer(router.port, opened=False) as peer:
+        assert offered(peer) == ("PLAIN",)
+        assert outcome(peer, "PLAIN", RIGHT) == OK
+        peer.open()
+        router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=PLAIN user=alice ")
+
+
+@pytest.mark.parametrize(
+    "response",
+    [b"\0alice\0wrong", b"\0bob\0wonderland", b"\0alice\0", b"\0\0", b"no nulls at all", b"\0" * 100, b"\xff\0\xfe\0x"],
+    ids=["wrong password", "unknown user", "no password", "no user", "garbage", "nulls", "no UTF-8"],
+)
+def test_nobody_else_is_let_in(start_router: StartRouter, users: Path, response: bytes) -> None:
+    router = start(start_router, users, LOOPBACK)
+    with Peer(router.port, opened=False) as peer:
+        offered(peer)
+        assert outcome(peer, "PLAIN", response) == AUTH
+        peer.expect_end_of_stream()
+        router.wait_for_line(rf"\[C\d+\] Connection from {peer.address} refused: SASL PLAIN")
+    assert "wonderland" not in router.text()
+
+
+@pytest.mark.parametrize(("response", "code"), [(RIGHT, OK), (b"\0alice\0wrong", AUTH), (b"", AUTH)])
+def test_who_begins_without_a_response_is_asked_for_it_once(
+    start_router: StartRouter, users: Path, response: bytes, code: int
+) -> None:
+    router = start(start_router, users, LOOPBACK)
+    with Peer(router.port, opened=False) as peer:
+        offered(peer)
+        peer.say(SaslInit("PLAIN", None), frame_type=1)
+        assert peer.expect(SaslChallenge).challenge == b""
+        peer.say(SaslResponse(response), frame_type=1)
+        assert peer.expect(SaslOutcome).code == code
+
+
+def test_proton_gets_in_with_the_password_and_not_without(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, LOOPBACK)
+    url = f"127.0.0.1:{router.port}"
+    how = {"allowed_mechs": "PLAIN", "allow_insecure_mechs": True, "timeout": DEADLINE_S, "reconnect": False}
+    connection = BlockingConnection(url, user="alice", password="wonderland", **how)
+    router.wait_for_line("auth=PLAIN user=alice ")
+    connection.close()
+    with pytest.raises(ConnectionException):
+        BlockingConnection(url, user="alice", password="looking glass", **how)
+
+
+def test_plain_is_neither_offered_nor_taken_where_it_is_not_allowed(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, "authenticatePeer: yes, allowInsecurePlain: no")
+    with Peer(router.port, opened=False) as peer:
+        assert "PLAIN" not in offered(peer)
+        assert outcome(peer, "PLAIN", RIGHT) == AUTH
+        peer.expect_end_of_stream()
+
+
+def address_of_this_machine() -> str:
+    """An address that is not a loopback one; nothing is sent to find it out."""
+    for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as sock:
+                sock.connect((far, 9))
+                host: str = sock.getsockname()[0]
+            with socket.create_server((host, 0), family=family):
+                return host
+        except OSError:
+            continue
+    pytest.skip("this machine has only loopback addresses")
+
+
+@pytest.mark.parametrize(("allowed", "code"), [("loopback", AUTH), ("yes", OK)])
+def test_a_password_from_another_machine_needs_the_listeners_yes(
+    start_router: StartRouter, users: Path, allowed: str, code: int
+) -> None:
+    host = address_of_this_machine()
+    router = start(start_router, users, f"authenticatePeer: yes, allowInsecurePlain: {allowed}", host)
+    with Peer(router.port, host, opened=False) as peer:
+        assert ("PLAIN" in offered(peer)) == (code == OK)
+        assert outcome(peer, "PLAIN", RIGHT) == code
+
+
+def test_who_must_authenticate_cannot_do_without_sasl(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, LOOPBACK)
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(AMQP_HEADER)
+        peer.expect_header(SASL_HEADER)
+        peer.expect_end_of_stream()
+        router.wait_for_line(rf"\[C\d+\] Connection from {peer.address} failed: .*without SASL")
+
+
+def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, "authenticatePeer: no")
+    with Peer(router.port) as peer:
+        router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=no user= ")
+    with Peer(router.port, sasl=True) as peer:
+        router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=ANONYMOUS user=anonymous ")

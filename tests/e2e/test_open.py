@@ -1,0 +1,117 @@
+"""What a router says of itself in its open, whatever the client said in its own (routing.md 7 and 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+import trouter
+from tests.e2e.peer import Peer
+from tests.routers import RunningRouter, StartRouter
+from trouter.wire.codec import encode
+from trouter.wire.framing import AMQP_HEADER, frame
+from trouter.wire.performatives import Close, Open
+from trouter.wire.types import Array, Symbol, UInt
+
+
+def test_it_names_itself_as_configured(start_router: StartRouter) -> None:
+    router = start_router("router { id: Router.A }\nlistener { host: 127.0.0.1, port: 0 }")
+    with Peer(router.port, container_id="a-client") as peer:
+        introduction = peer.remote_open
+        assert introduction is not None
+        assert introduction.container_id == "Router.A"
+        assert introduction.hostname is None
+        assert (introduction.max_frame_size, introduction.channel_max, introduction.idle_time_out) == (16384, 32767, 8000)
+        properties = dict(introduction.properties or {})
+        assert properties.pop("qd.conn-id") == 1
+        assert properties == {"product": "trouter", "version": trouter.__version__}
+
+
+def test_each_connection_has_its_number_in_the_log(router: RunningRouter) -> None:
+    with Peer(router.port, container_id="first") as first, Peer(router.port, container_id="second") as second:
+        assert first.number != second.number
+        for peer, name in ((first, "first"), (second, "second")):
+            router.wait_for_line(rf"\[C{peer.number}\] Accepted connection to 127\.0\.0\.1:\d+ from {peer.address}$")
+            router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: dir=in host={peer.address} .*container_id={name} ")
+
+
+def test_frame_and_session_limits_are_those_of_the_listener(start_router: StartRouter) -> None:
+    router = start_router(
+        "listener { host: 127.0.0.1, port: 0, maxFrameSize: 4096, maxSessions: 3, maxSessionFrames: 7, idleTimeoutSeconds: 60 }"
+    )
+    with Peer(router.port) as peer:
+        introduction = peer.remote_open
+        assert introduction is not None
+        assert (introduction.max_frame_size, introduction.channel_max, introduction.idle_time_out) == (4096, 2, 30_000)
+        assert peer.window == 7
+
+
+def test_properties_and_places_to_fail_over_to_are_told(start_router: StartRouter) -> None:
+    router = start_router(
+        "listener {\n host: 127.0.0.1\n port: 0\n"
+        ' openProperties: {"region": "north", "rank": 3}\n failoverUrls: amqp://other:5673, amqps://third\n}\n'
+    )
+    with Peer(router.port) as peer:
+        assert peer.remote_open is not None
+        properties = peer.remote_open.properties
+        assert properties is not None
+        assert (properties["region"], properties["rank"]) == ("north", 3)
+        assert properties["failover-server-list"] == [
+            {"network-host": "other", "port": "5673", "scheme": "amqp"},
+            {"network-host": "third", "port": "5672", "scheme": "amqps"},
+        ]
+        assert properties["product"] == "trouter"
+
+
+CAPABILITIES = {
+    "none": None,
+    "a symbol": Symbol("one"),
+    "symbols": Array("symbol", ["one", "two"]),
+    "no symbols": Array("symbol", []),
+    "a list": [Symbol("one"), Symbol("two")],
+    "an empty list": [],
+}
+NO_CAPABILITIES = {
+    "a string": "one",
+    "an int": UInt(7),
+    "ints": Array("uint", [1, 2, 3]),
+    "a list of ints": [UInt(1), UInt(2)],
+}
+
+
+def open_with_capabilities(capabilities: object) -> bytes:
+    value = encode(capabilities)
+    fields = encode("odd") + b"\x40" * 6 + value + value
+    body = b"\0\x53\x10\xd0" + (len(fields) + 4).to_bytes(4, "big") + (9).to_bytes(4, "big") + fields
+    return AMQP_HEADER + frame(0, body)
+
+
+@pytest.mark.parametrize("kind", CAPABILITIES)
+def test_capabilities_are_the_same_whatever_the_client_has(router: RunningRouter, kind: str) -> None:
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(open_with_capabilities(CAPABILITIES[kind]))
+        peer.expect_header(AMQP_HEADER)
+        introduction = peer.expect(Open)
+        assert introduction.offered_capabilities == ("ANONYMOUS-RELAY",)
+        assert introduction.desired_capabilities == ("ANONYMOUS-RELAY",)
+        peer.begin()
+        peer.be_heard()
+        peer.say(Close())
+        assert peer.expect(Close).error is None
+
+
+@pytest.mark.parametrize("kind", NO_CAPABILITIES)
+def test_what_cannot_be_a_capability_is_refused(router: RunningRouter, kind: str) -> None:
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(open_with_capabilities(NO_CAPABILITIES[kind]))
+        peer.expect_header(AMQP_HEADER)
+        assert peer.expect(Open).offered_capabilities == ("ANONYMOUS-RELAY",)
+        error = peer.expect_close()
+        assert error is not None
+        assert error.condition == "amqp:decode-error"
+        assert "offered-capabilities" in (error.description or "")
+
+
+@pytest.mark.parametrize("key", ["text", Symbol("symbol")], ids=["string keys", "symbol keys"])
+def test_a_clients_properties_stand_in_the_log(router: RunningRouter, key: str) -> None:
+    with Peer(router.port, properties={key: "value"}):
+        router.wait_for_line(rf"Connection Opened: .* props=\{{:{key}='value'\}}")

@@ -1,0 +1,179 @@
+"""A router is told to stop: what goes on, what does not, and with which status it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+
+from tests.e2e.peer import Peer, message
+from tests.routers import DEADLINE_S, PLAIN_LISTENER, RunningRouter, StartRouter, process
+from trouter.wire.performatives import Accepted, Attach, Detach, Source, Target, Transfer
+
+FORCED = "amqp:connection:forced"
+PATIENT = PLAIN_LISTENER.replace("id: R", "id: R, drainTimeoutSeconds: 3600")
+SHORT = PLAIN_LISTENER.replace("id: R", "id: R, drainTimeoutSeconds: 1")
+
+
+def send(router: RunningRouter, number: signal.Signals = signal.SIGTERM) -> None:
+    router.process.send_signal(number)
+
+
+def expect_forced_close(peer: Peer) -> None:
+    error = peer.expect_close()
+    assert error is not None
+    assert error.condition == FORCED
+
+
+def wait_until_refused(port: int) -> None:
+    """Connect until nobody listens any more; connections that come too late are dropped."""
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as late:
+                assert late.recv(1) == b""
+        except ConnectionRefusedError:
+            return
+        except ConnectionResetError:
+            continue
+
+
+def test_term_ends_idle_connections_with_a_reason_and_the_process_with_status_0(router: RunningRouter) -> None:
+    with Peer(router.port) as one, Peer(router.port, opened=False) as another:
+        another.open()
+        send(router)
+        expect_forced_close(one)
+        expect_forced_close(another)
+    assert router.wait() == 0
+
+
+def test_term_lets_unsettled_deliveries_finish(start_router: StartRouter) -> None:
+    router = start_router(PATIENT)
+    with Peer(router.port) as receiver, Peer(router.port) as sender:
+        source = receiver.attach_receiver("a", credit=10)
+        link = sender.attach_sender("a")
+        delivery = sender.send_message(link, b"under way")
+        sender.be_heard()
+        send(router)
+        router.wait_for_line("Stopping: draining")
+        assert receiver.take_message(source) == message(b"under way")
+        assert sender.expect_outcome(delivery) == Accepted()
+        expect_forced_close(sender)
+        expect_forced_close(receiver)
+    assert router.wait() == 0
+
+
+def test_a_draining_router_takes_no_links_and_no_connections(start_router: StartRouter) -> None:
+    router = start_router(PATIENT)
+    with Peer(router.port) as receiver, Peer(router.port) as sender:
+        source = receiver.attach_receiver("a", credit=10)
+        link = sender.attach_sender("a")
+        delivery = sender.send_message(link, b"under way")
+        sender.be_heard()
+        send(router)
+        router.wait_for_line("Stopping: draining")
+        wait_until_refused(router.port)
+        answer = sender.attach(Attach("late", 9, False, source=Source(), target=Target("a"), initial_delivery_count=0))
+        assert answer.target is None
+        detach = sender.expect(Detach)
+        assert detach.error is not None
+        assert (detach.closed, detach.error.condition) == (True, FORCED)
+        receiver.take_message(source)
+        assert sender.expect_outcome(delivery) == Accepted()
+        expect_forced_close(sender)
+    assert router.wait() == 0
+
+
+def test_a_draining_router_gives_no_new_credit(start_router: StartRouter) -> None:
+    router = start_router(PATIENT)
+    with Peer(router.port) as receiver, Peer(router.port) as sender:
+        source = receiver.attach_receiver("a", credit=1_000)
+        link = sender.attach_sender("a")
+        deliveries = [sender.send_message(link, b"%d" % number) for number in range(2)]
+        sender.be_heard()
+        before = link.credit
+        send(router)
+        router.wait_for_line("Stopping: draining")
+        receiver.take_message(source)
+        assert sender.expect_outcome(deliveries[0]) == Accepted()
+        sender.be_heard()
+        assert link.credit <= before
+        receiver.take_message(source)
+        assert sender.expect_outcome(deliveries[1]) == Accepted()
+        expect_forced_close(sender)
+    assert router.wait() == 0
+
+
+def test_the_deadline_ends_what_does_not_finish(start_router: StartRouter) -> None:
+    router = start_router(SHORT)
+    with Peer(router.port) as receiver, Peer(router.port) as sender:
+        receiver.attach_receiver("a", credit=10)
+        link = sender.attach_sender("a")
+        sender.send_message(link, b"never settled")
+        receiver.expect(Transfer)
+        send(router)
+        expect_forced_close(sender)
+        expect_forced_close(receiver)
+    assert router.wait() == 0
+
+
+def test_a_message_that_nobody_takes_ends_at_the_deadline_too(start_router: StartRouter) -> None:
+    router = start_router(SHORT)
+    with Peer(router.port) as receiver, Peer(router.port) as sender:
+        receiver.attach_receiver("a", credit=0)
+        receiver.be_heard()
+        link = sender.attach_sender("a")
+        sender.send_message(link, b"nobody takes it")
+        sender.be_heard()
+        send(router)
+        expect_forced_close(sender)
+        expect_forced_close(receiver)
+    assert router.wait() == 0
+
+
+def test_a_second_term_stops_at_once(start_router: StartRouter) -> None:
+    router = start_router(PATIENT)
+    with Peer(router.port) as receiver, Peer(router.port) as sender:
+        receiver.attach_receiver("a", credit=10)
+        link = sender.attach_sender("a")
+        sender.send_message(link, b"never settled")
+        sender.be_heard()
+        send(router)
+        router.wait_for_line("Stopping: draining")
+        send(router)
+        assert router.wait() == 0
+
+
+def test_a_term_too_many_does_not_change_the_status(router: RunningRouter) -> None:
+    send(router)
+    while router.process.poll() is None:
+        send(router)
+    assert router.wait() == 0
+
+
+def test_int_drains_too_and_ends_the_process_by_the_signal(router: RunningRouter) -> None:
+    with Peer(router.port) as one:
+        send(router, signal.SIGINT)
+        expect_forced_close(one)
+    assert router.wait() == -signal.SIGINT
+
+
+def test_a_peer_that_does_not_answer_the_close_holds_nothing_up(router: RunningRouter) -> None:
+    with Peer(router.port):
+        send(router)
+        assert router.wait() == 0
+
+
+def test_hup_is_said_to_have_no_effect(router: RunningRouter) -> None:
+    with Peer(router.port) as one:
+        send(router, signal.SIGHUP)
+        router.wait_for_line("HUP: this version does not reload")
+        one.be_heard()
+
+
+def test_a_port_in_use_ends_the_start_with_status_1(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with process(f"listener {{ host: 127.0.0.1, port: {port} }}\n", tmp_path) as router:
+            assert router.wait() == 1
+            router.wait_for_line(rf"MAIN \(critical\) .*cannot listen on 127\.0\.0\.1:{port}: Address already in use")
+            router.assert_no_fault_of_ours()
