@@ -13,6 +13,8 @@ from .ports import Delivery
 
 _MASK32 = 0xFFFFFFFF
 _HALF = 0x80000000
+#: Slots that an empty ring may keep.
+_ROOMY = 4096
 
 
 class DeliveryRing:
@@ -32,6 +34,9 @@ class DeliveryRing:
         """Add the newest delivery; ``delivery_id`` lies behind every id added before."""
         if self._width == 0:
             self._first = delivery_id
+            if self._mask >= _ROOMY:
+                self._slots = [None] * 8
+                self._mask = 7
         width = ((delivery_id - self._first) & _MASK32) + 1
         if width > self._mask + 1:
             self._make_room(delivery_id)
@@ -64,6 +69,8 @@ class DeliveryRing:
     def between(self, first: int, last: int) -> list[Delivery]:
         """The deliveries with ids from ``first`` to ``last``, oldest first; ``last`` does not lie before ``first``."""
         found: list[Delivery] = []
+        if (self.count - len(self._stragglers)) * 8 < self._width:
+            self._spread()
         reach = (last - first) & _MASK32
         if self._stragglers:
             if reach < len(self._stragglers):
@@ -76,11 +83,11 @@ class DeliveryRing:
                     if ((delivery_id - first) & _MASK32) <= reach:
                         found.append(straggler)
         position = (first - self._first) & _MASK32
-        if position >= _HALF:
+        if position >= _HALF:  # that far behind is before
+            position -= _MASK32 + 1
+        stop = position + reach
+        if position < 0:
             position = 0
-        stop = (last - self._first) & _MASK32
-        if stop >= _HALF:
-            return found
         if stop >= self._width:
             stop = self._width - 1
         while position <= stop:
@@ -104,14 +111,8 @@ class DeliveryRing:
         width = ((newest - self._first) & _MASK32) + 1
         live = self.count - len(self._stragglers)
         if live * 4 < width:
-            for position in range(self._width):
-                delivery_id = (self._first + position) & _MASK32
-                delivery = self._slots[delivery_id & self._mask]
-                if delivery is not None:
-                    self._stragglers[delivery_id] = delivery
-                    self._slots[delivery_id & self._mask] = None
+            self._spread()
             self._first = newest
-            self._width = 0
             return
         size = self._mask + 1
         while size < width:
@@ -122,3 +123,13 @@ class DeliveryRing:
             slots[delivery_id & (size - 1)] = self._slots[delivery_id & self._mask]
         self._slots = slots
         self._mask = size - 1
+
+    def _spread(self) -> None:
+        """Make stragglers of all: the ring is wide for the few deliveries in it, and a walk along it dear."""
+        for position in range(self._width):
+            delivery_id = (self._first + position) & _MASK32
+            delivery = self._slots[delivery_id & self._mask]
+            if delivery is not None:
+                self._stragglers[delivery_id] = delivery
+                self._slots[delivery_id & self._mask] = None
+        self._width = 0
