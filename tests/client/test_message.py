@@ -1,4 +1,4 @@
-"""Messages: every section there and back, the kinds of body kept apart, and nothing but DecodeError for anything else."""
+"""Messages: every section there and back, kinds of body kept apart, and nothing but DecodeError for anything else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=10,
 )
-annotations = st.dictionaries(names, values, max_size=4)
+entries: st.SearchStrategy[dict[str, Any]] = st.dictionaries(names, values, max_size=4)
 bodies = st.one_of(
     st.tuples(st.just(BodyKind.DATA), st.binary(max_size=600)),
     st.tuples(st.just(BodyKind.VALUE), values),
@@ -67,9 +67,9 @@ def messages(draw: st.DrawFn) -> Message:
             )
         ),
         application_properties=draw(st.dictionaries(texts, values, max_size=4)),
-        delivery_annotations=draw(annotations),
-        message_annotations=draw(annotations),
-        footer=draw(annotations),
+        delivery_annotations=draw(entries),
+        message_annotations=draw(entries),
+        footer=draw(entries),
     )
 
 

@@ -1,6 +1,8 @@
-"""Bodies in pieces: however a message is cut, the same octets come out, and nothing but DecodeError for anything else."""
+"""Bodies in pieces: however a message is cut, the same octets come out; nothing but DecodeError for anything else."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -43,7 +45,7 @@ def test_what_was_written_is_read_however_it_is_cut(
     head = HEAD if with_head else None
     encoded = write(chunks, head, len(octets) if sized else None)
     edges = [0, *sorted(min(cut, len(encoded)) for cut in cuts), len(encoded)]
-    pieces = [encoded[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [encoded[a:b] for a, b in pairwise(edges)]
     assert read(pieces) == (HEAD if with_head else Message(kind=BodyKind.ABSENT), octets)
     assert read([encoded[at : at + 1] for at in range(len(encoded))])[1] == octets
     assert Message.decode(encoded).body == octets

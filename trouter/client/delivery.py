@@ -44,6 +44,7 @@ class Delivery:
         self._discarded = False
         self._let_go = False
         self._unread: list[bytes] = []
+        self._read = False
         #: The sender does not want to hear of it.
         self.presettled = delivery.remote_settled
 
@@ -93,23 +94,16 @@ class Delivery:
             self._message = Message.decode(self.encoded)
         return self._message
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    def pieces(self) -> AsyncIterator[bytes]:
         """The encoded message as it arrives; DeliveryAborted if the sender takes it back. To be read once."""
-        if not self._receiver._stream:
-            yield self.encoded
-            return
-        while (piece := await self._next_piece()) is not None:
-            yield piece
+        return Pieces(self)
 
-    async def stream(self) -> AsyncIterator[bytes]:
-        """The octets of the body's data sections as they arrive; DecodeError, DeliveryAborted. To be read once."""
-        body = self._body_reader()
-        while self._unread:
-            yield self._unread.pop(0)
-        async for piece in self.pieces():
-            for octets in body.feed(piece):
-                yield octets
-        body.finish()
+    def stream(self) -> AsyncIterator[bytes]:
+        """The octets of the body's data sections as they arrive; DecodeError, DeliveryAborted. To be read once.
+
+        Whoever stops reading may go on later, with another ``stream()``.
+        """
+        return BodyStream(self, self._body_reader())
 
     async def head(self) -> Message:
         """The sections before the body, as a message without one: for streaming receivers, before ``stream``."""
@@ -121,7 +115,7 @@ class Delivery:
             if piece is None:
                 body.finish()
             else:
-                self._unread = body.feed(piece)
+                self._unread += body.feed(piece)
         return body.head
 
     def _body_reader(self) -> BodyReader:
@@ -129,8 +123,23 @@ class Delivery:
             self._body = BodyReader()
         return self._body
 
+    async def _next_octets(self, body: BodyReader) -> bytes | None:
+        """The next octets of the body, None at its end."""
+        while not self._unread:
+            piece = await self._next_piece()
+            if piece is None:
+                body.finish()
+                return None
+            self._unread = body.feed(piece)
+        return self._unread.pop(0)
+
     async def _next_piece(self) -> bytes | None:
-        """The next piece of a streamed message, None at its end."""
+        """The next piece of the message, None at its end."""
+        if not self._receiver._stream:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            piece = None if self._read else self.encoded
+            self._read = True
+            return piece
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._until(lambda: bool(self._pieces) or self._delivery.complete or self._discarded)
         if self._delivery.aborted and not self._decided:
@@ -249,3 +258,36 @@ class Delivery:
         if self._changed is None:
             self._changed = trio.lowlevel.ParkingLot()
         await self._receiver._until(condition, self._changed)
+
+
+class Pieces:
+    """See ``Delivery.pieces``."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+
+    def __aiter__(self) -> Pieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self._delivery._next_piece()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+
+class BodyStream:
+    """See ``Delivery.stream``."""
+
+    def __init__(self, delivery: Delivery, body: BodyReader) -> None:
+        self._delivery = delivery
+        self._body = body
+
+    def __aiter__(self) -> BodyStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        octets = await self._delivery._next_octets(self._body)
+        if octets is None:
+            raise StopAsyncIteration
+        return octets

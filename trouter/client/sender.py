@@ -7,7 +7,7 @@ socket, without waking the one that sends. Each task has at most one message in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -175,7 +175,7 @@ class Sender(Link):
         ``encoded`` the chunks are an encoded message, as they are.
 
         What the chunks raise takes the message back, as does cancellation. A receiver may decide before it has all: the
-        rest is not asked for then.
+        rest is not asked for then. An async generator is closed in any case.
         """
         if encoded and (head is not None or size is not None):
             raise ValueError("an encoded stream has its own head and size")
@@ -202,6 +202,9 @@ class Sender(Link):
             if tracker is not None:
                 self._withdraw(tracker)
             raise
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
         return await tracker.outcome()
 
     # --- the line
