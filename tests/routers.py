@@ -139,7 +139,12 @@ def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
 def check_twin() -> None:
     """The routers that tests start run the same twin of the hot modules as the tests themselves claim to test."""
     version = subprocess.run(
-        [sys.executable, "-m", "trouter", "--version"], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=True
+        [sys.executable, "-m", "trouter", "--version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
     )
     assert f"({_twin.running()}," in version.stdout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
+from typing import Self
 
 from tests.e2e.peer import Peer, body_of
 from tests.routers import DEADLINE_S
@@ -25,10 +26,12 @@ class Neighbours:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> Neighbours:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stopping = True
         self._thread.join(DEADLINE_S)
         self._sender.sock.close()

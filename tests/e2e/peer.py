@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from tests.routers import DEADLINE_S
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
@@ -91,10 +91,12 @@ class Peer:
             self.open(**open_fields)
             self.begin(incoming_window)
 
-    def __enter__(self) -> Peer:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.sock.close()
 
     @property
@@ -131,7 +133,8 @@ class Peer:
     def begin(self, incoming_window: int = WIDE, channel: int = 0) -> Begin:
         """Begin a session; the router's begin."""
         self.say(
-            Begin(next_outgoing_id=self._next_outgoing, incoming_window=incoming_window, outgoing_window=WIDE), channel=channel
+            Begin(next_outgoing_id=self._next_outgoing, incoming_window=incoming_window, outgoing_window=WIDE),
+            channel=channel,
         )
         begin = self.expect(Begin)
         self._next_incoming = begin.next_outgoing_id
@@ -149,7 +152,13 @@ class Peer:
         handle = self._free_handle()
         answer = self.attach(
             Attach(
-                f"to-{address}-{handle}", handle, False, source=Source(), target=Target(address), initial_delivery_count=0, **fields
+                f"to-{address}-{handle}",
+                handle,
+                False,
+                source=Source(),
+                target=Target(address),
+                initial_delivery_count=0,
+                **fields,
             )
         )
         link = self._links[answer.handle] = Link(handle, answer.handle, getattr(answer.target, "address", None))
@@ -192,7 +201,9 @@ class Peer:
         self._window_end = (self._window_end + frames) & MASK
         self.flow()
 
-    def transfer(self, link: Link, octets: bytes, *, more: bool = False, settled: bool = False, first: bool = True) -> int:
+    def transfer(
+        self, link: Link, octets: bytes, *, more: bool = False, settled: bool = False, first: bool = True
+    ) -> int:
         """One transfer frame; the delivery's id."""
         delivery = self._next_delivery
         self._next_outgoing = (self._next_outgoing + 1) & MASK

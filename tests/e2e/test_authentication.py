@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from proton import ConnectionException
 from proton.utils import BlockingConnection
-from trouter_plugins.users_file import put_user
 
 from tests.e2e.peer import Peer
-from tests.routers import DEADLINE_S, RunningRouter, StartRouter
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
 from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
+from trouter_plugins.users_file import put_user
 
 OK, AUTH = 0, 1
+LOOPBACK = "authenticatePeer: yes, allowInsecurePlain: loopback, saslMechanisms: PLAIN"
 RIGHT = b"\0alice\0wonderland"
 
 
@@ -30,6 +33,18 @@ def start(start_router: StartRouter, users: Path, listener: str, host: str = "12
     return start_router(f"router {{ id: R, usersFile: {users} }}\nlistener {{ host: {host}, port: 0, {listener} }}\n")
 
 
+@pytest.fixture(scope="module")
+def with_passwords(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    """Passwords are needed, and may come from this machine."""
+    folder = tmp_path_factory.mktemp("router")
+    put_user(folder / "users", "alice", b"wonderland")
+    configuration = (
+        f"router {{ id: R, usersFile: {folder / 'users'} }}\nlistener {{ host: 127.0.0.1, port: 0, {LOOPBACK} }}\n"
+    )
+    with running(configuration, folder) as router:
+        yield router
+
+
 def offered(peer: Peer) -> tuple[str, ...]:
     peer.raw(SASL_HEADER)
     peer.expect_header(SASL_HEADER)
@@ -41,16 +56,12 @@ def outcome(peer: Peer, mechanism: str, response: bytes | None) -> int:
     return peer.expect(SaslOutcome).code
 
 
-LOOPBACK = "authenticatePeer: yes, allowInsecurePlain: loopback, saslMechanisms: PLAIN"
-
-
-def test_a_user_with_the_password_is_let_in_and_named_in_the_log(start_router: StartRouter, users: Path) -> None:
-    router = start(start_router, users, LOOPBACK)
-    with Peer(router.port, opened=False) as peer:
+def test_a_user_with_the_password_is_let_in_and_named_in_the_log(with_passwords: RunningRouter) -> None:
+    with Peer(with_passwords.port, opened=False) as peer:
         assert offered(peer) == ("PLAIN",)
         assert outcome(peer, "PLAIN", RIGHT) == OK
         peer.open()
-        router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=PLAIN user=alice ")
+        with_passwords.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=PLAIN user=alice ")
 
 
 @pytest.mark.parametrize(
@@ -58,22 +69,20 @@ def test_a_user_with_the_password_is_let_in_and_named_in_the_log(start_router: S
     [b"\0alice\0wrong", b"\0bob\0wonderland", b"\0alice\0", b"\0\0", b"no nulls at all", b"\0" * 100, b"\xff\0\xfe\0x"],
     ids=["wrong password", "unknown user", "no password", "no user", "garbage", "nulls", "no UTF-8"],
 )
-def test_nobody_else_is_let_in(start_router: StartRouter, users: Path, response: bytes) -> None:
-    router = start(start_router, users, LOOPBACK)
-    with Peer(router.port, opened=False) as peer:
+def test_nobody_else_is_let_in(with_passwords: RunningRouter, response: bytes) -> None:
+    with Peer(with_passwords.port, opened=False) as peer:
         offered(peer)
         assert outcome(peer, "PLAIN", response) == AUTH
         peer.expect_end_of_stream()
-        router.wait_for_line(rf"\[C\d+\] Connection from {peer.address} refused: SASL PLAIN")
-    assert "wonderland" not in router.text()
+        with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} refused: SASL PLAIN")
+    assert "wonderland" not in with_passwords.text()
 
 
 @pytest.mark.parametrize(("response", "code"), [(RIGHT, OK), (b"\0alice\0wrong", AUTH), (b"", AUTH)])
 def test_who_begins_without_a_response_is_asked_for_it_once(
-    start_router: StartRouter, users: Path, response: bytes, code: int
+    with_passwords: RunningRouter, response: bytes, code: int
 ) -> None:
-    router = start(start_router, users, LOOPBACK)
-    with Peer(router.port, opened=False) as peer:
+    with Peer(with_passwords.port, opened=False) as peer:
         offered(peer)
         peer.say(SaslInit("PLAIN", None), frame_type=1)
         assert peer.expect(SaslChallenge).challenge == b""
@@ -81,12 +90,12 @@ def test_who_begins_without_a_response_is_asked_for_it_once(
         assert peer.expect(SaslOutcome).code == code
 
 
-def test_proton_gets_in_with_the_password_and_not_without(start_router: StartRouter, users: Path) -> None:
-    router = start(start_router, users, LOOPBACK)
-    url = f"127.0.0.1:{router.port}"
-    how = {"allowed_mechs": "PLAIN", "allow_insecure_mechs": True, "timeout": DEADLINE_S, "reconnect": False}
+def test_proton_gets_in_with_the_password_and_not_without(with_passwords: RunningRouter) -> None:
+    url = f"127.0.0.1:{with_passwords.port}"
+    how: dict[str, Any] = {"allowed_mechs": "PLAIN", "allow_insecure_mechs": True, "reconnect": False}
+    how["timeout"] = DEADLINE_S
     connection = BlockingConnection(url, user="alice", password="wonderland", **how)
-    router.wait_for_line("auth=PLAIN user=alice ")
+    with_passwords.wait_for_line("auth=PLAIN user=alice ")
     connection.close()
     with pytest.raises(ConnectionException):
         BlockingConnection(url, user="alice", password="looking glass", **how)
@@ -125,13 +134,12 @@ def test_a_password_from_another_machine_needs_the_listeners_yes(
         assert outcome(peer, "PLAIN", RIGHT) == code
 
 
-def test_who_must_authenticate_cannot_do_without_sasl(start_router: StartRouter, users: Path) -> None:
-    router = start(start_router, users, LOOPBACK)
-    with Peer(router.port, opened=False) as peer:
+def test_who_must_authenticate_cannot_do_without_sasl(with_passwords: RunningRouter) -> None:
+    with Peer(with_passwords.port, opened=False) as peer:
         peer.raw(AMQP_HEADER)
         peer.expect_header(SASL_HEADER)
         peer.expect_end_of_stream()
-        router.wait_for_line(rf"\[C\d+\] Connection from {peer.address} failed: .*without SASL")
+        with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} failed: .*without SASL")
 
 
 def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter, users: Path) -> None:

@@ -146,14 +146,28 @@ CONNECTION_FAULTS: dict[str, tuple[bytes, str, str]] = {
     "a second open": (frame(0, encode_performative(Open("again"))), ILLEGAL, "receive open"),
     "a begin on a channel in use": (frame(0, encode_performative(SESSIONS)), "amqp:not-allowed", "channel 0"),
     "a begin that answers none of ours": (
-        frame(1, encode_performative(Begin(remote_channel=9, next_outgoing_id=0, incoming_window=1, outgoing_window=1))),
+        frame(
+            1, encode_performative(Begin(remote_channel=9, next_outgoing_id=0, incoming_window=1, outgoing_window=1))
+        ),
         "amqp:invalid-field",
         "channel 9",
     ),
-    "an attach on a channel without a session": (frame(5, encode_performative(attach())), "amqp:not-allowed", "channel 5"),
-    "a transfer on a channel without a session": (frame(5, encode_performative(Transfer(0))), "amqp:not-allowed", "channel 5"),
+    "an attach on a channel without a session": (
+        frame(5, encode_performative(attach())),
+        "amqp:not-allowed",
+        "channel 5",
+    ),
+    "a transfer on a channel without a session": (
+        frame(5, encode_performative(Transfer(0))),
+        "amqp:not-allowed",
+        "channel 5",
+    ),
     "an end on a channel without a session": (frame(5, encode_performative(End())), "amqp:not-allowed", "channel 5"),
-    "a begin above channel-max": (frame(65_535, encode_performative(SESSIONS)), FRAMING, "channel 65535 exceeds channel-max"),
+    "a begin above channel-max": (
+        frame(65_535, encode_performative(SESSIONS)),
+        FRAMING,
+        "channel 65535 exceeds channel-max",
+    ),
     "a handle above handle-max": (frame(0, encode_performative(attach(handle=WIDE))), FRAMING, "exceeds handle-max"),
     "a SASL performative in an AMQP frame": (
         frame(0, encode_performative(SaslInit("ANONYMOUS"))),
@@ -187,7 +201,9 @@ def test_a_value_nested_10_000_deep_closes_the_connection(scene: Scene, value: b
         scene.router.wait_for_line(rf"\[C{bad.number}\] .*{DECODE}")
 
 
-@pytest.mark.parametrize("section", [b"\0\x53\x72", b"\0\x53\x73", b"\0\x53\x70"], ids=["annotations", "properties", "header"])
+@pytest.mark.parametrize(
+    "section", [b"\0\x53\x72", b"\0\x53\x73", b"\0\x53\x70"], ids=["annotations", "properties", "header"]
+)
 def test_a_message_nested_10_000_deep_is_rejected_or_passed_on_unread(scene: Scene, section: bytes) -> None:
     """Of a message only what routing needs is looked at, and never by recursion."""
     with Peer(scene.large_frames) as receiver, Peer(scene.large_frames) as bad:
@@ -207,7 +223,11 @@ BEFORE_OPEN: dict[str, tuple[bytes, str, str]] = {
     "another version of AMQP": (b"AMQP\0\0\x09\x01", FRAMING, "Incompatible AMQP connection detected"),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01", FRAMING, "Unknown protocol detected"),
     "a begin before open": (AMQP_HEADER + frame(0, encode_performative(SESSIONS)), ILLEGAL, "begin before open"),
-    "a transfer before open": (AMQP_HEADER + frame(0, encode_performative(Transfer(0))), ILLEGAL, "transfer before open"),
+    "a transfer before open": (
+        AMQP_HEADER + frame(0, encode_performative(Transfer(0))),
+        ILLEGAL,
+        "transfer before open",
+    ),
     "a close before open": (AMQP_HEADER + frame(0, encode_performative(Close())), ILLEGAL, "close"),
     "an open without a container-id": (
         AMQP_HEADER + frame(0, encode_performative(Open(""))),

@@ -8,10 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 
 from tests.e2e.neighbours import Neighbours
 from tests.e2e.peer import Peer
 from tests.routers import StartRouter, process
+from trouter.net.listen import AcceptRate
 from trouter.wire.framing import frame
 from trouter.wire.performatives import Open
 
@@ -141,6 +144,22 @@ def test_no_more_connections_a_second_than_allowed(start_router: StartRouter) ->
     # As many at once as a second brings, and the others no sooner than the rate has it.
     took_s = (times[-1] - times[0]).total_seconds()
     assert took_s >= (count - rate) / rate - 0.05
+
+
+async def test_a_second_brings_as_many_turns_as_the_rate_and_waiting_costs_none(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    rate = AcceptRate(2)
+    for expected_s in (0.0, 0.0, 0.5, 1.0, 1.5):
+        for _ in range(3):
+            await rate.wait_turn()
+        rate.take()
+        assert trio.current_time() == pytest.approx(expected_s)
+    await trio.sleep(3600)
+    for expected_s in (0.0, 0.0, 0.5):  # what was not used is not saved up
+        await rate.wait_turn()
+        rate.take()
+        assert trio.current_time() == pytest.approx(3601.5 + expected_s)
 
 
 def test_heartbeats_come_as_often_as_the_peer_wants_them(start_router: StartRouter) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 import trouter
 from tests.e2e.peer import Peer
-from tests.routers import RunningRouter, StartRouter
+from tests.routers import PLAIN_LISTENER, RunningRouter, StartRouter, running
 from trouter.wire.codec import encode
 from trouter.wire.framing import AMQP_HEADER, frame
 from trouter.wire.performatives import Close, Open
 from trouter.wire.types import Array, Symbol, UInt
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    with running(PLAIN_LISTENER, tmp_path_factory.mktemp("router")) as router:
+        yield router
 
 
 def test_it_names_itself_as_configured(start_router: StartRouter) -> None:
@@ -20,7 +28,11 @@ def test_it_names_itself_as_configured(start_router: StartRouter) -> None:
         assert introduction is not None
         assert introduction.container_id == "Router.A"
         assert introduction.hostname is None
-        assert (introduction.max_frame_size, introduction.channel_max, introduction.idle_time_out) == (16384, 32767, 8000)
+        assert (introduction.max_frame_size, introduction.channel_max, introduction.idle_time_out) == (
+            16384,
+            32767,
+            8000,
+        )
         properties = dict(introduction.properties or {})
         assert properties.pop("qd.conn-id") == 1
         assert properties == {"product": "trouter", "version": trouter.__version__}
@@ -31,12 +43,15 @@ def test_each_connection_has_its_number_in_the_log(router: RunningRouter) -> Non
         assert first.number != second.number
         for peer, name in ((first, "first"), (second, "second")):
             router.wait_for_line(rf"\[C{peer.number}\] Accepted connection to 127\.0\.0\.1:\d+ from {peer.address}$")
-            router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: dir=in host={peer.address} .*container_id={name} ")
+            router.wait_for_line(
+                rf"\[C{peer.number}\] Connection Opened: dir=in host={peer.address} .*container_id={name} "
+            )
 
 
 def test_frame_and_session_limits_are_those_of_the_listener(start_router: StartRouter) -> None:
     router = start_router(
-        "listener { host: 127.0.0.1, port: 0, maxFrameSize: 4096, maxSessions: 3, maxSessionFrames: 7, idleTimeoutSeconds: 60 }"
+        "listener { host: 127.0.0.1, port: 0, maxFrameSize: 4096, maxSessions: 3, maxSessionFrames: 7\n"
+        " idleTimeoutSeconds: 60 }"
     )
     with Peer(router.port) as peer:
         introduction = peer.remote_open

@@ -42,9 +42,7 @@ def test_every_message_arrives_whole_once_and_in_order(
 
 
 @each_pair
-def test_a_sender_hears_what_the_receiver_says(
-    router: RunningRouter, address: str, sender: str, receiver: str
-) -> None:
+def test_a_sender_hears_what_the_receiver_says(router: RunningRouter, address: str, sender: str, receiver: str) -> None:
     answers = list(OUTCOMES)
     # One at a time: rhea gives two deliveries that it answers in one go the same outcome.
     with agent(receiver, "receive", router.port, address=address, count=8, credit=1, answers=answers) as receiving:
@@ -66,7 +64,10 @@ def test_settle_modes(
         receiving.wait_for("ready")
         with agent(sender, "send", router.port, address=address, count=6, settle=sending_mode) as sending:
             sending.wait_for("ready")
-            expected = [message(number, 100, settled or receiving_mode == "settled") for number, settled in enumerate(presettled)]
+            expected = [
+                message(number, 100, settled or receiving_mode == "settled")
+                for number, settled in enumerate(presettled)
+            ]
             assert receiving.result()["messages"] == expected
             outcomes = [["settled", None, None] if settled else OUTCOMES["accepted"] for settled in presettled]
             assert sending.result()["outcomes"] == outcomes

@@ -53,11 +53,10 @@ def test_requests_are_answered_at_a_dynamic_address(
 def test_a_multicast_reaches_every_client(router: RunningRouter, multicast_address: str, client: str) -> None:
     count, size = 50, 5_000
     with ExitStack() as stack:
-        receivers = []
-        for each in CLIENTS:
-            receivers.append(
-                stack.enter_context(agent(each, "receive", router.port, address=multicast_address, count=count))
-            )
+        receivers = [
+            stack.enter_context(agent(each, "receive", router.port, address=multicast_address, count=count))
+            for each in CLIENTS
+        ]
         for receiving in receivers:
             receiving.wait_for("ready")
         sending = stack.enter_context(
@@ -71,8 +70,8 @@ def test_a_multicast_reaches_every_client(router: RunningRouter, multicast_addre
 
 TAKES_ABORTS = [
     "proton",
-    pytest.param("rhea", marks=pytest.mark.skip("rhea hands an aborted delivery to the application as if it were complete")),
-    pytest.param("azure", marks=pytest.mark.skip("the azure client hands on an aborted delivery as if it were complete")),
+    pytest.param("rhea", marks=pytest.mark.skip("rhea hands on an aborted delivery as if it were complete")),
+    pytest.param("azure", marks=pytest.mark.skip("the azure client hands on an aborted delivery as if complete")),
 ]
 
 

@@ -46,9 +46,12 @@ class AcceptRate:
             self._tokens = min(self._per_second, self._tokens + (now_s - self._at_s) * self._per_second)
             self._at_s = now_s
             if self._tokens >= 1:
-                self._tokens -= 1
                 return
             await trio.sleep((1 - self._tokens) / self._per_second)
+
+    def take(self) -> None:
+        """A connection was taken."""
+        self._tokens -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,12 @@ class Listener:
 
     async def run(self) -> None:
         """Accept until ``stop``, and serve the peers until they are done."""
+        rate = AcceptRate(self.entity.accept_rate) if self.entity.accept_rate else None
         async with trio.open_nursery() as nursery:
             with self._accepting:
                 async with trio.open_nursery() as accepting:
                     for sock in self.sockets:
-                        accepting.start_soon(self._accept, sock, nursery)
+                        accepting.start_soon(self._accept, sock, rate, nursery)
             self._close()
         self.done.set()
 
@@ -124,8 +128,7 @@ class Listener:
         for sock in self.sockets:
             sock.close()
 
-    async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
-        rate = AcceptRate(self.entity.accept_rate) if self.entity.accept_rate else None
+    async def _accept(self, sock: socket.socket, rate: AcceptRate | None, nursery: trio.Nursery) -> None:
         in_a_row = 0
         while True:
             if rate is not None:
@@ -141,6 +144,8 @@ class Listener:
                     log.error("cannot accept on %s: %s; pausing", self.entity.name or self.entity.port, error.strerror)
                     await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
                 continue
+            if rate is not None:
+                rate.take()
             self._admit(accepted, address, nursery)
             in_a_row += 1
             if in_a_row >= ACCEPTS_IN_A_ROW:

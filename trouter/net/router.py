@@ -75,7 +75,7 @@ class RouterProcess:
         self.stopped_by: signal.Signals | None = None
 
     def on_early_or_late_term(self, number: int, _: object) -> None:
-        """A TERM while nobody receives signals: before the start it ends the process, after the stop it says nothing new."""
+        """A TERM while nobody receives signals: early it ends the process, after the stop it says nothing new."""
         if self.stopped_by is None:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

@@ -29,7 +29,8 @@ class Anonymous:
 
 
 def report(event: str, **details: object) -> None:
-    print(json.dumps({"event": event, **details}), flush=True)
+    sys.stdout.write(json.dumps({"event": event, **details}) + "\n")
+    sys.stdout.flush()
 
 
 def wait_until_told() -> None:
@@ -37,7 +38,7 @@ def wait_until_told() -> None:
 
 
 def body(number: int) -> bytes:
-    size = OPTIONS["size"]
+    size: int = OPTIONS["size"]
     return (number.to_bytes(8, "big") + (bytes(range(256)) * (size // 256 + 1))[8:])[:size]
 
 
@@ -53,7 +54,7 @@ ANSWERS: dict[str, Callable[[], Any]] = {
     "accepted": Accepted,
     "rejected": lambda: Rejected(error=AMQPError(condition=b"test:unwanted", description="not this one")),
     "released": Released,
-    "modified": lambda: Modified(delivery_failed=True, undeliverable_here=True),
+    "modified": lambda: Modified(True, True, None),
 }
 
 
@@ -78,13 +79,25 @@ def opened(client: Any) -> Any:
 
 def connected(kind: Any, address: Any, **how: Any) -> Any:
     return kind(
-        f"127.0.0.1:{OPTIONS['port']}", address, auth=Anonymous(), use_tls=False, client_name="azure", socket_timeout=0.05, **how
+        f"127.0.0.1:{OPTIONS['port']}",
+        address,
+        auth=Anonymous(),
+        use_tls=False,
+        client_name="azure",
+        socket_timeout=0.05,
+        **how,
     )
 
 
 def send() -> None:
-    mode = {"settled": SenderSettleMode.Settled, "unsettled": SenderSettleMode.Unsettled, "mixed": SenderSettleMode.Mixed}
-    client = opened(connected(SendClient, OPTIONS["address"], send_settle_mode=mode[OPTIONS["settle"]], link_credit=250))
+    mode = {
+        "settled": SenderSettleMode.Settled,
+        "unsettled": SenderSettleMode.Unsettled,
+        "mixed": SenderSettleMode.Mixed,
+    }
+    client = opened(
+        connected(SendClient, OPTIONS["address"], send_settle_mode=mode[OPTIONS["settle"]], link_credit=250)
+    )
     report("ready")
     link = client._link
     count = OPTIONS["count"]
@@ -106,7 +119,10 @@ def send() -> None:
             while client._link.current_link_credit <= 0:
                 client._connection.listen(wait=client._socket_timeout)
             link.send_transfer(
-                Message(data=[body(number)]), settled=now, on_send_complete=None if now else partial(settled, number), timeout=0
+                Message(data=[body(number)]),
+                settled=now,
+                on_send_complete=None if now else partial(settled, number),
+                timeout=0,
             )
         if open_count:
             client._connection.listen(wait=client._socket_timeout)
@@ -211,9 +227,8 @@ def drain() -> None:
 
 def request() -> None:
     addresses: list[str] = []
-    replies_to = receiver(
-        Source(address=None, dynamic=True), on_attach=lambda attach: addresses.append(text(attach.source.address))
-    )
+    dynamic: Any = partial(Source, dynamic=True)  # its types know no defaults
+    replies_to = receiver(dynamic(), on_attach=lambda attach: addresses.append(text(attach.source.address)))
     report("ready", address=addresses[0])
     grant(replies_to, OPTIONS["count"])
     sender = opened(connected(SendClient, OPTIONS["address"]))
@@ -238,7 +253,8 @@ def request() -> None:
 
 def respond() -> None:
     requests = receiver(OPTIONS["address"], receive_settle_mode=ReceiverSettleMode.First)
-    sender = opened(connected(SendClient, Target(address=None)))
+    nowhere: Any = Target
+    sender = opened(connected(SendClient, nowhere()))
     grant(requests, OPTIONS["count"])
     report("ready")
     answered = 0

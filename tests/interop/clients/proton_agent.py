@@ -19,11 +19,12 @@ STATES = {
     "released": Disposition.RELEASED,
     "modified": Disposition.MODIFIED,
 }
-NAMES = {code: name for name, code in STATES.items()}
+NAMES: dict[Any, str] = {code: name for name, code in STATES.items()}
 
 
 def report(event: str, **details: object) -> None:
-    print(json.dumps({"event": event, **details}), flush=True)
+    sys.stdout.write(json.dumps({"event": event, **details}) + "\n")
+    sys.stdout.flush()
 
 
 def wait_until_told() -> None:
@@ -31,7 +32,7 @@ def wait_until_told() -> None:
 
 
 def body(number: int) -> bytes:
-    size = OPTIONS["size"]
+    size: int = OPTIONS["size"]
     return (number.to_bytes(8, "big") + (bytes(range(256)) * (size // 256 + 1))[8:])[:size]
 
 
