@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.engine.talks import MASK32, NEAR_WRAP
-from trouter.engine.ports import ConnectionPort, Delivery, LinkPort, SessionPort
+from trouter.engine.limits import UNLIMITED
+from trouter.engine.ports import Budget, ConnectionPort, Delivery, LinkPort, SessionPort
 from trouter.engine.ring import DeliveryRing
 from trouter.engine.settlements import Settlements
 
@@ -18,7 +19,7 @@ HALF = 0x80000000
 GAPS = st.one_of(st.just(1), st.integers(1, 20), st.integers(1, 100_000), st.integers(1, HALF - 1))
 
 
-LINK = LinkPort(SessionPort(ConnectionPort([]), 0))
+LINK = LinkPort(SessionPort(ConnectionPort([], Budget(UNLIMITED)), 0))
 
 
 class Model(RuleBasedStateMachine):
