@@ -37,7 +37,7 @@ async def guarded(start_router: StartRouter, tmp_path: Path) -> str:
     plugins.configure(RouterFacts("R", sasl_users_file=str(users)))
     router = await start_router(
         f"router {{ id: R, usersFile: {users} }}\n"
-        "listener { host: 127.0.0.1, port: 0, saslMechanisms: PLAIN, authenticatePeer: yes\n"
+        "listener { host: 127.0.0.1, port: 0, saslMechanisms: PLAIN, authenticatePeer: yes, "
         "allowInsecurePlain: loopback }\n",
         plugins,
     )

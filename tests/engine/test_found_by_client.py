@@ -9,7 +9,7 @@ from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkAttach
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import OutgoingLink, add_link
 from trouter.engine.ports import Delivery, LinkSink
-from trouter.wire.performatives import Open, Source, Target
+from trouter.wire.performatives import Error, Open, Source, Target
 from trouter.wire.types import Float, UInt
 
 WINDOW_FRAMES = 4
@@ -140,3 +140,18 @@ def test_a_number_from_the_wire_reads_as_a_number_in_what_we_say_of_it() -> None
     (event,) = server.events
     assert isinstance(event, ConnectionClosed)
     assert str(event.fault) == "amqp:invalid-field: max-frame-size 100 is below the minimum of 512"
+
+
+def test_a_server_that_answers_without_a_name_is_heard_out() -> None:
+    server = Connection(EngineLimits(), Open(""), [], None, True)
+    client = Connection(EngineLimits(), Open("client"), [], None, False)
+    client.open()
+    server.receive_data(bytes(client.out))
+    server.open()
+    server.close(Error("amqp:connection:framing-error", "the reason"))
+    client.receive_data(bytes(server.out))
+    opened, closed = client.events
+    assert isinstance(opened, ConnectionOpened)
+    assert isinstance(closed, ConnectionClosed)
+    assert closed.error is not None
+    assert closed.error.description == "the reason"

@@ -332,8 +332,8 @@ class Connection(ConnectionPort):
             self._receive_in_session(channel, code, performative)
 
     def _receive_open(self, remote: Open) -> None:
-        if not remote.container_id:
-            raise PeerFault(Fault.CONTAINER_ID)
+        if not remote.container_id and self.state is ConnectionState.HEADERS_EXCHANGED:
+            raise PeerFault(Fault.CONTAINER_ID)  # who only answers may stay nameless: Proton's servers do
         if remote.max_frame_size < 512:
             raise PeerFault(Fault.MAX_FRAME_SIZE, size=remote.max_frame_size)
         self._step(ConnectionStep.RECEIVE_OPEN)
