@@ -49,10 +49,8 @@ def test_each_connection_has_its_number_in_the_log(router: RunningRouter) -> Non
 
 
 def test_frame_and_session_limits_are_those_of_the_listener(start_router: StartRouter) -> None:
-    router = start_router(
-        "listener { host: 127.0.0.1, port: 0, maxFrameSize: 4096, maxSessions: 3, maxSessionFrames: 7\n"
-        " idleTimeoutSeconds: 60 }"
-    )
+    limits = "maxFrameSize: 4096, maxSessions: 3, maxSessionFrames: 7, idleTimeoutSeconds: 60"
+    router = start_router(f"listener {{ host: 127.0.0.1, port: 0, {limits} }}")
     with Peer(router.port) as peer:
         introduction = peer.remote_open
         assert introduction is not None

@@ -424,6 +424,9 @@ class Ingress(InEndpoint):
             out = each
             egress: Egress = out.link.sink  # type: ignore[assignment]
             egress.abort(out)
+        # Nothing more is said to the copies: one whose abort waits for its receiver's window must not settle before.
+        delivery.copies = None
+        delivery.partner = None
         message.routed = True
         message.forget()
 
