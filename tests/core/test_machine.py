@@ -17,7 +17,15 @@ from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ring import DeliveryRing
-from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, ReceivedMessage, SentMessage, compose
+from trouter.testing import (
+    MemoryClient,
+    MemoryReceiver,
+    MemoryRouter,
+    MemorySender,
+    ReceivedMessage,
+    SentMessage,
+    compose,
+)
 from trouter.wire.performatives import Accepted, Modified, Received, Rejected, Released
 
 RULES = (
@@ -30,7 +38,11 @@ RULES = (
 ADDRESSES = st.sampled_from(["closest", "multicast", "balanced", "fall", "way"])
 #: Small frames and windows, so that everything that can fill up does.
 LIMITS = EngineLimits(
-    max_frame_bytes=512, session_window_frames=8, first_outgoing_id=0xFFFFFFFA, idle_timeout_s=0.0, high_water_bytes=4096
+    max_frame_bytes=512,
+    session_window_frames=8,
+    first_outgoing_id=0xFFFFFFFA,
+    idle_timeout_s=0.0,
+    high_water_bytes=4096,
 )
 SIZES = st.sampled_from([0, 1, 600, 1500, 3000, 20_000])
 OUTCOMES = st.sampled_from([Accepted(), Released(), Rejected(), Modified(True)])
