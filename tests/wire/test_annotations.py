@@ -13,6 +13,7 @@ from trouter.wire import types
 from trouter.wire.annotations import (
     MAX_TRACE_ENTRIES,
     InvalidAnnotation,
+    RouterAnnotations,
     compose_annotations,
     join_annotations,
     parse_annotations,
@@ -41,7 +42,7 @@ def user(key: object, value: object) -> tuple[bytes, bytes]:
     return encode(key), encode(value)
 
 
-def parse(data: bytes, honour: bool = True):
+def parse(data: bytes, honour: bool = True) -> RouterAnnotations:
     return parse_annotations(b"before" + data + b"behind", 6, 6 + len(data), honour)
 
 
@@ -58,7 +59,7 @@ EXAMPLE = bytes.fromhex(
 )
 
 
-def test_the_example_of_another_router_is_understood():
+def test_the_example_of_another_router_is_understood() -> None:
     found = parse(EXAMPLE)
     assert (found.to, found.ingress, found.trace) == ("addr1", "0/RA", ("0/RA",))
     assert (found.phase, found.stream, found.had_router_keys) == (0, False, True)
@@ -66,12 +67,12 @@ def test_the_example_of_another_router_is_understood():
     assert found.user == encode(Symbol("x-opt-foo")) + encode(1) + encode(Symbol("x-user")) + encode("v")
 
 
-def test_the_same_annotations_are_written_octet_for_octet():
+def test_the_same_annotations_are_written_octet_for_octet() -> None:
     found = parse(EXAMPLE)
     assert compose_annotations(found.user, found.user_count, 0, False, found.to, found.ingress, found.trace) == EXAMPLE
 
 
-def test_entries_are_written_in_the_order_user_phase_stream_to_ingress_trace():
+def test_entries_are_written_in_the_order_user_phase_stream_to_ingress_trace() -> None:
     own = encode("k") + encode(1)
     composed = decode_all(compose_annotations(own, 1, 5, True, "t", "0/A", ["0/A", "0/B"])).value
     assert list(composed.items()) == [
@@ -116,7 +117,9 @@ def is_router_key(key: bytes) -> bool:
 
 
 @given(ENTRIES, st.booleans(), st.booleans())
-def test_the_senders_entries_keep_their_octets_and_order_wherever_they_stand(entries, wide, honour):
+def test_the_senders_entries_keep_their_octets_and_order_wherever_they_stand(
+    entries: list[tuple[bool, tuple[bytes, bytes]]], wide: bool, honour: bool
+) -> None:
     own = [pair for is_own, pair in entries if is_own and not is_router_key(pair[0])]
     found = parse(section([pair for _, pair in entries], wide), honour)
     assert found.user == b"".join(key + value for key, value in own)
@@ -125,7 +128,14 @@ def test_the_senders_entries_keep_their_octets_and_order_wherever_they_stand(ent
 
 
 @given(ENTRIES, st.integers(0, 300), st.booleans(), st.none() | TEXTS, st.none() | TEXTS, st.lists(TEXTS, max_size=4))
-def test_what_is_composed_is_parsed(entries, phase, stream, to, ingress, trace):
+def test_what_is_composed_is_parsed(
+    entries: list[tuple[bool, tuple[bytes, bytes]]],
+    phase: int,
+    stream: bool,
+    to: str | None,
+    ingress: str | None,
+    trace: list[str],
+) -> None:
     own = [pair for is_own, pair in entries if is_own and not is_router_key(pair[0])]
     octets = b"".join(key + value for key, value in own)
     composed = compose_annotations(octets, len(own), phase, stream, to, ingress, trace)
@@ -149,7 +159,7 @@ def test_what_is_composed_is_parsed(entries, phase, stream, to, ingress, trace):
 
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.integers())))
-def test_the_composed_section_is_one_valid_map(pairs):
+def test_the_composed_section_is_one_valid_map(pairs: list[tuple[str, int]]) -> None:
     own = list({encode(key): encode(key) + encode(value % 100) for key, value in pairs}.values())
     composed = compose_annotations(b"".join(own), len(own), 0, False, "to", None, ())
     described = decode_all(composed)
@@ -158,7 +168,7 @@ def test_the_composed_section_is_one_valid_map(pairs):
 
 
 @pytest.mark.parametrize("filler", range(200, 260))
-def test_the_map_is_as_wide_as_it_must_be(filler):
+def test_the_map_is_as_wide_as_it_must_be(filler: int) -> None:
     own = encode("k") + b"\xb1" + struct.pack(">I", filler) + b"x" * filler
     composed = compose_annotations(own, 1, 0, False, None, None, ())
     assert composed[3] == (0xC1 if len(own) <= 254 else 0xD1)
@@ -170,7 +180,7 @@ def test_the_map_is_as_wide_as_it_must_be(filler):
 
 
 @pytest.mark.parametrize(("count", "constructor"), [(127, 0xC1), (128, 0xD1)])
-def test_more_than_255_items_need_a_wide_map(count, constructor):
+def test_more_than_255_items_need_a_wide_map(count: int, constructor: int) -> None:
     # 256 items in at most 254 octets cannot be: each has one octet at least. So the wide map comes by size.
     own = b"".join(encode(None) + encode(None) for _ in range(count))
     assert compose_annotations(own, count, 0, False, None, None, ())[3] == constructor
@@ -186,7 +196,7 @@ def test_more_than_255_items_need_a_wide_map(count, constructor):
      Described(1, Symbol("x-opt-qd.to"))],
     ids=repr,
 )  # fmt: skip
-def test_other_keys_belong_to_the_sender(key):
+def test_other_keys_belong_to_the_sender(key: object) -> None:
     own = user(key, "v")
     found = parse(section([own]))
     assert (found.user, found.user_count, found.had_router_keys) == (own[0] + own[1], 1, False)
@@ -194,20 +204,20 @@ def test_other_keys_belong_to_the_sender(key):
 
 @pytest.mark.parametrize("key", ["", "class"])
 @pytest.mark.parametrize("honour", [False, True])
-def test_class_and_the_bare_prefix_are_swallowed(key, honour):
+def test_class_and_the_bare_prefix_are_swallowed(key: str, honour: bool) -> None:
     found = parse(with_one(key, [1, 2]), honour)
     assert (found.user_count, found.had_router_keys) == (2, True)
     assert found.to is found.ingress is None
 
 
-def test_a_wide_symbol_names_the_same_key():
+def test_a_wide_symbol_names_the_same_key() -> None:
     name = b"x-opt-qd.to"
     found = parse(section([(b"\xb3" + struct.pack(">I", len(name)) + name, encode("t"))]))
     assert (found.to, found.user_count) == ("t", 0)
 
 
 @pytest.mark.parametrize("encoded", [b"\xa1\x01t", b"\xb1\0\0\0\x01t"])
-def test_strings_are_read_in_both_encodings(encoded):
+def test_strings_are_read_in_both_encodings(encoded: bytes) -> None:
     found = parse(section([(encode(Symbol("x-opt-qd.to")), encoded), (encode(Symbol("x-opt-qd.ingress")), encoded)]))
     assert (found.to, found.ingress) == ("t", "t")
 
@@ -217,7 +227,7 @@ def test_strings_are_read_in_both_encodings(encoded):
     [("45", ()), ("c00100", ()), ("d00000000400000000", ()), ("c00401a10161", ("a",)),
      ("d00000000d00000002a10161b10000000162", ("a", "b"))],
 )  # fmt: skip
-def test_a_trace_is_read_in_every_list_encoding(encoded, trace):
+def test_a_trace_is_read_in_every_list_encoding(encoded: str, trace: tuple[str, ...]) -> None:
     found = parse(section([(encode(Symbol("x-opt-qd.trace")), bytes.fromhex(encoded))]))
     assert found.trace == trace
 
@@ -225,25 +235,25 @@ def test_a_trace_is_read_in_every_list_encoding(encoded, trace):
 @pytest.mark.parametrize(
     "number", [types.Int(9), types.Int(1000), 9, types.UInt(9), types.UInt(0), types.ULong(300), types.UByte(9)]
 )
-def test_a_phase_of_any_whole_type_is_read(number):
+def test_a_phase_of_any_whole_type_is_read(number: int) -> None:
     assert parse(with_one("phase", number)).phase == number
 
 
 @pytest.mark.parametrize(("number", "stream"), [(types.Int(1), True), (types.Int(0), False), (1, True)])
-def test_stream_is_a_number_used_as_a_flag(number, stream):
+def test_stream_is_a_number_used_as_a_flag(number: int, stream: bool) -> None:
     assert parse(with_one("stream", number)).stream is stream
 
 
-def test_the_last_of_equal_keys_counts():
+def test_the_last_of_equal_keys_counts() -> None:
     assert parse(section([router("to", "a"), router("to", "b")])).to == "b"
 
 
 # ---- routing.md 4.2: what is rejected, and in which words
 
 
-NOT_STRINGS = [None, True, 1, b"x", Symbol("x"), ["x"], {}, Described(1, "x"), types.Char("x")]
-NOT_LISTS = [None, True, 1, b"x", "x", {}, Array("string", ["x"]), Described(1, ["x"])]
-NOT_WHOLE = [None, True, 1.0, "1", [1], {}, types.Int(-1), types.UInt(2**31), -1, Described(1, 1)]
+NOT_STRINGS: list[object] = [None, True, 1, b"x", Symbol("x"), ["x"], {}, Described(1, "x"), types.Char("x")]
+NOT_LISTS: list[object] = [None, True, 1, b"x", "x", {}, Array("string", ["x"]), Described(1, ["x"])]
+NOT_WHOLE: list[object] = [None, True, 1.0, "1", [1], {}, types.Int(-1), types.UInt(2**31), -1, Described(1, 1)]
 REJECTED = [
     *[("to", value, "to-override not a valid string type") for value in NOT_STRINGS],
     *[("ingress", value, "ingress router not a string type") for value in NOT_STRINGS],
@@ -255,26 +265,28 @@ REJECTED = [
 
 
 @pytest.mark.parametrize(("key", "value", "description"), REJECTED, ids=str)
-def test_a_router_annotation_of_the_wrong_type_is_rejected_in_known_words(key, value, description):
+def test_a_router_annotation_of_the_wrong_type_is_rejected_in_known_words(
+    key: str, value: object, description: str
+) -> None:
     with pytest.raises(InvalidAnnotation) as caught:
         parse(with_one(key, value))
     assert str(caught.value) == description
 
 
 @pytest.mark.parametrize(("key", "value", "description"), REJECTED, ids=str)
-def test_with_annotations_stripped_types_are_not_checked(key, value, description):
+def test_with_annotations_stripped_types_are_not_checked(key: str, value: object, description: str) -> None:
     assert parse(with_one(key, value), honour=False).user_count == 2
 
 
 @pytest.mark.parametrize("key", ["to", "ingress"])
-def test_a_string_that_is_not_utf8_is_rejected(key):
+def test_a_string_that_is_not_utf8_is_rejected(key: str) -> None:
     pair = (encode(Symbol(f"x-opt-qd.{key}")), b"\xa1\x01\xff")
     with pytest.raises(InvalidAnnotation, match="string type"):
         parse(section([pair]))
 
 
 @pytest.mark.parametrize("honour", [False, True])
-def test_an_odd_map_is_rejected(honour):
+def test_an_odd_map_is_rejected(honour: bool) -> None:
     with pytest.raises(InvalidAnnotation, match=r"^Odd Number of Elements in a Map$"):
         parse(PREFIX + b"\xc1\x02\x01\x40", honour)
 
@@ -285,13 +297,13 @@ def test_an_odd_map_is_rejected(honour):
     ["45", "c00100", "40", "a00101", "e0020040", "c100", "d100000003000000", "c1050240", "c1020240", "c1034140",
      "c10402404040", "d100000004ffffffff", "d100000004fffffffe", "c10302a305", "c103025f40", "", "c1", "d1000000"],
 )  # fmt: skip
-def test_annotations_that_are_no_whole_map_are_rejected(body, honour):
+def test_annotations_that_are_no_whole_map_are_rejected(body: str, honour: bool) -> None:
     with pytest.raises(InvalidAnnotation):
         parse(PREFIX + bytes.fromhex(body), honour)
 
 
 @pytest.mark.parametrize("honour", [False, True])
-def test_annotations_cut_anywhere_are_rejected(honour):
+def test_annotations_cut_anywhere_are_rejected(honour: bool) -> None:
     for end in range(len(EXAMPLE)):
         with pytest.raises(InvalidAnnotation):
             parse_annotations(EXAMPLE, 0, end, honour)
@@ -300,19 +312,19 @@ def test_annotations_cut_anywhere_are_rejected(honour):
 @pytest.mark.parametrize(
     "trace", ["c00501a1016161", "c00402a10161", "c00401a10261", "d000000004ffffffff", "c00141", "c00101"]
 )
-def test_a_trace_that_lies_about_its_length_is_rejected(trace):
+def test_a_trace_that_lies_about_its_length_is_rejected(trace: str) -> None:
     with pytest.raises(InvalidAnnotation):
         parse(section([(encode(Symbol("x-opt-qd.trace")), bytes.fromhex(trace))]))
 
 
-def test_a_trace_is_read_to_its_bound_and_rejected_beyond():
+def test_a_trace_is_read_to_its_bound_and_rejected_beyond() -> None:
     assert len(parse(with_one("trace", ["0/r"] * MAX_TRACE_ENTRIES)).trace) == MAX_TRACE_ENTRIES
     with pytest.raises(InvalidAnnotation, match=f"more than {MAX_TRACE_ENTRIES} entries"):
         parse(with_one("trace", ["0/r"] * (MAX_TRACE_ENTRIES + 1)))
 
 
 @given(st.binary(max_size=100), st.booleans())
-def test_any_octets_are_parsed_or_rejected(data, honour):
+def test_any_octets_are_parsed_or_rejected(data: bytes, honour: bool) -> None:
     for prefix in (b"", PREFIX, PREFIX + b"\xc1"):
         try:
             parse(prefix + data, honour)
@@ -321,7 +333,7 @@ def test_any_octets_are_parsed_or_rejected(data, honour):
 
 
 @given(values, st.booleans())
-def test_any_value_as_the_section_is_parsed_or_rejected(value, honour):
+def test_any_value_as_the_section_is_parsed_or_rejected(value: object, honour: bool) -> None:
     try:
         parse(PREFIX + encode(value), honour)
     except InvalidAnnotation:
@@ -333,17 +345,17 @@ def test_any_value_as_the_section_is_parsed_or_rejected(value, honour):
 
 
 @pytest.mark.parametrize("phase", [-1, 2**31])
-def test_a_phase_out_of_range_is_refused(phase):
+def test_a_phase_out_of_range_is_refused(phase: int) -> None:
     with pytest.raises(EncodeError, match="phase"):
         compose_annotations(b"", 0, phase, False, None, None, ())
 
 
-def test_a_lone_surrogate_is_refused():
+def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(EncodeError, match="surrogate"):
         compose_annotations(b"", 0, 0, False, chr(0xD800), None, ())
 
 
-def test_entries_made_once_serve_many_messages():
+def test_entries_made_once_serve_many_messages() -> None:
     entries, count = router_entries(1, True, "to", "0/A", ("0/A",))
     assert count == 5
     for number in range(3):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import uuid
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
@@ -94,18 +95,18 @@ def same(left: object, right: object) -> bool:
 
 @pytest.mark.amqp("part 1, 1.6")
 @pytest.mark.parametrize(("text", "value"), BY_HAND, ids=[text for text, _ in BY_HAND])
-def test_every_encoding_is_read(text, value):
+def test_every_encoding_is_read(text: str, value: object) -> None:
     data = octets(text)
     assert same(decode_all(data), value)
     assert skip(data, 0, len(data)) == len(data)
 
 
-def test_no_encoding_of_the_table_is_left_untried():
+def test_no_encoding_of_the_table_is_left_untried() -> None:
     assert {octets(text)[0] for text, _ in BY_HAND} - {0} == {encoding.code for encoding in ENCODINGS}
 
 
 @pytest.mark.parametrize(("text", "value"), BY_HAND, ids=[text for text, _ in BY_HAND])
-def test_a_value_is_read_alike_in_the_midst_of_others(text, value):
+def test_a_value_is_read_alike_in_the_midst_of_others(text: str, value: object) -> None:
     data = b"\xff" + octets(text) + b"\xff"
     found, behind = decode(data, 1, len(data))
     assert (behind, skip(data, 1, len(data))) == (len(data) - 1, len(data) - 1)
@@ -113,7 +114,7 @@ def test_a_value_is_read_alike_in_the_midst_of_others(text, value):
 
 
 @pytest.mark.parametrize("text", [text for text, _ in BY_HAND])
-def test_a_value_cut_anywhere_is_refused(text):
+def test_a_value_cut_anywhere_is_refused(text: str) -> None:
     data = octets(text)
     for end in range(len(data)):
         for read in (decode, skip):
@@ -124,7 +125,7 @@ def test_a_value_cut_anywhere_is_refused(text):
 
 
 @pytest.mark.parametrize("code", sorted(set(range(1, 256)) - {encoding.code for encoding in ENCODINGS}))
-def test_an_unknown_format_code_is_refused(code):
+def test_an_unknown_format_code_is_refused(code: int) -> None:
     data = bytes([code]) + bytes(20)
     for read in (decode, skip):
         with pytest.raises(DecodeError, match=f"{code:#04x}") as caught:
@@ -138,7 +139,7 @@ def test_an_unknown_format_code_is_refused(code):
 @example(math.nan)
 @example(-0.0)
 @example({0.0: 1, 1: 2})
-def test_what_is_encoded_is_decoded(value):
+def test_what_is_encoded_is_decoded(value: object) -> None:
     data = encode(value)
     found, behind = decode(data, 0, len(data))
     assert same(found, value)
@@ -147,7 +148,7 @@ def test_what_is_encoded_is_decoded(value):
 
 
 @given(st.binary(max_size=200))
-def test_any_octets_decode_or_are_refused_and_skip_agrees(data):
+def test_any_octets_decode_or_are_refused_and_skip_agrees(data: bytes) -> None:
     try:
         value, behind = decode(data, 0, len(data))
     except DecodeError:
@@ -163,7 +164,7 @@ def test_any_octets_decode_or_are_refused_and_skip_agrees(data):
 
 
 @given(values, st.data())
-def test_a_mutated_value_decodes_or_is_refused(value, draw):
+def test_a_mutated_value_decodes_or_is_refused(value: object, draw: st.DataObject) -> None:
     data = bytearray(encode(value))
     for _ in range(draw.draw(st.integers(1, 4))):
         data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
@@ -175,7 +176,7 @@ def test_a_mutated_value_decodes_or_is_refused(value, draw):
     assert skip(whole, 0, len(whole)) == behind
 
 
-SMALLEST = [
+SMALLEST: list[tuple[object, str]] = [
     (True, "41"), (False, "42"), (None, "40"), ([], "45"), ((), "45"), ({}, "c10100"),
     (types.UInt(0), "43"), (types.UInt(255), "52ff"), (types.UInt(256), "7000000100"),
     (types.ULong(0), "44"), (types.ULong(255), "53ff"), (types.ULong(256), "800000000000000100"),
@@ -190,32 +191,32 @@ SMALLEST = [
 
 
 @pytest.mark.parametrize(("value", "text"), SMALLEST, ids=[f"{value!r}" for value, _ in SMALLEST])
-def test_the_smallest_encoding_is_chosen(value, text):
+def test_the_smallest_encoding_is_chosen(value: object, text: str) -> None:
     assert encode(value).hex() == text
 
 
 @pytest.mark.parametrize("make", [str, Symbol, bytes], ids=lambda make: make.__name__)
 @pytest.mark.parametrize(("length", "overhead"), [(255, 2), (256, 5)])
-def test_a_length_of_256_needs_the_wide_encoding(make, length, overhead):
+def test_a_length_of_256_needs_the_wide_encoding(make: Callable[..., str | bytes], length: int, overhead: int) -> None:
     value = make(length) if make is bytes else make("a" * length)
     assert len(encode(value)) == length + overhead
 
 
 @pytest.mark.parametrize(("count", "size"), [(254, 254 + 3), (255, 255 + 9)])
-def test_a_list_too_long_for_one_octet_of_size_is_wide(count, size):
+def test_a_list_too_long_for_one_octet_of_size_is_wide(count: int, size: int) -> None:
     # One octet of size covers the count's octet as well.
     data = encode([None] * count)
     assert len(data) == size
     assert decode_all(data) == [None] * count
 
 
-def test_array_items_of_different_length_share_the_wide_constructor():
+def test_array_items_of_different_length_share_the_wide_constructor() -> None:
     array = Array("symbol", [Symbol("a"), Symbol("b" * 256)])
     assert encode(array)[9:10] == b"\xb3"
     assert decode_all(encode(array)) == array
 
 
-def test_an_array_takes_plain_numbers_and_text_as_its_own_type():
+def test_an_array_takes_plain_numbers_and_text_as_its_own_type() -> None:
     assert encode(Array("symbol", ["a"])) == encode(Array("symbol", [Symbol("a")]))
     assert encode(Array("float", [1.5])) == encode(Array("float", [types.Float(1.5)]))
     assert encode(Array("list", [(1,), [2]])) == encode(Array("list", [[1], [2]]))
@@ -240,12 +241,12 @@ def test_an_array_takes_plain_numbers_and_text_as_its_own_type():
     ],
     ids=str,
 )
-def test_what_amqp_cannot_say_is_refused(value, complaint):
+def test_what_amqp_cannot_say_is_refused(value: object, complaint: str) -> None:
     with pytest.raises(EncodeError, match=complaint):
         encode(value)
 
 
-def test_a_subclass_is_encoded_as_what_it_is():
+def test_a_subclass_is_encoded_as_what_it_is() -> None:
     class Text(str):
         __slots__ = ()
 
@@ -272,14 +273,14 @@ COLLIDING = [
 
 
 @pytest.mark.parametrize("pairs", COLLIDING, ids=str)
-def test_a_map_that_a_dict_would_garble_is_kept_as_pairs(pairs):
+def test_a_map_that_a_dict_would_garble_is_kept_as_pairs(pairs: list[tuple[object, object]]) -> None:
     found = decode_all(encode(PairMap(pairs)))
     assert isinstance(found, PairMap)
     assert same(found, PairMap(pairs))
     assert same(decode_all(encode(found)), found)
 
 
-def test_a_map_that_a_dict_can_hold_is_a_dict_in_the_order_sent():
+def test_a_map_that_a_dict_can_hold_is_a_dict_in_the_order_sent() -> None:
     found = decode_all(encode(PairMap([("b", 1), (Symbol("a"), 2), (types.UInt(3), 4), ((None), 5)])))
     assert type(found) is dict
     assert list(found) == ["b", "a", 3, None]
@@ -287,17 +288,17 @@ def test_a_map_that_a_dict_can_hold_is_a_dict_in_the_order_sent():
 
 @pytest.mark.amqp("part 1, 1.6.23")
 @pytest.mark.parametrize("key", ["k", Symbol("k"), 1, None, True, [1], {}, Described("d", []), UUID, -0.0], ids=repr)
-def test_the_same_key_twice_is_refused(key):
+def test_the_same_key_twice_is_refused(key: object) -> None:
     with pytest.raises(DecodeError, match="same key twice"):
         decode_all(encode(PairMap([(key, 1), (key, 2)])))
 
 
-def test_the_same_key_in_two_encodings_is_the_same_key():
+def test_the_same_key_in_two_encodings_is_the_same_key() -> None:
     with pytest.raises(DecodeError, match="same key twice"):
         decode_all(octets("c1 0a 04 52 01 40 70 00000001 40"))
 
 
-def test_a_map_with_an_odd_count_is_refused():
+def test_a_map_with_an_odd_count_is_refused() -> None:
     with pytest.raises(DecodeError, match="Odd Number of Elements in a Map"):
         decode_all(octets("c1 02 01 40"))
 
@@ -337,12 +338,12 @@ def test_a_map_with_an_odd_count_is_refused():
         ("40 40", "1 octets after the value"),
     ],
 )
-def test_octets_that_lie_are_refused(text, complaint):
+def test_octets_that_lie_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(DecodeError, match=complaint):
         decode_all(octets(text))
 
 
-def test_a_list_does_not_read_on_behind_its_own_end():
+def test_a_list_does_not_read_on_behind_its_own_end() -> None:
     # The inner list claims two octets of content, but its string needs three, and the third stands behind it.
     with pytest.raises(DecodeError, match="1 octets claimed, 0 left"):
         decode_all(octets("c0 07 02 c0 03 01 a1 01 61"))
@@ -369,7 +370,7 @@ KINDS = ["list", "map", "array", "descriptor", "described"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nesting_is_read_to_its_bound_and_refused_beyond(kind):
+def test_nesting_is_read_to_its_bound_and_refused_beyond(kind: str) -> None:
     deepest = nested(kind, MAX_NESTING)
     assert same(decode_all(encode(decode_all(deepest))), decode_all(deepest))
     with pytest.raises(DecodeError, match=f"more than {MAX_NESTING} deep"):
@@ -377,14 +378,14 @@ def test_nesting_is_read_to_its_bound_and_refused_beyond(kind):
 
 
 @pytest.mark.parametrize("kind", ["descriptor", "described"])
-def test_skip_bounds_nested_descriptions_too(kind):
+def test_skip_bounds_nested_descriptions_too(kind: str) -> None:
     assert skip(nested(kind, MAX_NESTING), 0, len(nested(kind, MAX_NESTING))) == len(nested(kind, MAX_NESTING))
     with pytest.raises(DecodeError, match=f"more than {MAX_NESTING} deep"):
         skip(nested(kind, MAX_NESTING + 1), 0, len(nested(kind, MAX_NESTING + 1)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ten_thousand_levels_are_refused_like_33(kind):
+def test_ten_thousand_levels_are_refused_like_33(kind: str) -> None:
     data = nested(kind, 10_000)
     with pytest.raises(DecodeError, match="deep"):
         decode_all(data)
@@ -395,7 +396,7 @@ def test_ten_thousand_levels_are_refused_like_33(kind):
         assert skip(data, 0, len(data)) == len(data)
 
 
-def test_nested_array_descriptors_are_bounded():
+def test_nested_array_descriptors_are_bounded() -> None:
     def array(descriptors: int) -> bytes:
         constructor = b"\x00\x44" * descriptors + b"\x40"
         return b"\xf0" + struct.pack(">II", len(constructor) + 4, 0) + constructor
@@ -407,7 +408,7 @@ def test_nested_array_descriptors_are_bounded():
 
 
 @pytest.mark.parametrize("build", [lambda inner: [inner], lambda inner: {1: inner}, lambda inner: Described(1, inner)])
-def test_what_is_nested_too_deeply_is_not_encoded(build):
+def test_what_is_nested_too_deeply_is_not_encoded(build: Callable[[object], object]) -> None:
     value: object = None
     for _ in range(MAX_NESTING):
         value = build(value)
@@ -416,12 +417,12 @@ def test_what_is_nested_too_deeply_is_not_encoded(build):
         encode(build(value))
 
 
-def test_an_empty_list_in_the_deepest_place_goes_both_ways():
+def test_an_empty_list_in_the_deepest_place_goes_both_ways() -> None:
     data = nested("described", MAX_NESTING)[:-1] + b"\x45"
     assert encode(decode_all(data)) == data
 
 
-def test_array_items_without_octets_are_read_to_their_bound_and_refused_beyond():
+def test_array_items_without_octets_are_read_to_their_bound_and_refused_beyond() -> None:
     for code in (0x40, 0x41, 0x42, 0x43, 0x44, 0x45):
         bound = b"\xf0" + struct.pack(">IIB", 5, MAX_ZERO_WIDTH_ITEMS, code)
         assert len(decode_all(bound)) == MAX_ZERO_WIDTH_ITEMS
@@ -429,7 +430,7 @@ def test_array_items_without_octets_are_read_to_their_bound_and_refused_beyond()
             decode_all(b"\xf0" + struct.pack(">IIB", 5, MAX_ZERO_WIDTH_ITEMS + 1, code))
 
 
-def test_the_bound_holds_over_all_arrays_of_one_value():
+def test_the_bound_holds_over_all_arrays_of_one_value() -> None:
     # Four arrays of a quarter each are allowed and one more item is not: small arrays must not add up to much memory.
     quarter = b"\xf0" + struct.pack(">IIB", 5, MAX_ZERO_WIDTH_ITEMS // 4, 0x40)
     body = quarter * 4
@@ -440,13 +441,13 @@ def test_the_bound_holds_over_all_arrays_of_one_value():
 
 
 @pytest.mark.parametrize(("offset", "end"), [(-1, 1), (0, 3), (2, 1), (3, 3)])
-def test_a_range_outside_the_data_is_refused(offset, end):
+def test_a_range_outside_the_data_is_refused(offset: int, end: int) -> None:
     for read in (decode, skip):
         with pytest.raises(DecodeError):
             read(b"\x40\x40", offset, end)
 
 
-def test_an_error_says_where():
+def test_an_error_says_where() -> None:
     with pytest.raises(DecodeError) as caught:
         decode_all(octets("c0 05 02 40 a1 01 ff"))
     assert caught.value.offset == 6

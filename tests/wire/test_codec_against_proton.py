@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from typing import Any
 
 import proton
 import pytest
@@ -51,14 +52,14 @@ def name_of(row: object) -> str:
 
 
 @pytest.mark.parametrize(("ours", "put", "theirs"), SCALARS, ids=name_of)
-def test_we_read_what_proton_writes(ours, put, theirs):
+def test_we_read_what_proton_writes(ours: object, put: str, theirs: object) -> None:
     data = Data()
     getattr(data, put)(*(() if theirs is None else (theirs,)))
     assert key_of(decode_all(bytes(data.encode()))) == key_of(ours)
 
 
 @pytest.mark.parametrize(("ours", "put", "theirs"), SCALARS, ids=name_of)
-def test_proton_reads_what_we_write(ours, put, theirs):
+def test_proton_reads_what_we_write(ours: object, put: str, theirs: object) -> None:
     octets = encode(ours)
     data = Data()
     assert data.decode(octets) == len(octets)
@@ -76,7 +77,7 @@ def their_object(octets: bytes) -> object:
     return detached(data.get_object())
 
 
-def detached(value: object) -> object:
+def detached(value: Any) -> Any:
     """Proton hands out binary as a view into the Data, which dies with it."""
     if isinstance(value, memoryview):
         return bytes(value)
@@ -113,7 +114,7 @@ ARRAYS = [
 
 @pytest.mark.parametrize("described", [False, True])
 @pytest.mark.parametrize(("kind", "put", "items", "ours"), ARRAYS, ids=name_of)
-def test_arrays_are_read_alike(kind, put, items, ours, described):
+def test_arrays_are_read_alike(kind: str, put: str, items: list[object], ours: Array, described: bool) -> None:
     build: list[tuple[str, tuple[object, ...]]] = [("put_array", (described, getattr(Data, kind))), ("enter", ())]
     if described:
         build.append(("put_symbol", (proton.symbol("d"),)))
@@ -169,7 +170,7 @@ def ours_of(theirs: object) -> object:
 
 
 @given(THEIR_VALUES)
-def test_any_tree_of_values_goes_both_ways(theirs):
+def test_any_tree_of_values_goes_both_ways(theirs: Any) -> None:
     data = Data()
     data.put_object(theirs)
     octets = bytes(data.encode())
@@ -177,7 +178,7 @@ def test_any_tree_of_values_goes_both_ways(theirs):
     assert their_object(encode(ours_of(theirs))) == theirs
 
 
-def test_a_whole_message_of_protons_reads_as_its_sections():
+def test_a_whole_message_of_protons_reads_as_its_sections() -> None:
     message = proton.Message(
         body={"k": [1, proton.symbol("s"), b"b", None]},
         id=proton.ulong(7),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -82,7 +83,7 @@ def short(cls: type[composite.Composite]) -> str:
     return cls.symbol.split(":")[1]
 
 
-def test_the_table_says_what_the_standard_says():
+def test_the_table_says_what_the_standard_says() -> None:
     table = {}
     for cls in p.COMPOSITES:
         fields = [
@@ -95,7 +96,7 @@ def test_the_table_says_what_the_standard_says():
 
 
 @pytest.mark.parametrize(("cls", "field"), ROWS, ids=NAMES)
-def test_an_absent_field_has_the_standards_default(cls, field):
+def test_an_absent_field_has_the_standards_default(cls: type[composite.Composite], field: composite.Field) -> None:
     if field.default is not dataclasses.MISSING:
         expected = DEFAULTS.get((short(cls), field.name), field.default)
         assert field.default == expected
@@ -156,7 +157,7 @@ ANY = st.sampled_from(p.COMPOSITES).flatmap(instances)
 
 
 @given(ANY)
-def test_what_is_encoded_is_decoded(value):
+def test_what_is_encoded_is_decoded(value: composite.Composite) -> None:
     data = composite.encode(value)
     described = decode_all(data)
     assert composite.from_described(described) == value
@@ -166,21 +167,21 @@ def test_what_is_encoded_is_decoded(value):
 @given(
     st.sampled_from([cls for cls in p.COMPOSITES if issubclass(cls, p.Performative)]).flatmap(instances), st.binary()
 )
-def test_a_performative_ends_where_the_payload_begins(value, payload):
+def test_a_performative_ends_where_the_payload_begins(value: p.Performative, payload: bytes) -> None:
     data = encode_performative(value)
     found, behind = decode_performative(b"head" + data + payload, 4, 4 + len(data) + len(payload))
     assert (found, behind) == (value, 4 + len(data))
 
 
 @given(STATES)
-def test_states_go_both_ways(state):
+def test_states_go_both_ways(state: p.State | Described) -> None:
     data = encode_state(state)
     found, behind = decode_state(b"\0" + data + b"\0", 1, len(data) + 2)
     assert (found, behind) == (state, len(data) + 1)
 
 
 @given(ANY, st.integers(1, 3))
-def test_nulls_behind_the_last_field_do_no_harm(value, extra):
+def test_nulls_behind_the_last_field_do_no_harm(value: composite.Composite, extra: int) -> None:
     described = decode_all(composite.encode(value))
     missing = len(composite.fields_of(type(value))) - len(described.value)
     described.value += [None] * (missing + extra)
@@ -188,7 +189,7 @@ def test_nulls_behind_the_last_field_do_no_harm(value, extra):
 
 
 @given(ANY)
-def test_a_symbolic_descriptor_does_as_well(value):
+def test_a_symbolic_descriptor_does_as_well(value: composite.Composite) -> None:
     described = decode_all(composite.encode(value))
     assert composite.from_described(Described(Symbol(value.symbol), described.value)) == value
 
@@ -216,7 +217,7 @@ def read(cls: type[composite.Composite], fields: list[object]) -> composite.Comp
 
 
 @pytest.mark.parametrize(("cls", "field"), ROWS, ids=NAMES)
-def test_a_missing_mandatory_field_is_named(cls, field):
+def test_a_missing_mandatory_field_is_named(cls: type[composite.Composite], field: composite.Field) -> None:
     fields = minimal(cls)
     position = composite.fields_of(cls).index(field)
     if field.default is not dataclasses.MISSING:
@@ -227,13 +228,15 @@ def test_a_missing_mandatory_field_is_named(cls, field):
             read(cls, absent)
 
 
-WRONG = [True, types.UByte(1), types.UShort(1), types.UInt(1), ULong(1), 1, types.Int(1), 1.5, b"x", "x", Symbol("x"),
-         {}, [1], Array("uint", [types.UInt(1)]), Described(ULong(0x99), []), Described(ULong(0x1D), [Symbol("x")]),
-         types.Char("x"), types.PairMap([([], 1)])]  # fmt: skip
+WRONG: list[Any] = [
+    True, types.UByte(1), types.UShort(1), types.UInt(1), ULong(1), 1, types.Int(1), 1.5, b"x", "x", Symbol("x"),
+    {}, [1], Array("uint", [types.UInt(1)]), Described(ULong(0x99), []), Described(ULong(0x1D), [Symbol("x")]),
+    types.Char("x"), types.PairMap([([], 1)]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("cls", "field"), ROWS, ids=NAMES)
-def test_a_field_of_the_wrong_type_is_named(cls, field):
+def test_a_field_of_the_wrong_type_is_named(cls: type[composite.Composite], field: composite.Field) -> None:
     right = {
         "boolean": bool, "ubyte": types.UByte, "ushort": types.UShort, "uint": types.UInt, "ulong": ULong,
         "binary": bytes, "string": str, "symbol": Symbol, "map": dict,
@@ -258,7 +261,7 @@ def test_a_field_of_the_wrong_type_is_named(cls, field):
 
 
 @pytest.mark.parametrize("cls", p.COMPOSITES, ids=lambda cls: cls.__name__)
-def test_too_many_fields_are_refused(cls):
+def test_too_many_fields_are_refused(cls: type[composite.Composite]) -> None:
     fields = minimal(cls)
     assert isinstance(read(cls, [*fields, None]), cls)
     with pytest.raises(DecodeError, match=rf"^{short(cls)} has {len(fields) + 1} fields"):
@@ -267,13 +270,13 @@ def test_too_many_fields_are_refused(cls):
 
 @pytest.mark.parametrize("cls", p.COMPOSITES, ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("body", [None, {}, "x", Described(ULong(1), []), Array("uint", [])], ids=repr)
-def test_a_composite_that_is_no_list_is_refused(cls, body):
+def test_a_composite_that_is_no_list_is_refused(cls: type[composite.Composite], body: object) -> None:
     with pytest.raises(DecodeError, match=rf"^{short(cls)} is not a list"):
         composite.from_described(Described(ULong(cls.descriptor), body))
 
 
 @pytest.mark.parametrize("cls", p.COMPOSITES, ids=lambda cls: cls.__name__)
-def test_a_composite_cut_anywhere_is_refused(cls):
+def test_a_composite_cut_anywhere_is_refused(cls: type[composite.Composite]) -> None:
     data = encode(Described(ULong(cls.descriptor), minimal(cls)))
     for end in range(len(data)):
         with pytest.raises(DecodeError):
@@ -299,14 +302,14 @@ def test_a_composite_cut_anywhere_is_refused(cls):
     ],
     ids=str,
 )
-def test_a_body_that_is_no_performative_is_refused(body, complaint):
+def test_a_body_that_is_no_performative_is_refused(body: object, complaint: str) -> None:
     data = encode(body)
     with pytest.raises(DecodeError, match=complaint):
         decode_performative(data, 0, len(data))
 
 
 @given(values)
-def test_any_value_as_a_body_is_a_performative_or_refused(value):
+def test_any_value_as_a_body_is_a_performative_or_refused(value: object) -> None:
     data = encode(value)
     for read_any in (decode_performative, decode_state):
         try:
@@ -316,7 +319,7 @@ def test_any_value_as_a_body_is_a_performative_or_refused(value):
 
 
 @given(st.sampled_from(p.COMPOSITES), st.lists(values, max_size=6))
-def test_any_fields_are_valid_or_refused(cls, fields):
+def test_any_fields_are_valid_or_refused(cls: type[composite.Composite], fields: list[object]) -> None:
     try:
         found = composite.from_described(Described(ULong(cls.descriptor), fields))
     except DecodeError:
@@ -332,13 +335,17 @@ def test_any_fields_are_valid_or_refused(cls, fields):
     [Symbol("a"), Array("symbol", ["a"]), [Symbol("a")]],
     ids=["one", "array", "list"],
 )
-def test_a_multiple_field_may_come_as_one_an_array_or_a_list(sent):
-    assert read(p.Open, ["c", *[None] * 6, sent]).offered_capabilities == ("a",)
+def test_a_multiple_field_may_come_as_one_an_array_or_a_list(sent: object) -> None:
+    found = read(p.Open, ["c", *[None] * 6, sent])
+    assert isinstance(found, p.Open)
+    assert found.offered_capabilities == ("a",)
 
 
 @pytest.mark.parametrize("sent", [None, Array("symbol", []), []], ids=["null", "empty array", "empty list"])
-def test_a_multiple_field_without_values_is_empty(sent):
-    assert read(p.Open, ["c", *[None] * 6, sent]).offered_capabilities == ()
+def test_a_multiple_field_without_values_is_empty(sent: object) -> None:
+    found = read(p.Open, ["c", *[None] * 6, sent])
+    assert isinstance(found, p.Open)
+    assert found.offered_capabilities == ()
 
 
 @pytest.mark.parametrize(
@@ -346,12 +353,12 @@ def test_a_multiple_field_without_values_is_empty(sent):
     ["a", Array("string", ["a"]), ["a"], [Symbol("a"), None], {}, Array("symbol", ["a"], [Symbol("d")])],
     ids=repr,
 )
-def test_capabilities_are_symbols_and_nothing_else(sent):
+def test_capabilities_are_symbols_and_nothing_else(sent: object) -> None:
     with pytest.raises(DecodeError, match="open: offered-capabilities is not a valid symbol"):
         read(p.Open, ["c", *[None] * 6, sent])
 
 
-def test_a_multiple_field_is_written_as_an_array_and_nothing_as_null():
+def test_a_multiple_field_is_written_as_an_array_and_nothing_as_null() -> None:
     assert decode_all(encode_performative(p.Open("c", desired_capabilities=("a", "b")))).value[6:] == [
         None, None, Array("symbol", [Symbol("a"), Symbol("b")])
     ]  # fmt: skip
@@ -361,7 +368,7 @@ def test_a_multiple_field_is_written_as_an_array_and_nothing_as_null():
 # ---- termini, states, secrets
 
 
-def test_an_unknown_terminus_stays_as_it_came():
+def test_an_unknown_terminus_stays_as_it_came() -> None:
     source = Described(Symbol("vendor:source"), {Symbol("a"): 1})
     target = Described(ULong(0x0000468C_00000007), [1])
     data = encode_performative(p.Attach("l", 0, True, source=source, target=target))
@@ -370,7 +377,7 @@ def test_an_unknown_terminus_stays_as_it_came():
     assert (found.source, found.target) == (source, target)
 
 
-def test_a_terminus_of_another_kind_stays_as_it_came():
+def test_a_terminus_of_another_kind_stays_as_it_came() -> None:
     data = encode(
         Described(
             ULong(0x12),
@@ -384,7 +391,7 @@ def test_a_terminus_of_another_kind_stays_as_it_came():
 
 
 @pytest.mark.parametrize("address", ["queue/a", Symbol("a"), 7, b"x", None])
-def test_an_address_of_any_type_is_kept(address):
+def test_an_address_of_any_type_is_kept(address: object) -> None:
     data = encode_performative(p.Attach("l", 0, False, target=p.Target(address)))
     found, _ = decode_performative(data, 0, len(data))
     assert isinstance(found, p.Attach)
@@ -392,7 +399,7 @@ def test_an_address_of_any_type_is_kept(address):
     assert key_of(found.target.address) == key_of(address)
 
 
-def test_filters_keep_their_described_values():
+def test_filters_keep_their_described_values() -> None:
     selector = Described(ULong(0x0000468C00000004), "colour = 'green'")
     data = composite.encode(p.Source("a", filter={"apache.org:selector-filter:string": selector}))
     found = composite.from_described(decode_all(data))
@@ -403,7 +410,7 @@ def test_filters_keep_their_described_values():
 @pytest.mark.parametrize(
     "policy", [p.DeleteOnClose, p.DeleteOnNoLinks, p.DeleteOnNoMessages, p.DeleteOnNoLinksOrMessages]
 )
-def test_a_lifetime_policy_is_a_value_of_the_node_properties(policy):
+def test_a_lifetime_policy_is_a_value_of_the_node_properties(policy: type[composite.Composite]) -> None:
     data = composite.encode(p.Target(dynamic=True, dynamic_node_properties={"lifetime-policy": policy()}))
     found = composite.from_described(decode_all(data))
     assert isinstance(found, p.Target)
@@ -411,23 +418,23 @@ def test_a_lifetime_policy_is_a_value_of_the_node_properties(policy):
 
 
 @pytest.mark.parametrize("text", ["00532445", "005324c00100", "005324d00000000400000000", "0080000000000000002445"])
-def test_accepted_in_every_spelling(text):
+def test_accepted_in_every_spelling(text: str) -> None:
     data = bytes.fromhex(text)
     assert decode_state(data, 0, len(data)) == (p.ACCEPTED, len(data))
 
 
 @pytest.mark.parametrize("state", [p.ACCEPTED, p.RELEASED, p.REJECTED, p.MODIFIED])
-def test_an_outcome_without_detail_takes_four_octets(state):
+def test_an_outcome_without_detail_takes_four_octets(state: p.State) -> None:
     assert encode_state(state) == bytes((0, 0x53, state.descriptor, 0x45))
     assert decode_state(encode_state(state) + b"x", 0, 5) == (state, 4)
 
 
-def test_a_bare_outcome_that_ends_beyond_the_range_is_refused():
+def test_a_bare_outcome_that_ends_beyond_the_range_is_refused() -> None:
     with pytest.raises(DecodeError):
         decode_state(bytes.fromhex("00532445"), 0, 3)
 
 
-def test_states_we_know_only_as_descriptors_are_kept():
+def test_states_we_know_only_as_descriptors_are_kept() -> None:
     custom = Described(ULong(0x0000468C00000099), [1, "x"])
     data = encode_state(custom)
     assert decode_state(data, 0, len(data)) == (custom, len(data))
@@ -435,12 +442,12 @@ def test_states_we_know_only_as_descriptors_are_kept():
     assert decode_state(not_a_state, 0, len(not_a_state))[0] == Described(ULong(0x28), [])
 
 
-def test_states_cannot_be_changed_for_they_are_shared():
+def test_states_cannot_be_changed_for_they_are_shared() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         p.MODIFIED.delivery_failed = True  # type: ignore[misc]
 
 
-def test_secrets_are_not_shown():
+def test_secrets_are_not_shown() -> None:
     shown = repr([p.SaslInit("PLAIN", b"\0user\0secret"), p.SaslResponse(b"secret"), p.SaslChallenge(b"secret")])
     assert "secret" not in shown
     with pytest.raises(DecodeError) as caught:
@@ -466,12 +473,12 @@ def test_secrets_are_not_shown():
     ],
     ids=str,
 )
-def test_a_field_that_amqp_cannot_say_is_named(value, complaint):
+def test_a_field_that_amqp_cannot_say_is_named(value: p.Performative, complaint: str) -> None:
     with pytest.raises(EncodeError, match=complaint):
         encode_performative(value)
 
 
-def test_constants_and_table_agree():
+def test_constants_and_table_agree() -> None:
     for cls in p.COMPOSITES:
         name = short(cls).upper().replace("-", "_")
         assert getattr(constants, name) == cls.descriptor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any, TypeAlias
 
 import proton
 import pytest
@@ -38,6 +39,7 @@ SYMBOLS = {
     0x78: "amqp:footer:map",
 }
 BODY = bytes.fromhex("005375a003") + b"abc"
+Message: TypeAlias = tuple[bytes, int, list[int], dict[int, dict[str, Any]]]
 
 
 def descriptor(code: int, spelling: str = "small") -> bytes:
@@ -51,7 +53,7 @@ def descriptor(code: int, spelling: str = "small") -> bytes:
     return b"\0\xb3" + len(name).to_bytes(4, "big") + name
 
 
-def body_of(value: list[object] | dict[object, object], wide: bool) -> bytes:
+def body_of(value: list[object] | dict[Any, Any], wide: bool) -> bytes:
     """A list or map, in its four-octet encoding if ``wide``."""
     small = encode(value)
     if not wide:
@@ -63,13 +65,11 @@ def body_of(value: list[object] | dict[object, object], wide: bool) -> bytes:
     return bytes([small[0] | 0x10]) + struct.pack(">II", small[1] + 3, small[2]) + small[3:]
 
 
-def section(
-    code: int, value: list[object] | dict[object, object], spelling: str = "small", wide: bool = False
-) -> bytes:
+def section(code: int, value: list[object] | dict[Any, Any], spelling: str = "small", wide: bool = False) -> bytes:
     return descriptor(code, spelling) + body_of(value, wide)
 
 
-def facts(scan: MessageScan, data: bytes) -> dict[str, object]:
+def facts(scan: MessageScan, data: bytes) -> dict[str, Any]:
     return {
         "priority": scan.priority,
         "annotations": (scan.annotations_start, scan.annotations_end),
@@ -79,7 +79,7 @@ def facts(scan: MessageScan, data: bytes) -> dict[str, object]:
     }
 
 
-def scanned(data: bytes, depth: int) -> dict[str, object]:
+def scanned(data: bytes, depth: int) -> dict[str, Any]:
     scan = MessageScan()
     assert scan.scan(data, 0, len(data), depth, True) == FOUND
     return facts(scan, data)
@@ -92,19 +92,19 @@ ANNOTATIONS = st.dictionaries(st.text(max_size=5).map(str), st.integers(0, 99) |
 
 
 @st.composite
-def messages(draw):
+def messages(draw: st.DrawFn) -> Message:
     """(octets, where the message starts, where its sections end, what a scan to each depth should say)."""
     data = draw(st.binary(max_size=3))
     start = len(data)
-    said = {"priority": -1, "annotations": (-1, -1), "insert_at": start, "to": None, "user_id": None}
-    at = {}
+    said: dict[str, Any] = {"priority": -1, "annotations": (-1, -1), "insert_at": start, "to": None, "user_id": None}
+    at: dict[int, dict[str, Any]] = {}
     boundaries = [start]
     for code in (0x70, 0x71, 0x72, 0x73, 0x74):
         if draw(st.booleans()):
             spelling, wide = draw(ENCODED)
             begin = len(data)
             if code == 0x70:
-                header = [
+                header: list[Any] = [
                     draw(st.sampled_from([None, True, False])),
                     draw(st.none() | st.integers(0, 255).map(types.UByte)),
                 ]
@@ -116,7 +116,7 @@ def messages(draw):
                 said["insert_at"] = len(data)
             elif code == 0x73:
                 identity = draw(st.none() | st.text(max_size=9) | st.uuids() | st.integers(0, 9).map(types.ULong))
-                properties = [identity, draw(BINARY_VALUES), draw(PROPERTY_VALUES), "subject", None, 7]
+                properties: list[Any] = [identity, draw(BINARY_VALUES), draw(PROPERTY_VALUES), "subject", None, 7]
                 properties = properties[: draw(st.integers(0, 6))]
                 data += section(code, properties, spelling, wide)
                 said["user_id"] = properties[1] if len(properties) > 1 else None
@@ -136,7 +136,7 @@ def messages(draw):
 
 
 @given(messages(), st.sampled_from(DEPTHS))
-def test_a_scan_tells_what_the_message_was_built_of(message, depth):
+def test_a_scan_tells_what_the_message_was_built_of(message: Message, depth: int) -> None:
     data, start, _, expected = message
     scan = MessageScan()
     scan.scan(BODY, 0, len(BODY), depth, True)  # what an earlier message said must not shine through
@@ -145,7 +145,7 @@ def test_a_scan_tells_what_the_message_was_built_of(message, depth):
 
 
 @given(messages(), st.sampled_from(DEPTHS))
-def test_a_message_that_arrives_octet_by_octet_is_waited_for_and_then_known(message, depth):
+def test_a_message_that_arrives_octet_by_octet_is_waited_for_and_then_known(message: Message, depth: int) -> None:
     data, start, _, expected = message
     scan = MessageScan()
     answers = []
@@ -159,7 +159,7 @@ def test_a_message_that_arrives_octet_by_octet_is_waited_for_and_then_known(mess
 
 
 @given(messages(), st.sampled_from(DEPTHS), st.binary(max_size=40))
-def test_nothing_behind_the_depth_asked_for_matters(message, depth, tail):
+def test_nothing_behind_the_depth_asked_for_matters(message: Message, depth: int, tail: bytes) -> None:
     data, start, _, expected = message
     scan = MessageScan()
     assert scan.scan(data + tail, start, len(data) + len(tail), depth, False) in (FOUND, NEED_MORE)
@@ -169,7 +169,7 @@ def test_nothing_behind_the_depth_asked_for_matters(message, depth, tail):
 
 
 @given(messages())
-def test_a_truncated_complete_message_is_invalid_unless_cut_between_sections(message):
+def test_a_truncated_complete_message_is_invalid_unless_cut_between_sections(message: Message) -> None:
     data, start, boundaries, _ = message
     for end in range(start + 1, boundaries[-1] + 1):
         if end in boundaries:
@@ -180,7 +180,7 @@ def test_a_truncated_complete_message_is_invalid_unless_cut_between_sections(mes
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_an_empty_message_is_invalid_on_every_link(depth):
+def test_an_empty_message_is_invalid_on_every_link(depth: int) -> None:
     for start in (0, 2):
         with pytest.raises(InvalidMessage, match="empty"):
             MessageScan().scan(b"ab", start, start, depth, True)
@@ -194,7 +194,7 @@ def test_an_empty_message_is_invalid_on_every_link(depth):
      "00538045",
      "0000534045", "00b300000100", "00a324616d71703a6865616465723a6c697374"],
 )  # fmt: skip
-def test_octets_that_are_no_section_mean_that_all_sections_are_absent(garbage, depth):
+def test_octets_that_are_no_section_mean_that_all_sections_are_absent(garbage: str, depth: int) -> None:
     data = bytes.fromhex(garbage)
     assert scanned(data, depth) == {
         "priority": -1, "annotations": (-1, -1), "insert_at": 0, "to": None, "user_id": None
@@ -206,7 +206,7 @@ def test_octets_that_are_no_section_mean_that_all_sections_are_absent(garbage, d
 @pytest.mark.parametrize(
     "beginning", ["00", "0053", "0080", "008000000000000000", "00a3", "00a310", "00a310616d71703a", "00b3000000"]
 )
-def test_the_beginning_of_a_section_is_waited_for_and_invalid_at_the_end(beginning, depth):
+def test_the_beginning_of_a_section_is_waited_for_and_invalid_at_the_end(beginning: str, depth: int) -> None:
     data = bytes.fromhex(beginning)
     assert MessageScan().scan(data, 0, len(data), depth, False) == NEED_MORE
     with pytest.raises(InvalidMessage, match="cut short"):
@@ -226,13 +226,13 @@ def test_the_beginning_of_a_section_is_waited_for_and_invalid_at_the_end(beginni
         for wrong in ("45", "c00100", "d00000000400000000", "40", "f000000005000000" + "0040")
     ],
 )
-def test_a_section_in_the_wrong_encoding_is_invalid(code, wrong):
+def test_a_section_in_the_wrong_encoding_is_invalid(code: int, wrong: str) -> None:
     data = descriptor(code) + bytes.fromhex(wrong) + BODY
     with pytest.raises(InvalidMessage, match=f"section {code:#04x} has format code"):
         MessageScan().scan(data, 0, len(data), THROUGH_APPLICATION_PROPERTIES, True)
 
 
-def test_sections_beyond_the_depth_are_not_looked_at():
+def test_sections_beyond_the_depth_are_not_looked_at() -> None:
     data = descriptor(0x73) + b"\x40"
     assert MessageScan().scan(data, 0, len(data), THROUGH_ANNOTATIONS, True) == FOUND
     data = descriptor(0x71) + b"\x40"
@@ -242,7 +242,7 @@ def test_sections_beyond_the_depth_are_not_looked_at():
 @pytest.mark.amqp("part 3, 3.2")
 @pytest.mark.parametrize("later", range(0x70, 0x74))
 @pytest.mark.parametrize("earlier", range(0x70, 0x74))
-def test_sections_stand_in_order_and_once(earlier, later):
+def test_sections_stand_in_order_and_once(earlier: int, later: int) -> None:
     def empty(code: int) -> bytes:
         return section(code, [] if code in (0x70, 0x73) else {})
 
@@ -255,13 +255,13 @@ def test_sections_stand_in_order_and_once(earlier, later):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3])
-def test_a_wide_section_needs_room_for_its_count(size):
+def test_a_wide_section_needs_room_for_its_count(size: int) -> None:
     data = descriptor(0x72) + b"\xd1" + struct.pack(">I", size) + bytes(8)
     with pytest.raises(InvalidMessage, match=f"claims {size} octets"):
         MessageScan().scan(data, 0, len(data), THROUGH_ANNOTATIONS, True)
 
 
-def test_a_small_section_needs_room_for_its_count():
+def test_a_small_section_needs_room_for_its_count() -> None:
     data = descriptor(0x72) + b"\xc1\0"
     assert MessageScan().scan(data[:-1], 0, len(data) - 1, THROUGH_ANNOTATIONS, False) == NEED_MORE
     with pytest.raises(InvalidMessage, match="no room"):
@@ -269,7 +269,7 @@ def test_a_small_section_needs_room_for_its_count():
 
 
 @pytest.mark.parametrize("code", range(0x70, 0x75))
-def test_a_section_is_waited_for_up_to_a_bound(code):
+def test_a_section_is_waited_for_up_to_a_bound(code: int) -> None:
     constructor = b"\xd0" if code in (0x70, 0x73) else b"\xd1"
     bound = descriptor(code) + constructor + struct.pack(">I", MAX_SECTION_BYTES)
     assert MessageScan().scan(bound, 0, len(bound), THROUGH_APPLICATION_PROPERTIES, False) == NEED_MORE
@@ -279,7 +279,7 @@ def test_a_section_is_waited_for_up_to_a_bound(code):
             MessageScan().scan(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
 
 
-def test_a_section_of_the_bound_itself_is_found():
+def test_a_section_of_the_bound_itself_is_found() -> None:
     data = descriptor(0x72) + b"\xd1" + struct.pack(">II", MAX_SECTION_BYTES, 0) + bytes(MAX_SECTION_BYTES - 4) + BODY
     assert scanned(data, THROUGH_ANNOTATIONS)["annotations"] == (0, len(data) - len(BODY))
 
@@ -289,14 +289,14 @@ def test_a_section_of_the_bound_itself_is_found():
     [([], -1), ([True], -1), ([None, None], -1), ([None, types.UByte(0)], 0), ([True, types.UByte(255)], 255),
      ([None, types.UInt(9)], -1), ([None, "9"], -1), ([None, [1]], -1)],
 )  # fmt: skip
-def test_priority_is_an_unsigned_octet_or_not_there(fields, priority):
+def test_priority_is_an_unsigned_octet_or_not_there(fields: list[object], priority: int) -> None:
     assert scanned(section(0x70, fields) + BODY, THROUGH_HEADER)["priority"] == priority
 
 
 @pytest.mark.parametrize(
     "wrong", ["c0 03 02 41 5f", "c0 03 02 a1 09", "c0 02 02 41", "c0 01 02", "d0 00000004 ffffffff"]
 )
-def test_a_header_that_claims_more_than_it_has_is_invalid(wrong):
+def test_a_header_that_claims_more_than_it_has_is_invalid(wrong: str) -> None:
     data = descriptor(0x70) + bytes.fromhex(wrong) + BODY
     with pytest.raises(InvalidMessage, match=r"^header: "):
         scanned(data, THROUGH_HEADER)
@@ -305,25 +305,25 @@ def test_a_header_that_claims_more_than_it_has_is_invalid(wrong):
 @pytest.mark.parametrize(
     "wrong", ["c0 05 03 40 40 a1 09", "c0 03 03 40 40", "c0 04 02 40 a0 01", "c0 02 02 5f", "c0 01 02"]
 )
-def test_properties_that_claim_more_than_they_have_are_invalid(wrong):
+def test_properties_that_claim_more_than_they_have_are_invalid(wrong: str) -> None:
     data = descriptor(0x73) + bytes.fromhex(wrong) + BODY
     with pytest.raises(InvalidMessage, match=r"^properties: "):
         scanned(data, THROUGH_PROPERTIES)
 
 
 @pytest.mark.parametrize("wrong", [Symbol("a"), b"a", 1, True, ["a"], Described("a", "b")], ids=repr)
-def test_a_to_that_is_no_string_is_invalid(wrong):
+def test_a_to_that_is_no_string_is_invalid(wrong: object) -> None:
     with pytest.raises(InvalidMessage, match="properties: to has format code"):
         scanned(section(0x73, [None, None, wrong]), THROUGH_PROPERTIES)
 
 
 @pytest.mark.parametrize("wrong", ["a", Symbol("a"), 1, True, [b"a"], Described("a", b"b")], ids=repr)
-def test_a_user_id_that_is_no_binary_is_invalid(wrong):
+def test_a_user_id_that_is_no_binary_is_invalid(wrong: object) -> None:
     with pytest.raises(InvalidMessage, match="properties: user-id has format code"):
         scanned(section(0x73, [None, wrong]), THROUGH_PROPERTIES)
 
 
-def test_an_empty_to_is_there():
+def test_an_empty_to_is_there() -> None:
     scan = MessageScan()
     data = section(0x73, [None, b"", ""])
     assert scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
@@ -331,7 +331,7 @@ def test_an_empty_to_is_there():
     assert (scan.to_text(data), scan.user_id(data)) == ("", b"")
 
 
-def test_a_to_that_is_not_utf8_is_invalid_once_read():
+def test_a_to_that_is_not_utf8_is_invalid_once_read() -> None:
     data = section(0x73, [None, None, "ab"]).replace(b"ab", b"a\xff")
     scan = MessageScan()
     assert scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
@@ -340,7 +340,7 @@ def test_a_to_that_is_not_utf8_is_invalid_once_read():
 
 
 @given(st.binary(max_size=120), st.sampled_from(DEPTHS), st.booleans())
-def test_any_octets_are_scanned_or_invalid(data, depth, complete):
+def test_any_octets_are_scanned_or_invalid(data: bytes, depth: int, complete: bool) -> None:
     scan = MessageScan()
     try:
         assert scan.scan(data, 0, len(data), depth, complete) in (FOUND, NEED_MORE)
@@ -352,7 +352,7 @@ def test_any_octets_are_scanned_or_invalid(data, depth, complete):
 
 
 @given(st.sampled_from(sorted(SYMBOLS)), values)
-def test_any_value_as_a_section_is_scanned_or_invalid(code, value):
+def test_any_value_as_a_section_is_scanned_or_invalid(code: int, value: object) -> None:
     data = descriptor(code) + encode(value) + BODY
     try:
         assert MessageScan().scan(data, 0, len(data), THROUGH_APPLICATION_PROPERTIES, True) == FOUND
@@ -360,7 +360,7 @@ def test_any_value_as_a_section_is_scanned_or_invalid(code, value):
         pass
 
 
-def test_symbolic_descriptors_are_matched_whole():
+def test_symbolic_descriptors_are_matched_whole() -> None:
     for name in (
         "amqp:message-annotations:ma",
         "amqp:message-annotations:mapp",
@@ -371,7 +371,7 @@ def test_symbolic_descriptors_are_matched_whole():
         assert scanned(data, THROUGH_ANNOTATIONS)["annotations"] == (-1, -1)
 
 
-def test_a_message_of_protons_is_understood():
+def test_a_message_of_protons_is_understood() -> None:
     message = proton.Message(body="b", user_id=b"me", address="a/b", priority=7, annotations={proton.symbol("x"): 1})
     data = bytes(message.encode())
     found = scanned(data, THROUGH_APPLICATION_PROPERTIES)

@@ -10,7 +10,7 @@ from trouter.wire import types
 from trouter.wire.errors import EncodeError
 from trouter.wire.types import Array, Described, PairMap
 
-WIDTHS = {
+WIDTHS: dict[type[int], tuple[int, int]] = {
     types.UByte: (0, 2**8 - 1),
     types.UShort: (0, 2**16 - 1),
     types.UInt: (0, 2**32 - 1),
@@ -24,7 +24,7 @@ WIDTHS = {
 
 
 @pytest.mark.parametrize("cls", WIDTHS, ids=lambda cls: cls.__name__)
-def test_an_integer_type_takes_its_whole_range_and_nothing_beyond(cls):
+def test_an_integer_type_takes_its_whole_range_and_nothing_beyond(cls: type[int]) -> None:
     low, high = WIDTHS[cls]
     assert (cls(low), cls(high)) == (low, high)
     for outside in (low - 1, high + 1):
@@ -32,24 +32,24 @@ def test_an_integer_type_takes_its_whole_range_and_nothing_beyond(cls):
             cls(outside)
 
 
-def test_a_symbol_is_ascii_and_equals_the_text():
+def test_a_symbol_is_ascii_and_equals_the_text() -> None:
     assert types.Symbol("queue") == "queue"
     with pytest.raises(EncodeError, match="ASCII"):
         types.Symbol("Käse")
 
 
 @pytest.mark.parametrize("text", ["", "ab", chr(0xD800), chr(0xDFFF)])
-def test_a_char_is_one_unicode_scalar(text):
+def test_a_char_is_one_unicode_scalar(text: str) -> None:
     with pytest.raises(EncodeError, match="character"):
         types.Char(text)
 
 
 @pytest.mark.parametrize("text", ["\0", "\ud7ff", "\ue000", "\U0010ffff"])
-def test_a_char_may_be_any_scalar(text):
+def test_a_char_may_be_any_scalar(text: str) -> None:
     assert types.Char(text) == text
 
 
-def test_a_float_holds_what_32_bits_hold():
+def test_a_float_holds_what_32_bits_hold() -> None:
     assert types.Float(0.1) == pytest.approx(0.1, rel=1e-7)
     assert types.Float(0.1) != 0.1
     assert math.isinf(types.Float(math.inf))
@@ -58,7 +58,9 @@ def test_a_float_holds_what_32_bits_hold():
 
 
 @pytest.mark.parametrize(("cls", "width"), [(types.Decimal32, 4), (types.Decimal64, 8), (types.Decimal128, 16)])
-def test_a_decimal_keeps_its_octets(cls, width):
+def test_a_decimal_keeps_its_octets(
+    cls: type[types.Decimal32 | types.Decimal64 | types.Decimal128], width: int
+) -> None:
     assert cls(bytes(width)).raw == bytes(width)
     assert cls(bytes(width)) == cls(bytes(width))
     assert cls(bytes(width)) != cls(b"\1" * width)
@@ -68,12 +70,12 @@ def test_a_decimal_keeps_its_octets(cls, width):
             cls(bytes(other))
 
 
-def test_decimals_of_different_width_differ_and_are_not_binary():
+def test_decimals_of_different_width_differ_and_are_not_binary() -> None:
     assert types.Decimal32(bytes(4)) != types.Decimal64(bytes(8))
     assert types.Decimal32(b"abcd") != b"abcd"
 
 
-def test_compound_values_compare_by_content():
+def test_compound_values_compare_by_content() -> None:
     assert Described("a", [1]) == Described("a", [1]) != Described("a", [2])
     assert Array("uint", [1]) == Array("uint", [1]) != Array("ulong", [1])
     assert Array("uint", [1]) != Array("uint", [1], ["d"])
@@ -82,7 +84,7 @@ def test_compound_values_compare_by_content():
     assert len({Described("a", 1), Described("a", 1), Array("uint", [1]), Array("uint", [1]), PairMap([(1, 2)])}) == 3
 
 
-def test_reprs_name_the_type_so_that_a_log_line_tells_them_apart():
+def test_reprs_name_the_type_so_that_a_log_line_tells_them_apart() -> None:
     shown = repr([types.Symbol("s"), types.Char("c"), types.UInt(1), types.Float(1.5), types.Decimal32(b"abcd")])
     assert shown == "[Symbol('s'), Char('c'), UInt(1), Float(1.5), Decimal32(b'abcd')]"
     assert repr(Array("uint", [1], ["d"])) == "Array('uint', (1,), ('d',))"
