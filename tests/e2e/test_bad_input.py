@@ -331,6 +331,19 @@ def test_transfers_beyond_the_session_window_end_the_session(scene: Scene) -> No
         expect_session_fault(scene, bad, "amqp:session:window-violation", "window")
 
 
+def test_a_message_that_does_not_mind_the_window_ends_the_session_when_it_has_had_another(scene: Scene) -> None:
+    """There are clients that look at the window once a message; more than one window beyond it is too much."""
+    with Peer(scene.small_window) as receiver, Peer(scene.small_window) as bad:
+        receiver.attach_receiver("overrun", credit=0)
+        receiver.be_heard()
+        link = bad.attach_sender("overrun")
+        bad.transfer(link, message(bytes(16_000)), more=True)
+        for _ in range(15):
+            bad.transfer(link, bytes(16_000), more=True, first=False)
+        bad.transfer(link, b"one too many", more=True, first=False)
+        expect_session_fault(scene, bad, "amqp:session:window-violation", "window")
+
+
 def test_a_transfer_on_a_link_that_the_peer_receives_on_ends_the_session(scene: Scene) -> None:
     with Peer(scene.plain) as bad:
         link = bad.attach_receiver("errant", credit=1)

@@ -165,7 +165,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.UNATTACHED_HANDLE, "transfer on handle 5, which has no link", sends(transfer(handle=5))),
     (Fault.UNATTACHED_HANDLE, "flow on handle 5, which has no link", sends(flow(handle=5))),
     (Fault.UNATTACHED_HANDLE, "detach on handle 5, which has no link", sends(Detach(5))),
-    (Fault.WINDOW_VIOLATION, "transfer beyond the incoming window", sends(*[transfer(more=True)] * 17)),
+    (Fault.WINDOW_VIOLATION, "transfer beyond the incoming window", sends(*[transfer(more=True)] * 33)),
     (Fault.ERRANT_LINK, "transfer on two, a link which the peer receives on", sends(transfer(handle=1))),
     (Fault.DELIVERY_ID, "delivery-id 4294967280 does not follow 4294967280", sends(transfer(), transfer())),
     (Fault.DELIVERY_ID, "delivery-id 4294967279 does not follow 4294967280", sends(transfer(), transfer(-1))),

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.peer import Peer
 from tests.interop.agents import CLIENTS, agent, message
 from tests.routers import RunningRouter
-from trouter.wire.performatives import Transfer
+from trouter.wire.performatives import Accepted, Transfer
 
 pytestmark = pytest.mark.interop
 
@@ -103,6 +103,34 @@ def test_a_message_whose_sender_is_killed_in_the_middle_is_taken_back(
         assert len(slow.take_message(link)) > BIG
         assert again.result()["outcomes"] == [ACCEPTED]
         assert other.result()["messages"] == [message(0, BIG)]
+
+
+@each_client
+def test_a_large_message_waits_for_a_receiver_that_takes_it_later(
+    router: RunningRouter, address: str, client: str
+) -> None:
+    """More than the session's window holds; the azure client sends all of it, whatever the window is."""
+    with Peer(router.port, incoming_window=4) as late:
+        link = late.attach_receiver(address, credit=10)
+        late.be_heard()
+        with agent(client, "send", router.port, address=address, size=BIG) as sending:
+            sending.wait_for("ready")
+            for _ in range(4):
+                assert late.expect(Transfer).more
+            with Peer(router.port) as beside:
+                other = beside.attach_receiver(f"{address}.beside", credit=100)
+                sender = beside.attach_sender(f"{address}.beside")
+                for _ in range(100):
+                    sender_says = beside.send_message(sender, bytes(1000))
+                    assert beside.take_message(other)
+                    assert beside.expect_outcome(sender_says) == Accepted()
+            late.open_window(10_000)
+            while (transfer := late.expect(Transfer)).more:
+                pass
+            assert not transfer.aborted
+            late.accept(0)
+            assert sending.result()["outcomes"] == [ACCEPTED]
+        link.delivery_count += 1
 
 
 @each_client
