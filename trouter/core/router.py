@@ -17,6 +17,7 @@ from .inprocess import Consumer, InsideSender, Subscription
 from .ports import Pulse
 from .record import Record
 from .table import AddressRule, AddressTable
+from .watch import Notice, Watch
 
 
 class Router:
@@ -35,6 +36,7 @@ class Router:
         self._inside = InsideSender(self.pulse)
         self._ingresses: set[Ingress] = set()
         self._egresses: set[Egress] = set()
+        self._watch = Watch()
         for rule in rules:
             self.table.add_rule(rule)
 
@@ -75,6 +77,7 @@ class Router:
         if ingress not in self._ingresses:
             return
         self._ingresses.discard(ingress)
+        self._watch.forget(ingress)
         ingress.lost(own)
         record = ingress.record
         if record is not None:
@@ -87,6 +90,7 @@ class Router:
             return
         egress.record = None
         self._egresses.discard(egress)
+        self._watch.forget(egress)
         record.forwarder.remove(egress)
         egress.lost(own)
         self.table.release(record)
@@ -103,6 +107,27 @@ class Router:
         """Deliveries that somebody still owes an answer for, or that are not sent on yet."""
         incoming = sum(ingress.unsettled for ingress in self._ingresses)
         return incoming + sum(len(egress.queue) for egress in self._egresses)
+
+    # --- what does not move
+
+    def scan(self, now_s: float) -> list[Notice]:
+        """Look for stuck deliveries and blocked links, a bounded portion; to be called about once a second."""
+        return self._watch.scan((self._ingresses, self._egresses), now_s)
+
+    def deliveries_stuck(self, link: Link | None = None) -> int:
+        """Deliveries that are older than 10 s, on ``link`` or on all; one that waits counts on both of its links."""
+        if link is None:
+            return self._watch.stuck()
+        return self._watch.stuck(link.sink) if isinstance(link.sink, Ingress | Egress) else 0
+
+    def links_blocked(self) -> int:
+        """Links that have been without credit for more than 10 s."""
+        return self._watch.blocked()
+
+    def zero_credit_s(self, link: Link) -> float:
+        """For how long ``link`` has been without credit."""
+        sink = link.sink
+        return self._watch.zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Ingress | Egress) else 0.0
 
     # --- inside the router
 

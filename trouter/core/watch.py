@@ -1,0 +1,175 @@
+"""Deliveries that are stuck and links that are blocked (routing.md 5.6), found without a word from the data path.
+
+Now and then the watch looks at every session, a portion at a time, and remembers what is older than it should be.
+Whether that is still so is asked of the deliveries and links themselves, so a number is true whenever it is read.
+A delivery's age counts from its own arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .egress import Egress
+from .ingress import Ingress
+
+if TYPE_CHECKING:
+    from trouter.engine.link import IncomingLink, OutgoingLink
+    from trouter.engine.ports import Delivery
+    from trouter.engine.session import Session
+
+STUCK_AFTER_S: Final = 10.0
+BLOCKED_AFTER_S: Final = 10.0
+#: A round over all sessions begins no sooner than this after the one before.
+ROUND_S: Final = 10.0
+#: Links and deliveries to look at in one call; a session is looked at as a whole.
+PORTION: Final = 5000
+
+Endpoint = Ingress | Egress
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to tell about a link, once."""
+
+    link: IncomingLink | OutgoingLink
+    text: str
+
+
+STUCK_TEXT: Final = (
+    "Stuck delivery: At least one delivery on this link has been undelivered/unsettled for more than 10 seconds"
+)
+
+
+class _Patient:
+    """A link with something to remember: since when it has no credit, and which deliveries are stuck."""
+
+    __slots__ = ("blocked", "delivery_count", "stuck", "told_stuck", "zero_since_s")
+
+    def __init__(self) -> None:
+        self.stuck: list[Delivery] = []
+        self.told_stuck = False
+        self.blocked = False
+        #: Negative while there is credit.
+        self.zero_since_s = -1.0
+        #: Tells whether there was credit between two looks.
+        self.delivery_count = 0
+
+
+class Watch:
+    """What is known of the links in ``endpoints``; one that is gone is forgotten with ``forget``."""
+
+    def __init__(self) -> None:
+        self._patients: dict[Endpoint, _Patient] = {}
+        self._round: list[Session] = []
+        self._begun_at_s = float("-inf")
+
+    def scan(self, endpoints: Iterable[Iterable[Endpoint]], now_s: float) -> list[Notice]:
+        """Look at the next portion; call about once a second. What is new comes back."""
+        if not self._round:
+            if now_s - self._begun_at_s < ROUND_S:
+                return []
+            self._begun_at_s = now_s
+            sessions = dict.fromkeys(each.link.session for some in endpoints for each in some)
+            self._round = list(sessions)  # type: ignore[arg-type]  # what stands behind the port is a session
+        notices: list[Notice] = []
+        left = PORTION
+        while self._round and left > 0:
+            left -= self._look(self._round.pop(), now_s, notices)
+        return notices
+
+    def forget(self, endpoint: Endpoint) -> None:
+        """The link is gone."""
+        self._patients.pop(endpoint, None)
+
+    def stuck(self, endpoint: Endpoint | None = None) -> int:
+        """Deliveries found stuck that still are: on one link, or on all."""
+        if endpoint is None:
+            return sum(_still_stuck(patient) for patient in self._patients.values())
+        patient = self._patients.get(endpoint)
+        return 0 if patient is None else _still_stuck(patient)
+
+    def blocked(self) -> int:
+        """Links found blocked that still have no credit."""
+        return sum(patient.blocked and each.link.credit == 0 for each, patient in self._patients.items())
+
+    def zero_credit_s(self, endpoint: Endpoint, now_s: float) -> float:
+        """For how long a link has been without credit, as far as the watch has seen; 0 with credit."""
+        patient = self._patients.get(endpoint)
+        if patient is None or patient.zero_since_s < 0 or endpoint.link.credit > 0:
+            return 0.0
+        return now_s - patient.zero_since_s
+
+    def _look(self, session: Session, now_s: float, notices: list[Notice]) -> int:
+        """Look at one session; how much there was to see."""
+        stuck: dict[Endpoint, list[Delivery]] = {}
+        seen = 1
+        for delivery in (*session.incoming.all(), *session.outgoing.all()):
+            seen += 1
+            if now_s - delivery.arrived_at > STUCK_AFTER_S and not _streams(delivery):
+                sink = delivery.link.sink
+                if isinstance(sink, Ingress | Egress):
+                    stuck.setdefault(sink, []).append(delivery)
+        for link in session.all_links():
+            seen += 1
+            sink = link.sink
+            if isinstance(sink, Ingress | Egress):
+                late = stuck.get(sink, [])
+                if isinstance(sink, Egress):
+                    _add_waiting(sink, late, now_s)
+                self._note(sink, late, now_s, notices)
+        return seen
+
+    def _note(self, endpoint: Endpoint, stuck: list[Delivery], now_s: float, notices: list[Notice]) -> None:
+        link = endpoint.link
+        patient = self._patients.get(endpoint)
+        if patient is None:
+            if not stuck and link.credit > 0:
+                return
+            patient = self._patients[endpoint] = _Patient()
+        patient.stuck = stuck
+        if stuck and not patient.told_stuck:
+            patient.told_stuck = True
+            notices.append(Notice(link, STUCK_TEXT))
+        if link.credit > 0:
+            if patient.blocked:
+                notices.append(Notice(link, "Link unblocked"))
+            patient.blocked = False
+            patient.zero_since_s = -1.0
+            if not patient.told_stuck:
+                del self._patients[endpoint]
+        elif patient.zero_since_s < 0 or link.delivery_count != patient.delivery_count:
+            patient.zero_since_s = now_s
+        elif not patient.blocked and now_s - patient.zero_since_s > BLOCKED_AFTER_S:
+            patient.blocked = True
+            for_s = now_s - patient.zero_since_s
+            notices.append(Notice(link, f"Link blocked with zero credit for {for_s:.0f} seconds"))
+        patient.delivery_count = link.delivery_count
+
+
+def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:
+    """Add what waits in the link's queue, oldest first, and is not in the session's ring because nothing was sent."""
+    for out in egress.queue:
+        if now_s - out.arrived_at <= STUCK_AFTER_S:
+            return
+        if (out.settled or not out.begun) and not _streams(out):
+            stuck.append(out)
+
+
+def _streams(delivery: Delivery) -> bool:
+    """It is marked as a stream, which may take its time."""
+    message = delivery.message
+    return message is not None and message.annotations is not None and message.annotations.stream
+
+
+def _still_stuck(patient: _Patient) -> int:
+    patient.stuck = [delivery for delivery in patient.stuck if _is_open(delivery)]
+    return len(patient.stuck)
+
+
+def _is_open(delivery: Delivery) -> bool:
+    """Somebody still owes something for it."""
+    if delivery.aborted or (delivery.complete and (delivery.settled or delivery.remote_settled)):
+        return False
+    return delivery.complete or delivery.message is not None
