@@ -122,6 +122,21 @@ def test_held_octets_close_the_window_and_releasing_them_opens_it() -> None:
     script.peer_sends(transfer(10, settled=True)).engine_reports()
 
 
+def test_a_delivery_may_overrun_the_window_once_more_and_flows_tell_that_it_is_closed() -> None:
+    talk = receiving(limits=SMALL)
+    session, script = talk.session, talk.script
+    session.hold(8 * 512)
+    script.peer_sends(transfer(0, more=True), *[Transfer(0, more=True)] * 9).engine_sends()
+    assert session.incoming_window == -2
+    script.peer_sends(flow(echo=True)).engine_sends(window(0, 10))
+    script.peer_sends(flow(handle=0, echo=True))
+    assert script.sent()[-1].performative.incoming_window == 0
+    script.peer_sends(*[Transfer(0, more=True)] * 6)
+    assert not script.connection.events
+    script.peer_sends(Transfer(0, more=True))
+    script.engine_reports(like(SessionEnded, fault=like(PeerFault, fault=Fault.WINDOW_VIOLATION)))
+
+
 def test_what_is_held_never_passes_the_bytes_of_the_window() -> None:
     talk = receiving(credit=1000, limits=SMALL)
     session, script = talk.session, talk.script

@@ -60,6 +60,7 @@ cdef class Session(SessionPort):
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
     cdef bytes _fitting(self, int code, bytes state)
     cpdef forget_outgoing(self, Delivery delivery)
+    cpdef Py_ssize_t told_window(self)
     @cython.locals(budget=Budget)
     cpdef hold(self, Py_ssize_t count)
     cpdef release(self, Py_ssize_t count)

@@ -208,6 +208,10 @@ class Session(SessionPort):
             self._last_handle = transfer.handle
         link.receive_transfer(transfer, data, end)
 
+    def told_window(self) -> int:
+        """The incoming window as flows tell it: a peer that overran it hears that it is closed."""
+        return self.incoming_window if self.incoming_window > 0 else 0
+
     def _check_overrun(self, handle: int) -> None:
         """The window is closed: only the rest of a begun delivery is borne with, for as much again; PeerFault.
 
@@ -363,7 +367,7 @@ class Session(SessionPort):
                 self.connection.out,
                 self.channel,
                 self.next_incoming_id,
-                self.incoming_window,
+                self.told_window(),
                 self.next_outgoing_id,
                 _MAX_WINDOW,
             )
