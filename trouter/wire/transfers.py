@@ -311,7 +311,7 @@ class TransferReader(StateReader):
 
         False, for the general way to find out why, when anything in it is unusual or wrong.
         """
-        if end - start < 12 or data[start + 1] != 0x53 or data[start + 3] != 0xC0 or data[start + 5] != 6:
+        if end - start < 13 or data[start + 1] != 0x53 or data[start + 3] != 0xC0 or data[start + 5] != 6:
             return False
         list_end = start + 5 + data[start + 4]
         if list_end > end or list_end - start > 60:

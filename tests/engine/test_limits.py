@@ -1,0 +1,188 @@
+"""Every limit of the engine at n, where nothing happens, and at n + 1, where the row of its fault says what does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+
+import pytest
+
+from tests.engine.talks import attach, begin, begun, opened, receiving, send, sending, server, transfer, with_limits
+from trouter.engine.events import SaslInitReceived, SaslResponseReceived
+from trouter.engine.faults import Fault
+from trouter.engine.limits import EngineLimits
+from trouter.engine.link import add_link
+from trouter.engine.sasl import SaslServer
+from trouter.testing.script import Script, encode
+from trouter.wire.framing import SASL_HEADER
+from trouter.wire.performatives import Attach, Detach, End, SaslInit, SaslResponse, Transfer
+
+
+def the_fault(talk: Script) -> Fault | None:
+    """The first fault that was reported."""
+    for event in talk.connection.events:
+        fault = getattr(event, "fault", None)
+        if fault is not None:
+            found: Fault = fault.fault
+            return found
+    return None
+
+
+def frame_size(limit: int, more: int) -> Script:
+    talk = receiving(limits=with_limits(max_frame_bytes=limit)).script
+    padding = limit + more - len(encode(transfer()))
+    return talk.peer_sends(transfer(), payload=bytes(padding))
+
+
+def sasl_frame_size(limit: int, more: int) -> Script:
+    talk = Script(server(with_limits(max_sasl_frame_bytes=limit, max_frame_bytes=512), SaslServer(("PLAIN",), True)))
+    padding = limit + more - len(encode(SaslInit("PLAIN", bytes(300)))) + 300
+    return talk.peer_sends(SASL_HEADER, SaslInit("PLAIN", bytes(padding)))
+
+
+def sasl_rounds(limit: int, more: int) -> Script:
+    sasl = SaslServer(("X",), True, limit)
+    talk = Script(server(sasl=sasl)).peer_sends(SASL_HEADER, SaslInit("X")).engine_reports(SaslInitReceived)
+    for number in range(limit + more):
+        sasl.challenge(b"")
+        talk.peer_sends(SaslResponse(b""))
+        if number < limit:
+            talk.engine_reports(SaslResponseReceived)
+    return talk
+
+
+def channels(limit: int, more: int) -> Script:
+    return opened(with_limits(channel_max=limit)).peer_sends(begin(), channel=limit + more)
+
+
+def handles(limit: int, more: int) -> Script:
+    return begun(with_limits(handle_max=limit))[0].peer_sends(attach("one", limit + more))
+
+
+def links(limit: int, more: int) -> Script:
+    talk = begun(with_limits(max_links=limit))[0].peer_sends(begin(), channel=1)
+    return talk.peer_sends(*[attach(str(number), number) for number in range(limit - 1 + more)]).peer_sends(
+        attach("there", 0), channel=1
+    )
+
+
+def window(limit: int, more: int) -> Script:
+    talk = receiving(limits=with_limits(session_window_frames=limit)).script
+    return talk.peer_sends(*[transfer(number, settled=True) for number in range(limit + more)])
+
+
+def window_octets(limit: int, more: int) -> Script:
+    """The window is never less than two frames, whatever the octets."""
+    assert with_limits(session_window_bytes=1).window_frames == 2
+    limits = with_limits(session_window_bytes=limit, max_frame_bytes=512)
+    talk = receiving(limits=limits).script
+    return talk.peer_sends(*[transfer(number, settled=True) for number in range(limit // 512 + more)])
+
+
+def credit(limit: int, more: int) -> Script:
+    return receiving(credit=limit).script.peer_sends(*[transfer(number) for number in range(limit + more)])
+
+
+def tag(limit: int, more: int) -> Script:
+    return receiving().script.peer_sends(Transfer(0, 0, bytes(limit + more)))
+
+
+def message(limit: int, more: int) -> Script:
+    talk = receiving(limits=with_limits(max_message_bytes=limit)).script
+    talk.peer_sends(transfer(0, more=True), payload=bytes(limit // 2))
+    return talk.peer_sends(Transfer(0), payload=bytes(limit - limit // 2 + more))
+
+
+CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
+    (frame_size, 512, Fault.FRAMING),
+    (frame_size, 16384, Fault.FRAMING),
+    (sasl_frame_size, 512, Fault.FRAMING),
+    (sasl_frame_size, 16384, Fault.FRAMING),
+    (sasl_rounds, 3, Fault.ILLEGAL_CONNECTION_STEP),
+    (sasl_rounds, 20, Fault.ILLEGAL_CONNECTION_STEP),
+    (channels, 0, Fault.CHANNEL_MAX),
+    (channels, 32767, Fault.CHANNEL_MAX),
+    (handles, 0, Fault.HANDLE_MAX),
+    (handles, 65535, Fault.HANDLE_MAX),
+    (links, 1, Fault.LINK_COUNT),
+    (links, 50, Fault.LINK_COUNT),
+    (window, 2, Fault.WINDOW_VIOLATION),
+    (window, 100, Fault.WINDOW_VIOLATION),
+    (window_octets, 8 * 512, Fault.WINDOW_VIOLATION),
+    (credit, 1, Fault.TRANSFER_LIMIT),
+    (credit, 250, Fault.TRANSFER_LIMIT),
+    (tag, 32, Fault.DECODE),
+    (message, 1, Fault.MESSAGE_SIZE),
+    (message, 10_000, Fault.MESSAGE_SIZE),
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "limit", "fault"), CASES, ids=[f"{case.__name__}-{limit}" for case, limit, _ in CASES]
+)
+def test_a_limit_holds_at_n_and_at_n_plus_1(case: Callable[[int, int], Script], limit: int, fault: Fault) -> None:
+    assert the_fault(case(limit, 0)) is None
+    assert the_fault(case(limit, 1)) is fault
+
+
+def test_links_of_ours_count_as_links_and_their_answers_do_not() -> None:
+    talk, session = begun(with_limits(max_links=2))
+    for name in "ab":
+        add_link(session, name, True).attach(None, None)
+    talk.peer_sends(attach("a", 0), attach("b", 1))
+    assert the_fault(talk) is None
+    talk.peer_sends(attach("c", 2))
+    assert the_fault(talk) is Fault.LINK_COUNT
+
+
+@pytest.mark.parametrize("rounds", range(3))
+def test_a_link_that_went_leaves_its_place(rounds: int) -> None:
+    talk, session = begun(with_limits(max_links=1))
+    for _ in range(rounds):
+        talk.peer_sends(attach("a", 0), Detach(0, True))
+        session.links_by_handle[0].refuse(None)
+    talk.peer_sends(attach("a", 0), End())
+    assert talk.connection.link_count == 1
+    session.end()
+    talk.connection.drop_session(session)
+    assert talk.connection.link_count == 0
+    assert the_fault(talk) is None
+
+
+def test_the_largest_message_is_told_to_the_sender() -> None:
+    talk, session = begun(with_limits(max_message_bytes=1000))
+    talk.peer_sends(attach())
+    session.links_by_handle[0].attach(None, None, max_message_size=0)
+    performative = talk.sent()[0].performative
+    assert isinstance(performative, Attach)
+    assert performative.max_message_size == 1000
+
+
+def test_output_pauses_at_its_high_water_mark() -> None:
+    for waiting, size in ((False, 999), (True, 1000)):
+        talk = sending(limits=with_limits(high_water_bytes=1000))
+        send(talk.link, bytes(size - 37))
+        assert len(talk.connection.out) == size
+        send(talk.link, b"x")
+        assert talk.link.waiting == waiting
+        assert talk.connection.paused == waiting
+
+
+def test_every_limit_is_known_here() -> None:
+    """A new one wants its case; these have theirs elsewhere: time-outs with the clock, output with the sockets."""
+    assert {field.name for field in fields(EngineLimits)} == {
+        "max_frame_bytes",
+        "channel_max",
+        "handle_max",
+        "max_links",
+        "session_window_bytes",
+        "session_window_frames",
+        "idle_timeout_s",
+        "high_water_bytes",
+        "low_water_bytes",
+        "output_limit_bytes",
+        "max_message_bytes",
+        "max_sasl_rounds",
+        "max_sasl_frame_bytes",
+        "first_outgoing_id",
+    }
