@@ -11,6 +11,7 @@ from trouter.wire.performatives import Attach, Coordinator, Error, Source, Targe
 from .addresses import AREA, FALLBACK_PHASE, ROUTER, temporary_source, temporary_target, temporary_token
 from .egress import Egress
 from .ingress import Ingress
+from .messagelog import MessageLog, SentLog
 from .record import Record
 from .table import MAX_ADDRESS_BYTES
 
@@ -47,6 +48,8 @@ class PeerTerms:
     #: Router annotations that come in are ignored; those that would go out are left out.
     strip_in: bool = True
     strip_out: bool = True
+    #: Where messages are logged, None for nowhere (routing.md 4.8).
+    log: MessageLog | None = None
 
 
 class Refused(Exception):
@@ -97,6 +100,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
         totals=router.totals,
         is_fallback=target.capabilities == FALLBACK,
     )
+    ingress.log = terms.log
     if record is not None:
         record.senders[ingress] = None
     link.sink = ingress
@@ -122,6 +126,7 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
     capacity = terms.link_capacity or DEFAULT_CAPACITY
     egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
     egress.record = record
+    egress.log = None if terms.log is None else SentLog(terms.log, egress)
     link.sink = egress
     link.attach(
         _without_filter(source),

@@ -24,6 +24,7 @@ cdef class Egress(LinkSink):
     cdef public Py_ssize_t unsettled
     cdef public Counters counters
     cdef public object record
+    cdef public object log
 
     cpdef Py_ssize_t load(self)
     @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, stop=Py_ssize_t)

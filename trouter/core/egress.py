@@ -32,6 +32,7 @@ class Egress(LinkSink):
         "capacity",
         "counters",
         "link",
+        "log",
         "plain",
         "presettles",
         "pulse",
@@ -54,6 +55,8 @@ class Egress(LinkSink):
         self.unsettled = 0
         self.counters = Counters()
         self.record: Any = None
+        #: A ``SentLog`` where messages are logged.
+        self.log: Any = None
 
     def load(self) -> int:
         """Deliveries waiting or unsettled: the value by which balanced distribution chooses (routing.md 2.3)."""
@@ -81,6 +84,8 @@ class Egress(LinkSink):
             out.partner = delivery
             out.settled = self.presettles
         link = self.link
+        if self.log is not None:
+            self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:
             if self.plain and self.backlog == 0 and link.attached and link.credit > 0 and not link.waiting:
                 stop = link.send(out, data, start, end, False)
@@ -184,6 +189,8 @@ class Egress(LinkSink):
     def _sent(self, out: Delivery) -> None:
         """The last frame of ``out`` is written."""
         self.counters.deliveries += 1
+        if self.log is not None:
+            self.log.sent(out)
         if not out.settled:
             self.unsettled += 1
             return

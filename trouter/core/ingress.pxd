@@ -18,6 +18,7 @@ cdef int _THROUGH_PROPERTIES
 
 cdef class Ingress(InEndpoint):
     cdef public IncomingLink link
+    cdef public object log
     cdef public object table
     cdef dict _known
     cdef public Record record

@@ -5,6 +5,8 @@ Obeys routing.md 2.6-2.8 (undeliverable, loss, pre-settled), 3.1-3.3 (credit), 3
 
 from __future__ import annotations
 
+from typing import Any
+
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire.annotations import InvalidAnnotation, RouterAnnotations, compose_annotations, parse_annotations
@@ -45,6 +47,7 @@ class Ingress(InEndpoint):
         "capacity",
         "is_fallback",
         "link",
+        "log",
         "pending",
         "record",
         "strips",
@@ -86,6 +89,8 @@ class Ingress(InEndpoint):
         self._window_bytes = self.link._session.window_bytes
         self._scan = MessageScan()
         self._annotations: RouterAnnotations | None = None
+        #: A ``MessageLog`` where messages are logged.
+        self.log: Any = None
 
     # --- credit
 
@@ -136,6 +141,8 @@ class Ingress(InEndpoint):
             else:
                 self.unsettled += 1
             if delivery.complete:
+                if self.log is not None:
+                    self.log.received(self.link, data[start:end])
                 self._route(delivery, data, start, end, None)
                 if delivery.settled or self.link.credit == 0:
                     self._top_up()
@@ -155,6 +162,8 @@ class Ingress(InEndpoint):
             message.append(data[start:end])
             if message.complete or message.held >= message.wanted or self._must_not_wait(message):
                 whole = message.join()
+                if self.log is not None and message.wanted == _STREAM_AT:  # the first look at it
+                    self.log.received(self.link, whole)
                 self._route(delivery, whole, 0, len(whole), message)
         elif not message.discard:
             self._send_on(message, data, start, end)
@@ -411,6 +420,8 @@ class Ingress(InEndpoint):
         if delivery.message is not None:  # else it never began
             self._take_back(delivery)
             self.unsettled -= 1
+            if self.log is not None:
+                self.log.aborted(self.link)
         delivery.settled = True
         self._top_up()
 

@@ -26,6 +26,7 @@ cdef class Message:
     @cython.locals(size=Py_ssize_t)
     cpdef append(self, bytes chunk)
     cpdef bytes join(self)
+    cpdef bytes begin(self)
     @cython.locals(index=Py_ssize_t)
     cpdef bytes piece(self, Py_ssize_t number, bint plain)
     cpdef bytes annotated_head(self)

@@ -98,6 +98,10 @@ class Message:
                 return self.plain_head
         return self.chunks[index]
 
+    def begin(self) -> bytes:
+        """The first piece as it came, nothing once it is let go."""
+        return self.chunks[0] if self.first == 0 and self.chunks else b""
+
     def annotated_head(self) -> bytes:
         """The first piece with the router's own annotations; asked for while the piece is still here."""
         if self._annotated_head is None:

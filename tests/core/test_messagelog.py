@@ -1,0 +1,177 @@
+"""Lines about messages (routing.md 4.8, messageLoggingComponents)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+
+from trouter.core.attach import PeerTerms
+from trouter.core.messagelog import APPLICATION_PROPERTIES, COMPONENTS, MAX_LINE, MessageLog, format_value
+from trouter.engine.link import Link
+from trouter.testing import MemoryClient, MemoryRouter, compose
+from trouter.wire.codec import encode
+from trouter.wire.types import Described, Int, PairMap, Symbol, Timestamp, UInt, ULong
+
+EVERYTHING = [
+    "id",
+    b"user\x00\xff",
+    "to",
+    "subject",
+    "reply",
+    ULong(7),
+    Symbol("text/plain"),
+    Symbol("gzip"),
+    Timestamp(1_600_000_000_123),
+    None,
+    "group",
+    UInt(3),
+    "back",
+]
+
+
+def message(properties: list[object] | None = None, application: dict[str, object] | None = None) -> bytes:
+    parts = []
+    if properties is not None:
+        parts.append(encode(Described(ULong(0x73), properties)))
+    if application is not None:
+        parts.append(encode(Described(ULong(0x74), application)))
+    return b"".join([*parts, compose(b"body")])
+
+
+class Room:
+    """A router with a sender and a receiver whose connection logs."""
+
+    def __init__(self, *components: str) -> None:
+        self.lines: list[str] = []
+        self.router = MemoryRouter()
+        log = MessageLog(components, self.emit)
+        self.client: MemoryClient = self.router.connect(PeerTerms(log=log))
+
+    def emit(self, link: Link, text: str) -> None:
+        self.lines.append(text)
+
+
+def describe(octets: bytes, *components: str) -> str:
+    return MessageLog(components, lambda link, text: None).describe(octets)
+
+
+def test_everything_in_its_order() -> None:
+    text = describe(message(EVERYTHING, {"k": Int(1), "flag": True}), "all")
+    time = text[text.index("absolute-expiry-time=") :].split('"')[1]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.123 [+-]\d{4}", time)
+    assert text == (
+        'Message{message-id="id", user-id=b"user\\00\\ff", to="to", subject="subject", reply-to="reply", '
+        'correlation-id=7, content-type=:"text/plain", content-encoding=:"gzip", '
+        f'absolute-expiry-time="{time}", group-id="group", group-sequence=3, reply-to-group-id="back", '
+        'app-properties={"k"=1, "flag"=T}}'
+    )
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_each_component_alone(name: str) -> None:
+    text = describe(message([*EVERYTHING[:9], Timestamp(0), *EVERYTHING[10:]], {"k": "v"}), name)
+    assert text.startswith(f"Message{{{name}=")
+    assert text.count("=") == (2 if name == APPLICATION_PROPERTIES else 1)
+
+
+def test_the_order_is_fixed_and_absent_ones_are_left_out() -> None:
+    assert describe(message(["id", None, "to"]), "to", "subject", "message-id") == 'Message{message-id="id", to="to"}'
+    assert describe(message(None, {"k": 1}), "all") == 'Message{app-properties={"k"=1}}'
+    assert describe(compose(b"x"), "all") == "Message{}"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "T"),
+        (False, "F"),
+        (-5, "-5"),
+        ("a\"b", '"a"b"'),
+        (Symbol("s"), ':"s"'),
+        (b"\x00a", 'b"\\00a"'),
+        ([1, "x", None], '[1, "x", null]'),
+        ({"k": {"deep": 1}}, '{"k"={"deep"=1}}'),
+        (PairMap([(Int(1), 2)]), "{1=2}"),
+        (1.5, ""),
+        (uuid.UUID(int=1), ""),
+        (Timestamp(1 << 62), str(1 << 62)),
+    ],
+)
+def test_values(value: object, text: str) -> None:
+    assert format_value(value) == text
+
+
+@pytest.mark.parametrize("octets", [b"", b"\0", b"\0\x53", b"\0\x53\x73", b"garbage", message(["a"])[:5], b"\0\x80\0"])
+def test_what_cannot_be_read_is_logged_as_far_as_it_can(octets: bytes) -> None:
+    assert describe(octets, "all") == "Message{}"
+
+
+def test_one_line_for_each_message_received_and_sent() -> None:
+    room = Room("to", APPLICATION_PROPERTIES)
+    room.client.receiver("q", credit=10, name="out")
+    room.client.sender("q", name="in").send(message([None, None, "q"], {"k": 1}))
+    room.router.pump()
+    assert room.lines == [
+        "Received Message{to=\"q\", app-properties={\"k\"=1}} on link 'in' ( -> q)",
+        "Sent Message{to=\"q\", app-properties={\"k\"=1}} on link 'out' (q -> )",
+    ]
+
+
+def test_a_message_without_application_properties_is_logged_too() -> None:
+    room = Room("all")
+    room.client.sender(name="in").send(compose(b"x", to="nowhere"))
+    room.router.pump()
+    assert room.lines == ["Received Message{to=\"nowhere\"} on link 'in' ( -> )"]
+
+
+@pytest.mark.parametrize("size", [10, 300_000])
+def test_a_message_that_waits_is_logged_as_sent_when_it_is(size: int) -> None:
+    room = Room("to")
+    receiver = room.client.receiver("q", name="out")
+    sent = room.client.sender("q", name="in").begin(compose(bytes(size), to="q"))
+    room.router.pump()
+    sent.finish(b"")
+    room.router.pump()
+    assert len(room.lines) == 1
+    receiver.grant(1)
+    room.router.pump()
+    assert room.lines[1:] == ["Sent Message{to=\"q\"} on link 'out' (q -> )"]
+
+
+def test_an_aborted_message_is_logged() -> None:
+    room = Room()
+    room.client.receiver("q")
+    room.client.sender("q", name="in").send(compose(bytes(1000)), frames=3, abort=True)
+    room.router.pump()
+    assert room.lines == ["Received aborted message on link 'in' ( -> q)"]
+
+
+def test_texts_of_messages_that_are_dropped_are_not_kept() -> None:
+    room = Room("to")
+    room.client = room.router.connect(PeerTerms(link_capacity=5, log=MessageLog(["to"], room.emit)))
+    room.client.receiver("q")
+    sender = room.client.sender("q")
+    for _ in range(300):
+        sender.send(compose(b"x", to="q"), settled=True)
+        room.router.pump()
+    (egress,) = room.router.core._egresses
+    assert len(egress.log._texts) < 100
+
+
+def test_a_line_is_bounded() -> None:
+    room = Room("subject")
+    room.client.sender().send(message([None, None, None, "s" * 100_000]))
+    room.router.pump()
+    assert len(room.lines[0]) == MAX_LINE
+
+
+def test_connections_without_a_log_say_nothing() -> None:
+    room = Room("all")
+    silent = room.router.connect()
+    silent.receiver("q", credit=1)
+    silent.sender("q").send(compose(b"x"))
+    room.router.pump()
+    assert room.lines == []

@@ -1,0 +1,169 @@
+"""One line for each message that comes and goes, with chosen properties (routing.md 4.8, messageLoggingComponents).
+
+Only connections that ask for it have a log; for all others the data path compares one pointer. The order of the
+components is fixed, absent ones are left out, and a message that cannot be read is logged as far as it can.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from trouter.wire.codec import decode, skip
+from trouter.wire.errors import DecodeError
+from trouter.wire.types import Char, Decimal32, Decimal64, Decimal128, Described, PairMap, Symbol, Timestamp
+
+if TYPE_CHECKING:
+    from trouter.engine.link import Link
+    from trouter.engine.ports import Delivery
+
+    from .egress import Egress
+
+#: Longer lines are cut.
+MAX_LINE: Final = 2048
+#: Texts kept for messages that wait on a link, beside one for each that really does.
+_SPARE_TEXTS: Final = 64
+
+#: Components and where they stand in the properties.
+PROPERTIES: Final = {
+    "message-id": 0,
+    "user-id": 1,
+    "to": 2,
+    "subject": 3,
+    "reply-to": 4,
+    "correlation-id": 5,
+    "content-type": 6,
+    "content-encoding": 7,
+    "absolute-expiry-time": 8,
+    "creation-time": 9,
+    "group-id": 10,
+    "group-sequence": 11,
+    "reply-to-group-id": 12,
+}
+APPLICATION_PROPERTIES: Final = "app-properties"
+COMPONENTS: Final = (*PROPERTIES, APPLICATION_PROPERTIES)
+
+_SECTIONS: Final = {"amqp:properties:list": 0x73, "amqp:application-properties:map": 0x74}
+_FIRST_BODY: Final = 0x75
+_UNSHOWN: Final = (float, Decimal32, Decimal64, Decimal128, uuid.UUID, Char)
+
+
+class MessageLog:
+    """What one connection logs: ``components`` by name or ``all``; ``emit`` gets the link and the finished text."""
+
+    def __init__(self, components: Iterable[str], emit: Callable[[Link, str], None]) -> None:
+        wanted = set(components)
+        self._names = [name for name in COMPONENTS if name in wanted or "all" in wanted]
+        self._emit = emit
+
+    def received(self, link: Link, message: bytes) -> None:
+        """Log a message that came."""
+        self._say(link, f"Received {self.describe(message)}")
+
+    def aborted(self, link: Link) -> None:
+        """Log a message that its sender took back."""
+        self._say(link, "Received aborted message")
+
+    def sent(self, link: Link, text: str) -> None:
+        """Log a message that was sent in full; ``text`` describes it."""
+        self._say(link, f"Sent {text}")
+
+    def describe(self, message: bytes) -> str:
+        """``Message{...}`` with the components that are wanted and there."""
+        properties, application = _read(message)
+        shown: list[str] = []
+        for name in self._names:
+            place = PROPERTIES.get(name)
+            value = application if place is None else properties[place] if place < len(properties) else None
+            if value is not None:
+                shown.append(f"{name}={format_value(value)}")
+        return f"Message{{{', '.join(shown)}}}"
+
+    def _say(self, link: Link, text: str) -> None:
+        attach = link.remote_attach
+        source = getattr(attach.source, "address", None) if attach is not None else None
+        target = getattr(attach.target, "address", None) if attach is not None else None
+        where = f" on link '{link.name}' ({source or ''} -> {target or ''})"
+        self._emit(link, text[: MAX_LINE - len(where)] + where)
+
+
+class SentLog:
+    """The log of one outgoing link, which knows what a message is only as long as that waits."""
+
+    def __init__(self, log: MessageLog, egress: Egress) -> None:
+        self._log = log
+        self._egress = egress
+        self._texts: dict[Delivery, str] = {}
+
+    def offered(self, out: Delivery, message: bytes) -> None:
+        """``out`` is about to be sent, or to wait."""
+        if len(self._texts) > 2 * self._egress.backlog + _SPARE_TEXTS:
+            waiting = set(self._egress.queue)
+            self._texts = {each: text for each, text in self._texts.items() if each in waiting}
+        self._texts[out] = self._log.describe(message)
+
+    def sent(self, out: Delivery) -> None:
+        """``out`` is sent in full."""
+        text = self._texts.pop(out, None)
+        if text is not None:
+            self._log.sent(self._egress.link, text)
+
+
+def format_value(value: object) -> str:
+    """A property as the log shows it; floats, decimals, UUIDs and characters are left empty."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    if isinstance(value, Symbol):
+        return f':"{value}"'
+    if isinstance(value, _UNSHOWN):
+        return ""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, bytes):
+        return 'b"' + "".join(chr(octet) if 32 <= octet < 127 else f"\\{octet:02x}" for octet in value) + '"'
+    if isinstance(value, Timestamp):
+        return _format_time(value)
+    if isinstance(value, dict | PairMap):
+        return "{" + ", ".join(f"{format_value(key)}={format_value(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(format_value, value))}]"
+    return str(value) if isinstance(value, int) else ""
+
+
+def _format_time(milliseconds: int) -> str:
+    """Local time with milliseconds and the offset; the plain number where there is no such time."""
+    try:
+        moment = datetime.fromtimestamp(milliseconds // 1000, tz=UTC).astimezone()
+    except (OverflowError, OSError, ValueError):
+        return str(milliseconds)
+    return f'"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} {moment:%z}"'
+
+
+def _read(message: bytes) -> tuple[list[object], object]:
+    """The properties and the application properties, as far as they can be read."""
+    properties: list[object] = []
+    application: object = None
+    offset, end = 0, len(message)
+    try:
+        while offset < end:
+            code = message[offset + 2] if message[offset : offset + 2] == b"\0\x53" else 0
+            if code >= _FIRST_BODY:
+                break
+            behind = skip(message, offset, end)
+            if code in (0, 0x73, 0x74):
+                section = decode(message, offset, behind)[0]
+                if not isinstance(section, Described):
+                    break
+                found = _SECTIONS.get(str(section.descriptor), section.descriptor)
+                if found == 0x73 and isinstance(section.value, list):
+                    properties = section.value
+                elif found == 0x74 and isinstance(section.value, dict | PairMap):
+                    application = section.value
+            offset = behind
+    except (DecodeError, IndexError):
+        pass
+    return properties, application
