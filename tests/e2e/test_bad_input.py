@@ -554,7 +554,7 @@ def test_a_receiver_that_never_reads_costs_no_more_than_a_window(scene: Scene) -
 
 
 def test_a_sender_that_never_reads_costs_no_more_than_its_answers(scene: Scene) -> None:
-    """Flows with echo ask for an answer each; the router stops reading before it has gathered too many."""
+    """A million flows ask for 40 MB of answers; the router stops reading before it has gathered too many of them."""
     before = scene.router.resident_bytes()
     with Peer(scene.plain, receive_buffer=4096) as bad:
         link = bad.attach_receiver("nobody sends here")
@@ -569,4 +569,4 @@ def test_a_sender_that_never_reads_costs_no_more_than_its_answers(scene: Scene) 
         except TimeoutError:
             pass
         scene.neighbours.go_on(500)
-        assert scene.router.resident_bytes() - before < GROWTH_BYTES
+        assert scene.router.resident_bytes() - before < 16 * 1024 * 1024
