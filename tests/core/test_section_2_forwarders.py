@@ -252,6 +252,15 @@ def test_2_3_three_receivers_share_250() -> None:
     assert sorted(shares(receivers)) == [83, 83, 84]
 
 
+def test_2_3_the_cost_of_a_choice_is_bounded() -> None:
+    room = Room()
+    receivers = room.receivers("x", 200, credit=10)
+    room.send(room.client.sender("x"), 200)
+    room.send(room.client.sender("x"), 200)
+    assert max(shares(receivers)) <= 4
+    assert sum(shares(receivers)) == 400
+
+
 def test_2_3_an_inside_consumer_is_no_candidate_beside_a_link() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
