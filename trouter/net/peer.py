@@ -18,6 +18,7 @@ from typing import Final
 import trio
 
 from trouter.core.attach import PeerTerms
+from trouter.core.messagelog import MessageLog
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -31,10 +32,12 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.limits import EngineLimits
+from trouter.engine.link import Link
 from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
 from trouter.engine.session import Session
 from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, Refused, SaslExchange
+from trouter.logs import TRACE
 from trouter.wire.performatives import Error, Open
 
 from .hub import Hub
@@ -49,6 +52,7 @@ SESSION_BACKLOG: Final = 256
 LINGER_S: Final = 2.0
 
 server_log = logging.getLogger("trouter.SERVER")
+message_log = logging.getLogger("trouter.MESSAGE")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
@@ -61,6 +65,8 @@ class PeerSettings:
     link_capacity: int
     require_sasl: bool
     handshake_timeout_s: float
+    #: Parts of each message to log, none for no log at all.
+    logged_components: tuple[str, ...] = ()
     sasl_timeout_s: float = 10.0
 
 
@@ -303,7 +309,13 @@ class Peer:
         self.opened = True
         self._handshake.deadline = float("inf")
         strips = self._plugins.annotation_filter(self.facts.listener)
-        self._terms = PeerTerms(self.settings.link_capacity, strips.strip_in, strips.strip_out)
+        components = self.settings.logged_components
+        self._terms = PeerTerms(
+            link_capacity=self.settings.link_capacity,
+            strip_in=strips.strip_in,
+            strip_out=strips.strip_out,
+            log=MessageLog(components, self._log_message) if components else None,
+        )
         self.connection.open()
         self._ticker.add(self.connection)
         core_log.info(
@@ -316,6 +328,9 @@ class Peer:
             remote.container_id,
             describe_properties(remote.properties),
         )
+
+    def _log_message(self, link: Link, text: str) -> None:
+        message_log.log(TRACE, "%s: %s", self._label, text)
 
     def _close(self, event: ConnectionClosed) -> None:
         if event.fault is not None:

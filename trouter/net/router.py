@@ -23,6 +23,7 @@ from .hub import Hub
 from .listen import ConnectionNumbers, Listener, ListenError
 from .peer import LINGER_S, PeerSettings, Services
 from .poller import Poller
+from .rounds import make_rounds
 from .ticker import Ticker
 
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
@@ -106,6 +107,7 @@ class RouterProcess:
     def _start(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
+        nursery.start_soon(make_rounds, self.router)
         for listener in self.listeners:
             nursery.start_soon(listener.run)
         log.info("Operational, 1 Thread Running (process ID %d)", os.getpid())
@@ -176,6 +178,7 @@ def peer_settings(configuration: Configuration, entity: ListenerEntity) -> PeerS
         open=introduce,
         link_capacity=entity.link_capacity,
         require_sasl=entity.authenticate_peer,
+        logged_components=entity.message_logging_components,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
     )
 
