@@ -391,3 +391,26 @@ class receiver_closed:  # noqa: N801 - reads as what it is
 
     async def __aexit__(self, *_: object) -> None:
         await self.receiver.aclose()
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_tiny_frames_cost_no_object_each(streaming: bool) -> None:
+    body = bytes(range(200)) * 15
+    server = Server(EngineLimits(max_frame_bytes=512, idle_timeout_s=0.0))
+    async with (
+        serving(server),
+        connect(server.url, limits=EngineLimits(session_window_frames=5000)) as connection,
+        connection.open_receiver("q", stream=streaming) as receiver,
+    ):
+        await server.until(lambda: server.links[0].credit)
+        encoded = Message(body).encode()
+        sent = server.send(server.links[0], encoded[:1], more=True)
+        for at in range(1, len(encoded)):
+            server.links[0].send(sent, encoded, at, at + 1, at + 1 < len(encoded))
+        await server.flush()
+        delivery = await receiver.receive()
+        while not delivery.complete:
+            await trio.lowlevel.checkpoint()
+        assert len(delivery._pieces) <= 1
+        assert b"".join([octets async for octets in delivery.stream()]) == body
+        await delivery.accept()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -29,6 +29,9 @@ from .pieces import BodyReader
 if TYPE_CHECKING:
     from .receiver import Receiver
 
+#: Pieces shorter than this are joined: a sender of tiny frames does not cost us an object for each.
+SMALL_PIECE_BYTES: Final = 4096
+
 
 class Delivery:
     """One message on its way to us. Say what became of it, unless it came settled: the sender waits to hear it."""
@@ -36,6 +39,8 @@ class Delivery:
     def __init__(self, receiver: Receiver, delivery: EngineDelivery) -> None:
         self._receiver = receiver
         self._delivery = delivery
+        self._whole: bytes | bytearray = b""
+        #: What came of a streamed message and was not read.
         self._pieces: deque[bytes] = deque()
         self._message: Message | None = None
         self._body: BodyReader | None = None
@@ -81,11 +86,9 @@ class Delivery:
         """The message as it came. RuntimeError on a streaming receiver, which does not keep it."""
         if self._receiver._stream:
             raise RuntimeError("a streamed message is not kept: use stream() or pieces()")
-        if len(self._pieces) != 1:
-            whole = b"".join(self._pieces)
-            self._pieces.clear()
-            self._pieces.append(whole)
-        return self._pieces[0]
+        if not isinstance(self._whole, bytes):
+            self._whole = bytes(self._whole)
+        return self._whole
 
     @property
     def message(self) -> Message:
@@ -223,11 +226,18 @@ class Delivery:
     def _add(self, piece: bytes) -> None:
         self.presettled = self._delivery.remote_settled
         if not self._receiver._stream:
-            self._pieces.append(piece)
+            if not self._whole:
+                self._whole = piece
+                return
+            if isinstance(self._whole, bytes):
+                self._whole = bytearray(self._whole)
+            self._whole += piece
         elif not self._discarded:
-            if piece:
+            if self._pieces and len(self._pieces[-1]) < SMALL_PIECE_BYTES:
+                self._pieces[-1] += piece
+            elif piece:
                 self._pieces.append(piece)
-                self._receiver._session._session.hold(len(piece))
+            self._receiver._session._session.hold(len(piece))
             self._wake()
 
     def _abort(self) -> None:
