@@ -154,6 +154,9 @@ class Listener:
 
     def _admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
         entity = self.entity
+        if self._accepting.cancel_called:  # it came in the turn in which we stopped
+            sock.close()
+            return
         if entity.max_connections is not None and len(self.peers) >= entity.max_connections:
             log.warning("connection from %s:%s refused: maxConnections %d", *address[:2], entity.max_connections)
             sock.close()
