@@ -82,8 +82,6 @@ CAPABILITIES = {
     "no symbols": Array("symbol", []),
     "a list": [Symbol("one"), Symbol("two")],
     "an empty list": [],
-}
-NO_CAPABILITIES = {
     "a string": "one",
     "an int": UInt(7),
     "ints": Array("uint", [1, 2, 3]),
@@ -110,18 +108,6 @@ def test_capabilities_are_the_same_whatever_the_client_has(router: RunningRouter
         peer.be_heard()
         peer.say(Close())
         assert peer.expect(Close).error is None
-
-
-@pytest.mark.parametrize("kind", NO_CAPABILITIES)
-def test_what_cannot_be_a_capability_is_refused(router: RunningRouter, kind: str) -> None:
-    with Peer(router.port, opened=False) as peer:
-        peer.raw(open_with_capabilities(NO_CAPABILITIES[kind]))
-        peer.expect_header(AMQP_HEADER)
-        assert peer.expect(Open).offered_capabilities == ("ANONYMOUS-RELAY",)
-        error = peer.expect_close()
-        assert error is not None
-        assert error.condition == "amqp:decode-error"
-        assert "offered-capabilities" in (error.description or "")
 
 
 @pytest.mark.parametrize("key", ["text", Symbol("symbol")], ids=["string keys", "symbol keys"])

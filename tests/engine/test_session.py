@@ -130,7 +130,9 @@ def test_a_delivery_may_overrun_the_window_once_more_and_flows_tell_that_it_is_c
     assert session.incoming_window == -2
     script.peer_sends(flow(echo=True)).engine_sends(window(0, 10))
     script.peer_sends(flow(handle=0, echo=True))
-    assert script.sent()[-1].performative.incoming_window == 0
+    told = script.sent()[-1].performative
+    assert isinstance(told, Flow)
+    assert told.incoming_window == 0
     script.peer_sends(*[Transfer(0, more=True)] * 6)
     assert not script.connection.events
     script.peer_sends(Transfer(0, more=True))

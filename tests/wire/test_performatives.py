@@ -15,7 +15,7 @@ from trouter.wire import performatives as p
 from trouter.wire.codec import decode_all, encode
 from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.performatives import decode_performative, decode_state, encode_performative, encode_state
-from trouter.wire.types import Array, Described, Symbol, ULong
+from trouter.wire.types import Array, Described, Symbol, UInt, ULong
 
 # AMQP 1.0 parts 2 to 5, field by field: type, then * for multiple and ! for mandatory. Written from the standard,
 # not from the module, so that a slip in one shows against the other.
@@ -353,9 +353,20 @@ def test_a_multiple_field_without_values_is_empty(sent: object) -> None:
     ["a", Array("string", ["a"]), ["a"], [Symbol("a"), None], {}, Array("symbol", ["a"], [Symbol("d")])],
     ids=repr,
 )
-def test_capabilities_are_symbols_and_nothing_else(sent: object) -> None:
-    with pytest.raises(DecodeError, match="open: offered-capabilities is not a valid symbol"):
-        read(p.Open, ["c", *[None] * 6, sent])
+def test_what_is_no_symbol_in_a_multiple_field_is_refused(sent: object) -> None:
+    with pytest.raises(DecodeError, match="open: outgoing-locales is not a valid symbol"):
+        read(p.Open, ["c", *[None] * 4, sent])
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [("a", ()), (Array("uint", [1]), ()), ([Symbol("a"), UInt(1), None], ("a",)), ({}, ())],
+    ids=repr,
+)
+def test_an_odd_capability_is_passed_over(sent: object, kept: tuple[str, ...]) -> None:
+    found = read(p.Open, ["c", *[None] * 6, sent])
+    assert isinstance(found, p.Open)
+    assert found.offered_capabilities == kept
 
 
 def test_a_multiple_field_is_written_as_an_array_and_nothing_as_null() -> None:

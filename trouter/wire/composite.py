@@ -59,6 +59,8 @@ _NESTED: Final[dict[str, frozenset[int]]] = {
     "state": _STATES,
     "error": frozenset((0x1D,)),
 }
+# Extensions that a peer tells of: nobody has to understand them, so nobody is turned away for an odd one.
+_CAPABILITIES: Final = frozenset(("offered_capabilities", "desired_capabilities"))
 _IN_MAPS: Final = _STATES | {0x2B, 0x2C, 0x2D, 0x2E}
 
 
@@ -187,7 +189,10 @@ def _map_from_wire(mapping: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _multiple(cls: type[Composite], field: Field, value: Any) -> tuple[Any, ...]:
-    """One value, an array, or, from careless peers, a list."""
+    """One value, an array, or, from careless peers, a list; an odd capability is passed over (routing.md 8)."""
+    if field.name in _CAPABILITIES:
+        values = value.items if isinstance(value, types.Array) else value if isinstance(value, list) else (value,)
+        return tuple(item for item in values if type(item) is types.Symbol)
     if isinstance(value, types.Array):
         if value.descriptors or value.of != field.amqp:
             raise _wrong(cls, field, value)
