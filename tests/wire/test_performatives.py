@@ -235,7 +235,11 @@ WRONG: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cls", "field"), ROWS, ids=NAMES)
+# A peer's offered and desired capabilities may be anything; see test_an_odd_capability_is_passed_over.
+STRICT = [(cls, field) for cls, field in ROWS if not field.name.endswith("ed_capabilities")]
+
+
+@pytest.mark.parametrize(("cls", "field"), STRICT, ids=[f"{cls.__name__}.{field.name}" for cls, field in STRICT])
 def test_a_field_of_the_wrong_type_is_named(cls: type[composite.Composite], field: composite.Field) -> None:
     right = {
         "boolean": bool, "ubyte": types.UByte, "ushort": types.UShort, "uint": types.UInt, "ulong": ULong,
