@@ -199,7 +199,7 @@ class Holder:
         for session in connection.sessions():
             links += len(session.links_by_handle)
             assert session.held_bytes == 0
-            assert 0 <= session.incoming_window <= session.window_frames
+            assert -session.window_frames <= session.incoming_window <= session.window_frames
             assert len(session.links_by_remote_handle) <= LIMITS.handle_max + 1
             assert session.incoming.count <= LIMITS.max_links * (CREDIT + 1) + 1000
             assert session.outgoing.count <= MOST_SENT * LIMITS.max_links
