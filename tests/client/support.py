@@ -63,6 +63,8 @@ class Server(LinkSink):
         self.credit = 10
         self.refusal: Error | None = None
         self.answers_attaches = True
+        #: What the answers to senders say besides.
+        self.attach_fields: dict[str, Any] = {}
         self.answers_detaches = True
         self.answers_close = True
         #: Outcome for whatever comes in; None leaves it unsettled.
@@ -164,7 +166,7 @@ class Server(LinkSink):
             if not link.incoming:
                 link.attach(event.attach.source, event.attach.target, initial_delivery_count=link.delivery_count)
             else:
-                link.attach(event.attach.source, event.attach.target)
+                link.attach(event.attach.source, event.attach.target, **self.attach_fields)
                 if self.credit:
                     link.grant(self.credit)
 

@@ -30,7 +30,7 @@ from trouter.client import (
     connect,
 )
 from trouter.engine.limits import EngineLimits
-from trouter.wire.performatives import Coordinator, Error
+from trouter.wire.performatives import Coordinator, Error, Transfer
 
 pytestmark = pytest.mark.usefixtures("guard")
 
@@ -69,6 +69,36 @@ async def test_other_termini_may_be_asked_for_and_refused(connection: Connection
     ):
         assert (receiver.address, receiver.target.address) == ("q", "mine")
         assert (sender.address, sender.source.address) == ("q", "mine")
+
+
+async def test_what_the_peer_says_of_itself_and_of_the_link_is_there() -> None:
+    server = Server()
+    server.attach_fields = {"max_message_size": 5000, "offered_capabilities": ("queue",), "properties": {"a": 1}}
+    async with (
+        serving(server),
+        connect(server.url, container_id="me", properties={"b": 2}, desired_capabilities=["c"]) as connection,
+        connection.open_sender("q") as sender,
+        connection.open_receiver("q") as receiver,
+    ):
+        assert (connection.container_id, connection.remote.container_id) == ("me", "server")
+        opened = server.engine.remote_open
+        assert (opened.container_id, opened.hostname, opened.properties) == ("me", "127.0.0.1", {"b": 2})
+        assert opened.desired_capabilities == ("c",)
+        assert (sender.max_message_size, sender.offered_capabilities, sender.properties) == (5000, ("queue",), {"a": 1})
+        assert (receiver.max_message_size, receiver.offered_capabilities, receiver.properties) == (0, (), {})
+
+
+async def test_a_session_that_does_not_begin_may_be_given_up() -> None:
+    server = Server()
+    async with serving(server), connect(server.url) as connection:
+        server._answer = lambda event: None  # type: ignore[method-assign]
+        for opening in (connection.session(), connection.open_receiver("q", stream=True), connection.open_sender("q")):
+            with trio.move_on_after(0.01) as given_up:
+                async with opening:
+                    pytest.fail("no session has begun")
+            assert given_up.cancelled_caught
+        server.engine.close()
+        await server.flush()
 
 
 async def test_a_cancelled_attach_leaves_nothing_behind() -> None:
@@ -212,7 +242,13 @@ async def talk_nonsense(server: Server) -> None:
     await server.flush()
 
 
+async def transfer_on_no_link(server: Server) -> None:
+    server.engine.write(server.links[0].session.channel, Transfer(99, delivery_id=5, delivery_tag=b"t"))
+    await server.flush()
+
+
 ENDS = [
+    (transfer_on_no_link, SessionEnded, "amqp:session:unattached-handle"),
     (detach_all, LinkDetached, GONE.condition),
     (end_session, SessionEnded, GONE.condition),
     (close, ConnectionClosed, GONE.condition),

@@ -100,6 +100,7 @@ def test_a_footer_may_follow_and_all_descriptors_are_known() -> None:
         (b"\0\x53\x75\x40", "holds NoneType"),
         (b"\0\x53\x72\xd1\xff\xff\xff\xff", "more than"),
         (section(0x72, {Symbol("a"): bytes(MAX_HEAD_BYTES)}), "more than"),
+        (section(0x72, {Symbol("a"): bytes(600_000)}) + section(0x74, {"a": bytes(600_000)}), "before the body"),
     ],
 )
 def test_what_is_no_data_message_is_refused_with_the_reason(octets: bytes, why: str) -> None:

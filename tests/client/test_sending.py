@@ -156,6 +156,29 @@ async def test_a_pipeline_takes_no_more_messages_than_are_in_flight(connection: 
         sender.send_all([], in_flight=0)
 
 
+async def test_a_pipeline_waits_for_its_first_credit() -> None:
+    server = Server()
+    server.credit = 0
+    server.outcome = ACCEPTED
+    async with (
+        serving(server),
+        connect(server.url) as connection,
+        connection.open_sender("q") as sender,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def send() -> None:
+            sent = [message.body async for message, _ in sender.send_all([Message(1), Message(2), Message(3)])]
+            assert sent == [1, 2, 3]
+
+        nursery.start_soon(send)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        for _ in range(3):
+            server.links[0].grant(1)
+            await server.flush()
+            await trio.testing.wait_all_tasks_blocked(0.01)
+
+
 async def test_trackers_tell_their_outcome_to_any_number_of_tasks(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         tracker = await sender.submit(Message("a"))

@@ -324,6 +324,14 @@ async def test_a_body_that_is_no_data_cannot_be_streamed(connection: Connection)
             _ = delivery.message
 
 
+async def test_a_message_that_ends_before_its_body_is_no_message(connection: Connection) -> None:
+    async with connection.open_receiver("q", stream=True) as receiver, connection.open_sender("q") as sender:
+        await sender.submit(Encoded(b"\0\x53\x70\x45"))
+        delivery = await receiver.receive()
+        with pytest.raises(DecodeError, match="no body"):
+            await delivery.head()
+
+
 async def test_a_whole_message_needs_no_head_and_a_stream_of_octets_has_its_own(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         await sender.submit(Message("a"))

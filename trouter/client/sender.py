@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Outcome = State | Described | None
 
 Octets = bytes | bytearray | memoryview
+M = TypeVar("M", bound=Message | Encoded)
 
 
 class Tracker:
@@ -151,7 +152,7 @@ class Sender(Link):
         self._connection._flush_soon()
         return tracker
 
-    def send_all(self, messages: Iterable[Message | Encoded], *, in_flight: int = 100) -> Pipeline:
+    def send_all(self, messages: Iterable[M], *, in_flight: int = 100) -> Pipeline[M]:
         """Send one after the other with up to ``in_flight`` outcomes outstanding; iterate for ``(message, outcome)``.
 
         ``async for message, outcome in sender.send_all(messages)``: in the order of ``messages``, of which only so
@@ -321,22 +322,22 @@ class Sender(Link):
         self._line.clear()
 
 
-class Pipeline:
+class Pipeline(Generic[M]):
     """See ``Sender.send_all``."""
 
-    def __init__(self, sender: Sender, messages: Iterator[Message | Encoded], in_flight: int) -> None:
+    def __init__(self, sender: Sender, messages: Iterator[M], in_flight: int) -> None:
         if in_flight < 1:
             raise ValueError("at least one message must be in flight")
         self._sender = sender
         self._messages = messages
         self._in_flight = in_flight
-        self._sent: deque[tuple[Message | Encoded, Tracker]] = deque()
-        self._next: Message | Encoded | None = None
+        self._sent: deque[tuple[M, Tracker]] = deque()
+        self._next: M | None = None
 
-    def __aiter__(self) -> Pipeline:
+    def __aiter__(self) -> Pipeline[M]:
         return self
 
-    async def __anext__(self) -> tuple[Message | Encoded, Outcome]:
+    async def __anext__(self) -> tuple[M, Outcome]:
         self._fill()
         if not self._sent:
             if self._next is None:
