@@ -113,11 +113,13 @@ class Listener:
         """Accept until ``stop``, and serve the peers until they are done."""
         rate = AcceptRate(self.entity.accept_rate) if self.entity.accept_rate else None
         async with trio.open_nursery() as nursery:
-            with self._accepting:
-                async with trio.open_nursery() as accepting:
-                    for sock in self.sockets:
-                        accepting.start_soon(self._accept, sock, rate, nursery)
-            self._close()
+            try:
+                with self._accepting:
+                    async with trio.open_nursery() as accepting:
+                        for sock in self.sockets:
+                            accepting.start_soon(self._accept, sock, rate, nursery)
+            finally:
+                self._close()
         self.done.set()
 
     def stop(self) -> None:
