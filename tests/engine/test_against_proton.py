@@ -507,6 +507,7 @@ def test_our_refusal_is_understood(pair: Pair) -> None:
     pair.answer = lambda: refuse(pair)  # type: ignore[method-assign]
     pair.pump()
     assert theirs.state & proton.Endpoint.REMOTE_CLOSED
+    assert theirs.remote_condition is not None
     assert theirs.remote_condition.name == "amqp:not-found"
     assert theirs.remote_target.address is None
     del pair.answer
