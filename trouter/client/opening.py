@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -20,16 +21,16 @@ DEFAULT_CREDIT: Final = 100
 DEFAULT_MAX_MESSAGE_SIZE: Final = 64 * 1024 * 1024
 
 
-class LinkOpener:
+class LinkOpener(ABC):
     """Something that links can be opened on."""
 
+    @abstractmethod
     async def _session_for_links(self) -> Session:
         """A session that has begun."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _session_for_stream(self) -> tuple[Session, bool]:
         """A session for a streaming receiver, and whether it goes with that receiver."""
-        raise NotImplementedError
 
     @asynccontextmanager
     async def open_sender(
