@@ -29,6 +29,8 @@ from .ticker import Ticker
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
 #: How often a draining router looks whether it is done.
 DRAIN_LOOK_S: Final = 0.05
+#: What the process takes note of while it routes.
+HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP})
 
 log = logging.getLogger("trouter.SERVER")
 router_log = logging.getLogger("trouter.ROUTER")
@@ -41,16 +43,18 @@ def run(configuration: Configuration, plugins: Plugins) -> int:
     # threshold would look through them again and again.
     gc.set_threshold(50_000, 20, 100)
     process = RouterProcess(configuration, plugins)
-    signal.signal(signal.SIGTERM, process.on_early_or_late_term)
+    # Blocked in every thread to come, and from here to the end: one task takes them, one at a time, so that no number
+    # of signals can interrupt anything.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     try:
-        trio.run(process.run)
+        trio.run(process.run_with_signals)
     except ListenError as error:
         main_log.critical("Router start-up failed: %s", error)
         return 1
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if process.stopped_by == signal.SIGINT:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.raise_signal(signal.SIGINT)
     return 0
 
 
@@ -75,28 +79,28 @@ class RouterProcess:
         ]
         self.stopped_by: signal.Signals | None = None
 
-    def on_early_or_late_term(self, number: int, _: object) -> None:
-        """A TERM while nobody receives signals: early it ends the process, after the stop it says nothing new."""
-        if self.stopped_by is None:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+    async def run_with_signals(self) -> None:
+        """``run``, until signals say to stop; ListenError when a listener cannot stand."""
+        await self._bind()
+        async with trio.open_nursery() as nursery:
+            self._start(nursery)
+            while True:
+                number = await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True)
+                if number == signal.SIGHUP:
+                    main_log.warning("HUP: this version does not reload its configuration while it runs")
+                    continue
+                if self.stopped_by is not None:
+                    break
+                self.stopped_by = number
+                nursery.start_soon(self._stop, nursery)
+            nursery.cancel_scope.cancel()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Start everything, serve, stop; ListenError when a listener cannot stand."""
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP) as signals:
-            await self._bind()
-            async with trio.open_nursery() as nursery:
-                self._start(nursery)
-                task_status.started()
-                async for number in signals:
-                    if number == signal.SIGHUP:
-                        main_log.warning("HUP: this version does not reload its configuration while it runs")
-                        continue
-                    if self.stopped_by is not None:
-                        break
-                    self.stopped_by = signal.Signals(number)
-                    nursery.start_soon(self._stop, nursery)
-                nursery.cancel_scope.cancel()
+        """Start everything and serve until cancelled; ListenError when a listener cannot stand."""
+        await self._bind()
+        async with trio.open_nursery() as nursery:
+            self._start(nursery)
+            task_status.started()
 
     async def _bind(self) -> None:
         router_log.info("Router started in %s mode", self._configuration.router.mode.capitalize())
