@@ -85,7 +85,7 @@ class RouterProcess:
         async with trio.open_nursery() as nursery:
             self._start(nursery)
             while True:
-                number = await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True)
+                number = signal.Signals(await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True))
                 if number == signal.SIGHUP:
                     main_log.warning("HUP: this version does not reload its configuration while it runs")
                     continue
