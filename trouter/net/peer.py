@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import trio
@@ -40,6 +40,7 @@ from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, Refused,
 from trouter.logs import TRACE
 from trouter.wire.performatives import Error, Open
 
+from .connections import Connections, connection_row
 from .hub import Hub
 from .poller import Poller
 from .text import describe_properties, describe_terminus
@@ -68,6 +69,9 @@ class PeerSettings:
     #: Parts of each message to log, none for no log at all.
     logged_components: tuple[str, ...] = ()
     sasl_timeout_s: float = 10.0
+    #: The name and the role of what the connection came through.
+    name: str = ""
+    role: str = "normal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +83,15 @@ class Services:
     ticker: Ticker
     plugins: Plugins
     budget: Budget
+    connections: Connections = field(default_factory=Connections)
 
 
 class Peer:
     """Serves one accepted connection until it ends."""
+
+    #: We dialled.
+    outgoing = False
+    _preposition = "from"
 
     def __init__(self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, services: Services) -> None:
         self.facts = facts
@@ -90,9 +99,17 @@ class Peer:
         self.user = ""
         self.mechanism = ""
         self.opened = False
+        #: The end was ordered by management.
+        self.closing = False
+        self.trace = False
+        #: Why the connection failed, if it did.
+        self.failure = ""
+        self._opened_at_s = 0.0
         self._sock = sock
         self._hub = services.hub
         self._plugins = services.plugins
+        self._connections = services.connections
+        self._budget = services.budget
         self._ticker = services.ticker
         self._poller = services.poller
         self._bell = trio.Event()
@@ -105,33 +122,68 @@ class Peer:
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
         self._terms = PeerTerms(link_capacity=settings.link_capacity)
         self._label = f"[C{facts.connection_id}]"
-        mechanisms = services.plugins.sasl_mechanisms_for(facts)
-        self._sasl = SaslServer(mechanisms, settings.require_sasl, settings.limits.max_sasl_rounds)
-        self.connection = Connection(
-            settings.limits,
-            settings.open(facts.connection_id),
-            services.hub.outbox,
+        self.connection = self._converse()
+        self.connection.owner = self
+
+    def _converse(self) -> Connection:
+        """The conversation with whoever dialled."""
+        mechanisms = self._plugins.sasl_mechanisms_for(self.facts)
+        self._sasl = SaslServer(mechanisms, self.settings.require_sasl, self.settings.limits.max_sasl_rounds)
+        return Connection(
+            self.settings.limits,
+            self.settings.open(self.number),
+            self._hub.outbox,
             self._sasl,
             server=True,
-            budget=services.budget,
+            budget=self._budget,
         )
-        self.connection.owner = self
+
+    # --- what others may know and order
+
+    @property
+    def number(self) -> int:
+        return self.facts.connection_id
+
+    @property
+    def engine(self) -> Connection:
+        return self.connection
+
+    @property
+    def role(self) -> str:
+        return self.settings.role
+
+    @property
+    def listener(self) -> str:
+        return self.settings.name
+
+    def row(self, now_s: float) -> dict[str, object]:
+        """What management shows (management.md 11)."""
+        return connection_row(
+            number=self.number,
+            host=self._other,
+            outgoing=self.outgoing,
+            role=self.role,
+            mechanism=self.mechanism,
+            user=self.user,
+            engine=self.connection,
+            opened_s=now_s - self._opened_at_s,
+            last_delivery_s=self._connections.last_delivery_s(self.number, now_s),
+            closing=self.closing,
+            trace=self.trace,
+        )
 
     async def run(self) -> None:
         """Serve until the connection is over; its links and deliveries are settled on the way out."""
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                self._hub.flush()  # what an outgoing connection begins with
                 with trio.CancelScope(deadline=trio.current_time() + self.settings.handshake_timeout_s) as handshake:
                     self._handshake = handshake
                     await self._serve()
-                if handshake.cancelled_caught and not self.opened and not self.connection.finished:
-                    server_log.info(
-                        "%s Connection from %s timed out: no open within %g s",
-                        self._label,
-                        self._from,
-                        self.settings.handshake_timeout_s,
-                    )
+                ordered = self.opened or self._gone or self._farewell is not None or self.connection.finished
+                if handshake.cancelled_caught and not ordered:
+                    self._tell_failure(f"timed out: no open within {self.settings.handshake_timeout_s:g} s")
                 elif not self._gone:
                     self.connection.close(self._farewell)
                     self._hub.flush()
@@ -141,8 +193,13 @@ class Peer:
             self._forget()
 
     @property
-    def _from(self) -> str:
+    def _other(self) -> str:
         return f"{self.facts.remote_host}:{self.facts.remote_port}"
+
+    def _tell_failure(self, why: str) -> None:
+        """Log that the connection ends for no good reason."""
+        self.failure = why
+        server_log.info("%s Connection %s %s failed: %s", self._label, self._preposition, self._other, why)
 
     async def _serve(self) -> None:
         """Let the poller read, and handle the events of a read before the next one."""
@@ -192,7 +249,7 @@ class Peer:
 
     def _lost(self, why: str) -> None:
         if not (self._gone or self.connection.finished):
-            server_log.info("%s Connection from %s failed: %s", self._label, self._from, why)
+            self._tell_failure(why)
         self._gone = True
         self._ring()
 
@@ -303,10 +360,11 @@ class Peer:
             self.connection.receive_data(b"")
         else:
             self._sasl.finish(SASL_SYS_TEMP if answer.temporary else SASL_AUTH)
-            server_log.info("%s Connection from %s refused: SASL %s", self._label, self._from, self.mechanism[:32])
+            server_log.info("%s Connection from %s refused: SASL %s", self._label, self._other, self.mechanism[:32])
 
     def _open(self, remote: Open) -> None:
         self.opened = True
+        self._opened_at_s = trio.current_time()
         self._handshake.deadline = float("inf")
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
@@ -317,16 +375,16 @@ class Peer:
             log=MessageLog(components, self._log_message) if components else None,
         )
         self.connection.open()
+        self._connections.add(self)
         self._ticker.add(self.connection)
-        core_log.info(
-            "%s Connection Opened: dir=in host=%s vhost=%s encrypted=no auth=%s user=%s container_id=%s props=%s",
-            self._label,
-            self._from,
-            remote.hostname or "",
-            self.mechanism or "no",
-            self.user or "",
-            remote.container_id,
-            describe_properties(remote.properties),
+        core_log.info("%s", self._describe_open(remote))
+
+    def _describe_open(self, remote: Open) -> str:
+        direction = "out" if self.outgoing else "in"
+        return (
+            f"{self._label} Connection Opened: dir={direction} host={self._other} vhost={remote.hostname or ''} "
+            f"encrypted=no auth={self.mechanism or 'no'} user={self.user} container_id={remote.container_id} "
+            f"props={describe_properties(remote.properties)}"
         )
 
     def _log_message(self, link: Link, text: str) -> None:
@@ -334,7 +392,7 @@ class Peer:
 
     def _close(self, event: ConnectionClosed) -> None:
         if event.fault is not None:
-            server_log.info("%s Connection from %s failed: %s", self._label, self._from, event.fault)
+            self._tell_failure(str(event.fault))
         self._lose_links()
         self.connection.close()
 
@@ -413,6 +471,7 @@ class Peer:
 
     def force_close(self, error: Error) -> None:
         """Say why and close; the peer has ``LINGER_S`` to answer."""
+        self.closing = True
         self._farewell = error
         self._handshake.cancel()
 
@@ -426,6 +485,7 @@ class Peer:
         self._gone = True
         self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
+        self._connections.remove(self.number)
         self._lose_links()
         self._hub.flush()
         self._sock.close()

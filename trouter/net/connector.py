@@ -1,0 +1,353 @@
+"""Connectors: connections that the router itself makes, and makes again when they are lost (routing.md 6.6).
+
+A connector knows its configured place and those that a peer's open names for the case of failure; it tries each twice
+and goes on to the next. Waiting grows from one second to half a minute, a random part of it left out, so that a
+thousand routers do not come back at the same moment.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import random
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from trouter.client.sasl import Anonymous, Plain, SaslMechanism
+from trouter.config import ConnectorEntity
+from trouter.engine.connection import Connection
+from trouter.engine.events import (
+    ConnectionClosed,
+    Event,
+    SaslChallengeReceived,
+    SaslFinished,
+    SaslMechanismsOffered,
+)
+from trouter.engine.sasl import SASL_OK, SaslClient
+from trouter.hooks import ListenerFacts, PeerFacts
+from trouter.wire.performatives import Error, Open
+
+from .listen import ConnectionNumbers
+from .peer import Peer, PeerSettings, Services
+
+DIAL_TIMEOUT_S: Final = 20.0
+FIRST_WAIT_S: Final = 1.0
+LONGEST_WAIT_S: Final = 30.0
+TRIES_EACH: Final = 2
+#: Alternates that a peer may name; more are not looked at.
+MAX_ALTERNATES: Final = 64
+
+log = logging.getLogger("trouter.SERVER")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to dial."""
+
+    host: str
+    port: str
+    scheme: str = "amqp"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+class Places:
+    """Where a connector may dial, in the order of trying; the configured place is always among them."""
+
+    def __init__(self, configured: Place) -> None:
+        self._configured = configured
+        self._places = [configured]
+        self._tries = 0
+
+    @property
+    def current(self) -> Place:
+        """The place to try next, or in use."""
+        return self._places[0]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __str__(self) -> str:
+        return ", ".join(str(place) for place in self._places)
+
+    def opened(self) -> None:
+        """The current place answered."""
+        self._tries = 0
+
+    def failed(self) -> None:
+        """The current place did not; after the second time the next one's turn comes."""
+        self._tries += 1
+        if self._tries >= TRIES_EACH:
+            self._tries = 0
+            self._places.append(self._places.pop(0))
+
+    def learn(self, listed: object) -> None:
+        """Take over a peer's ``failover-server-list``; what is no list changes nothing, an empty one forgets."""
+        if not isinstance(listed, list | tuple):
+            return
+        kept = [self.current, *({self._configured} - {self.current})]
+        told = (_place(entry) for entry in listed[:MAX_ALTERNATES])
+        known = {(place.host, place.port) for place in kept}
+        for place in told:
+            if place is not None and (place.host, place.port) not in known:
+                known.add((place.host, place.port))
+                kept.append(place)
+        self._places = kept
+
+
+def _place(entry: Any) -> Place | None:
+    """One entry of a failover list; None for one that cannot be used. Clear text only: there is no TLS here."""
+    if not isinstance(entry, dict):
+        return None
+    host, port, scheme = entry.get("network-host"), entry.get("port", "5672"), entry.get("scheme", "amqp")
+    if not isinstance(host, str) or not host or scheme != "amqp" or isinstance(port, bool):
+        return None
+    if not isinstance(port, str | int) or not str(port):
+        return None
+    return Place(str(host), str(port))
+
+
+class OutgoingPeer(Peer):
+    """A connection that we dialled: we ask to be let in, and open first."""
+
+    outgoing = True
+    _preposition = "to"
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        facts: PeerFacts,
+        settings: PeerSettings,
+        services: Services,
+        mechanisms: tuple[SaslMechanism, ...],
+    ) -> None:
+        self._mechanisms = mechanisms
+        self._chosen: SaslMechanism | None = None
+        #: Set when the opens are exchanged; the log line that said so.
+        self.established = trio.Event()
+        self.opening = ""
+        super().__init__(sock, facts, settings, services)
+
+    def _converse(self) -> Connection:
+        self._client = SaslClient(self.settings.limits.max_sasl_rounds)
+        return Connection(
+            self.settings.limits,
+            self.settings.open(self.number),
+            self._hub.outbox,
+            self._client,
+            server=False,
+            budget=self._budget,
+        )
+
+    async def _handle(self, event: Event) -> None:
+        if isinstance(event, SaslMechanismsOffered):
+            await self._begin_sasl(event.mechanisms)
+        elif isinstance(event, SaslChallengeReceived):
+            if self._chosen is not None:
+                self._client.respond(await self._chosen.respond(event.challenge))
+        elif isinstance(event, SaslFinished):
+            self._finish_sasl(event.code)
+        else:
+            if isinstance(event, ConnectionClosed):
+                self._note_close(event)
+            await super()._handle(event)
+
+    async def _begin_sasl(self, offered: tuple[str, ...]) -> None:
+        for mechanism in self._mechanisms:
+            if mechanism.name in offered:
+                self._chosen = mechanism
+                self.mechanism = mechanism.name
+                self._client.begin(mechanism.name, await mechanism.start())
+                return
+        self._lost(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
+
+    def _finish_sasl(self, code: int) -> None:
+        if code != SASL_OK:
+            self._lost(f"the peer refused authentication by {self.mechanism}")
+            return
+        self.connection.open()
+        self.connection.receive_data(b"")
+
+    def _note_close(self, event: ConnectionClosed) -> None:
+        if event.error is not None:
+            self._tell_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
+
+    def _open(self, remote: Open) -> None:
+        super()._open(remote)
+        self.opening = self._describe_open(remote)
+        self.established.set()
+
+
+class Connector:
+    """One configured connector, dialling until it is stopped."""
+
+    def __init__(
+        self, entity: ConnectorEntity, settings: PeerSettings, services: Services, numbers: ConnectionNumbers
+    ) -> None:
+        self.entity = entity
+        #: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING.
+        self.status = "INITIALIZING"
+        self.message = ""
+        self._settings = settings
+        self._services = services
+        self._numbers = numbers
+        self._places = Places(Place(entity.host, entity.port))
+        self._stopped = False
+        #: What stopping cuts short: dialling, and the wait before dialling again.
+        self._idle = trio.CancelScope()
+        self._peer: OutgoingPeer | None = None
+        self._waited = 0
+        #: Set when nothing of it is left.
+        self.done = trio.Event()
+
+    @property
+    def failover_urls(self) -> str:
+        """Where it would dial, the next place first."""
+        return str(self._places)
+
+    @property
+    def peers(self) -> set[OutgoingPeer]:
+        """The connection, if there is one."""
+        return set() if self._peer is None else {self._peer}
+
+    def stop(self, error: Error | None = None) -> None:
+        """Dial no more; a connection there is gets closed."""
+        self.status = "CLOSING"
+        self._stopped = True
+        self._idle.cancel()
+        if self._peer is not None:
+            self._peer.force_close(error or Error("amqp:connection:forced", "the connector was deleted"))
+
+    async def run(self) -> None:
+        """Dial, serve, and dial again, until stopped."""
+        try:
+            while not self._stopped:
+                sock = None
+                with trio.CancelScope() as self._idle:
+                    sock = await self._dial()
+                if sock is not None:
+                    await self._serve(sock)
+                if not self._stopped:
+                    with trio.CancelScope() as self._idle:
+                        await trio.sleep(self._next_wait_s())
+        finally:
+            self.done.set()
+
+    async def _dial(self) -> socket.socket | None:
+        place = self._places.current
+        self.status = "CONNECTING"
+        why = f"no answer within {DIAL_TIMEOUT_S:g} s"
+        with trio.move_on_after(DIAL_TIMEOUT_S):
+            try:
+                return await connect(place, self.entity.protocol_family)
+            except OSError as error:
+                why = str(error.strerror or error)
+        self.status, self.message = "FAILED", f"Connection to {place.host}:{place.port} failed: {why}"
+        self._places.failed()
+        log.info("%s", self.message)
+        return None
+
+    async def _serve(self, sock: socket.socket) -> None:
+        """Run the connection; a bug of ours ends it, and the connector goes on."""
+        place = self._places.current
+        try:
+            facts = self._facts(sock, place)
+        except OSError:  # gone again already
+            sock.close()
+            self._places.failed()
+            return
+        peer = OutgoingPeer(sock, facts, self._settings, self._services, tuple(client_mechanisms(self.entity, facts)))
+        self._peer = peer
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._tell_success, peer)
+                await peer.run()
+                nursery.cancel_scope.cancel()
+        except Exception:
+            log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        finally:
+            self._peer = None
+        if self._stopped:
+            return
+        if peer.opened:
+            self._waited = 0
+        else:
+            self._places.failed()
+        why = peer.failure or "the peer closed it"
+        self.status = "FAILED"
+        self.message = f"[C{facts.connection_id}] Connection to {place.host}:{place.port} failed: {why}"
+
+    async def _tell_success(self, peer: OutgoingPeer) -> None:
+        await peer.established.wait()
+        self.status, self.message = "SUCCESS", peer.opening
+        self._places.opened()
+        remote = peer.connection.remote_open
+        if remote is not None and isinstance(remote.properties, dict):
+            self._places.learn(remote.properties.get("failover-server-list"))
+
+    def _next_wait_s(self) -> float:
+        longest_s = FIRST_WAIT_S if len(self._places) > 1 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._waited)
+        self._waited = min(self._waited + 1, 10)
+        return longest_s * random.uniform(0.5, 1.0)
+
+    def _facts(self, sock: socket.socket, place: Place) -> PeerFacts:
+        entity = self.entity
+        address = sock.getpeername()[0]
+        return PeerFacts(
+            connection_id=self._numbers.next(),
+            listener=ListenerFacts(
+                name=entity.name,
+                host=entity.host,
+                port=entity.port,
+                role=entity.role,
+                allow_insecure_plain=entity.allow_insecure_plain,
+                strip_annotations=entity.strip_annotations,
+            ),
+            remote_host=place.host,
+            remote_port=sock.getpeername()[1],
+            encrypted=False,
+            loopback=ipaddress.ip_address(address.partition("%")[0]).is_loopback,
+        )
+
+
+def client_mechanisms(entity: ConnectorEntity, facts: PeerFacts) -> Iterable[SaslMechanism]:
+    """What to authenticate with, the strongest first: what is configured, else what the credentials allow.
+
+    A password goes only where nobody on the way can read it, or where the connector says so (security.md R-1.11c).
+    """
+    allowed = entity.sasl_mechanisms
+    user, password = entity.sasl_username, entity.sasl_password
+    if user and password is not None and facts.may_send_password and (not allowed or "PLAIN" in allowed):
+        yield Plain(user, password.reveal())
+    if "ANONYMOUS" in allowed or not (allowed or user):
+        yield Anonymous("trouter")
+
+
+async def connect(place: Place, family_name: str | None) -> socket.socket:
+    """A connected socket; OSError with the cause at the last of the host's addresses."""
+    family = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}.get(family_name or "", socket.AF_UNSPEC)
+    port = int(place.port) if place.port.isdecimal() else place.port
+    found = await trio.socket.getaddrinfo(place.host, port, family=family, type=socket.SOCK_STREAM)
+    failure: OSError = OSError("no address")
+    for each, kind, protocol, _, address in found:
+        dialling = trio.socket.socket(each, kind, protocol)
+        try:
+            await dialling.connect(address)
+        except OSError as error:
+            failure = error
+            dialling.close()
+            continue
+        except BaseException:
+            dialling.close()
+            raise
+        sock = socket.socket(fileno=dialling.detach())
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+    raise failure
