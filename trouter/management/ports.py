@@ -1,0 +1,98 @@
+"""What the management node asks of the process it lives in: its configuration, its connections, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from trouter.config import Configuration
+from trouter.config.entities import Entity
+from trouter.config.schema import EntityType
+from trouter.wire.performatives import Error
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadReport:
+    """What a reload did, one line of text for each entity; ``restart`` names what only a new start can change."""
+
+    created: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    kept: int = 0
+    restart: tuple[str, ...] = ()
+
+
+class ConnectionFacts(Protocol):
+    """One connection as management sees it."""
+
+    #: Log this connection's frames.
+    trace: bool
+
+    @property
+    def number(self) -> int:
+        """The number that stands as ``[C<n>]`` in the log."""
+
+    @property
+    def role(self) -> str:
+        """The role of the listener or connector it came through."""
+
+    def row(self, now_s: float) -> dict[str, object]:
+        """The attributes of the connection type, as values of AMQP types."""
+
+    def force_close(self, error: Error) -> None:
+        """End the connection, saying why."""
+
+
+class Control(Protocol):
+    """Changes to a running router. Each is done when the call returns, or has not happened at all."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """What is in force now."""
+
+    async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
+        """Make an entity and put it into service; ChangeRefused."""
+
+    async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
+        """Change attributes of an entity, None for the default; ChangeRefused."""
+
+    async def delete(self, entity: Entity) -> None:
+        """Take an entity out of service; ChangeRefused."""
+
+    async def reload(self) -> ReloadReport:
+        """Read the configuration file again and follow it; ChangeRefused with every problem in its description."""
+
+    def connections(self) -> Mapping[int, ConnectionFacts]:
+        """The connections by number, ascending."""
+
+    def accepted_count(self) -> int:
+        """How many connections there have been since the start, those there are included."""
+
+
+class LogEntry(Protocol):
+    """One line of the log as it is remembered."""
+
+    @property
+    def module(self) -> str: ...
+    @property
+    def level(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def seconds(self) -> float:
+        """Since 1970."""
+
+
+class LogBook(Protocol):
+    """What was logged lately, and how much of it there was."""
+
+    def recent(self, limit: int = 0, module: str = "") -> Sequence[LogEntry]:
+        """The newest ``limit`` entries (0: all that are remembered), oldest first."""
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Events by module and level."""

@@ -1,0 +1,179 @@
+"""Requests: octets of a message to what is asked, by whom, and of which entity.
+
+The octets come from strangers. What cannot be decoded is still answered when the sender said where to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trouter.wire.codec import decode
+from trouter.wire.errors import DecodeError
+from trouter.wire.types import Described, Symbol, ULong
+
+from .status import Refusal, bad_request
+
+#: A larger request is refused unread.
+MAX_REQUEST_BYTES: Final = 262_144
+#: As long as the longest address that routing looks at.
+MAX_REPLY_TO_BYTES: Final = 4096
+_SHOWN: Final = 80
+_NO_BODY: Final = object()
+
+_PROPERTIES: Final = "amqp:properties:list"
+_APPLICATION_PROPERTIES: Final = "amqp:application-properties:map"
+_VALUE: Final = "amqp:amqp-value:*"
+_CODES: Final = {
+    0x70: "amqp:header:list",
+    0x71: "amqp:delivery-annotations:map",
+    0x72: "amqp:message-annotations:map",
+    0x73: _PROPERTIES,
+    0x74: _APPLICATION_PROPERTIES,
+    0x75: "amqp:data:binary",
+    0x76: "amqp:amqp-sequence:list",
+    0x77: _VALUE,
+    0x78: "amqp:footer:map",
+}
+_MESSAGE_ID: Final = 0
+_REPLY_TO: Final = 4
+_CORRELATION_ID: Final = 5
+
+
+class Request:
+    """One request. ``reply_to`` is empty when nobody can be answered; ``malformed`` says why it cannot be served."""
+
+    def __init__(self) -> None:
+        self.reply_to = ""
+        #: What the answer is known by to the requester: the correlation id, else the id of the request.
+        self.correlation_id: object = None
+        self.properties: Mapping[Any, Any] = {}
+        self.body: object = _NO_BODY
+        self.malformed: Refusal | None = None
+
+    def text(self, name: str) -> str:
+        """The application property ``name``, empty when it is absent; Refusal when it is no text."""
+        value = self.properties.get(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise bad_request(f"the property '{name}' must be a string, not {type_of(value)}")
+        return value
+
+    def number(self, name: str) -> int | None:
+        """The application property ``name`` if there is one, a number or its decimal text; Refusal otherwise."""
+        value = self.properties.get(name)
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return int(value)
+        if isinstance(value, str) and value.strip().removeprefix("-").isdecimal() and len(value) < _SHOWN:
+            return int(value)
+        raise bad_request(f"the property '{name}' must be an integer, not {shown(value)}")
+
+    def map_body(self) -> dict[str, Any]:
+        """The body as a map of attributes, empty when there is none; Refusal when it is something else."""
+        if self.body is _NO_BODY or self.body is None:
+            return {}
+        if not isinstance(self.body, dict):
+            raise bad_request(f"the body must be a map in an amqp-value section, not {type_of(self.body)}")
+        for name in self.body:
+            if not isinstance(name, str):
+                raise bad_request(f"the keys of the body must be strings, not {type_of(name)}")
+        return self.body
+
+    @property
+    def has_map_body(self) -> bool:
+        """The body is there and a map."""
+        return isinstance(self.body, dict)
+
+    def summary(self) -> str:
+        """The request in one line for the log: what is asked of whom, names of attributes but no values."""
+        said = [
+            f"{name}={shown(self.properties[name])}" for name in _SAID if self.properties.get(name) not in (None, "")
+        ]
+        if isinstance(self.body, dict) and self.body:
+            said.append("body={" + ", ".join(shown(name) for name in list(self.body)[:20]) + "}")
+        operation = self.properties.get("operation")
+        return " ".join((shown(operation) if operation is not None else "without operation", *said))
+
+
+_SAID: Final = ("type", "name", "identity", "entityType", "offset", "count", "limit", "module", "address")
+
+
+def shown(value: object) -> str:
+    """A stranger's value in a description or a log line, cut short."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def type_of(value: object) -> str:
+    """What a decoded value is called in AMQP."""
+    return _TYPE_NAMES.get(type(value), type(value).__name__.lower())
+
+
+_TYPE_NAMES: Final = {
+    type(None): "null",
+    bool: "boolean",
+    int: "long",
+    float: "double",
+    bytes: "binary",
+    str: "string",
+    list: "list",
+    dict: "map",
+    Described: "another kind of section",
+}
+
+
+def read_request(data: bytes) -> Request:
+    """The request that a message is; never raises, whatever the octets."""
+    request = Request()
+    try:
+        _read(request, data)
+    except DecodeError as error:
+        request.malformed = bad_request(f"the message is malformed: {error}")
+    return request
+
+
+def _read(request: Request, data: bytes) -> None:
+    offset = 0
+    too_large = len(data) > MAX_REQUEST_BYTES
+    if too_large:
+        request.malformed = bad_request(
+            f"the request has {len(data)} octets; at most {MAX_REQUEST_BYTES} octets are accepted"
+        )
+    end = min(len(data), MAX_REQUEST_BYTES)
+    while offset < end:
+        value, offset = decode(data, offset, end)
+        section = _section_of(value)
+        if section == _PROPERTIES:
+            _take_properties(request, value.value)
+            if too_large:
+                return
+        elif section == _APPLICATION_PROPERTIES:
+            if not isinstance(value.value, dict):
+                raise DecodeError("application-properties hold a map with unique keys", offset)
+            request.properties = value.value
+        elif section == _VALUE:
+            request.body = value.value
+        elif section in ("amqp:data:binary", "amqp:amqp-sequence:list"):
+            request.body = value
+
+
+def _section_of(value: object) -> str:
+    if isinstance(value, Described):
+        descriptor = value.descriptor
+        if type(descriptor) is ULong and descriptor in _CODES:
+            return _CODES[descriptor]
+        if type(descriptor) is Symbol:
+            return descriptor
+    raise DecodeError("not a section of a message", 0)
+
+
+def _take_properties(request: Request, fields: object) -> None:
+    if not isinstance(fields, list):
+        raise DecodeError("the properties section holds a list", 0)
+    row = [*fields, *[None] * (_CORRELATION_ID + 1)]
+    request.correlation_id = row[_MESSAGE_ID] if row[_CORRELATION_ID] is None else row[_CORRELATION_ID]
+    if isinstance(row[_REPLY_TO], str) and len(row[_REPLY_TO].encode()) <= MAX_REPLY_TO_BYTES:
+        request.reply_to = row[_REPLY_TO]

@@ -1,0 +1,54 @@
+"""The status codes of management answers, and the refusal that carries one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OK: Final = 200
+CREATED: Final = 201
+NO_CONTENT: Final = 204
+BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+INTERNAL_ERROR: Final = 500
+NOT_IMPLEMENTED: Final = 501
+
+REASONS: Final = {
+    OK: "OK",
+    CREATED: "Created",
+    NO_CONTENT: "No Content",
+    BAD_REQUEST: "Bad Request",
+    FORBIDDEN: "Forbidden",
+    NOT_FOUND: "Not Found",
+    INTERNAL_ERROR: "Internal Server Error",
+    NOT_IMPLEMENTED: "Not Implemented",
+}
+
+
+class Refusal(Exception):
+    """A request that is not carried out: the status, and what was wrong with it."""
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+
+
+def bad_request(description: str) -> Refusal:
+    """The request itself is at fault."""
+    return Refusal(BAD_REQUEST, description)
+
+
+def not_found(description: str) -> Refusal:
+    """What the request is about does not exist."""
+    return Refusal(NOT_FOUND, description)
+
+
+def forbidden(description: str) -> Refusal:
+    """It exists, and this may not be done with it."""
+    return Refusal(FORBIDDEN, description)
+
+
+def not_implemented(description: str) -> Refusal:
+    """Nobody can do this with things of this type."""
+    return Refusal(NOT_IMPLEMENTED, description)
