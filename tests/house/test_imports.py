@@ -27,7 +27,7 @@ MAY_IMPORT = {
 }
 EVERYBODY_MAY_IMPORT = ("_twin",)
 ONLY_IN = {
-    "trio": {"net", "management", "client", "load", "cli", "testing", "management", "http", "tools"},
+    "trio": {"net", "client", "load", "cli", "testing", "management", "http", "tools"},
     "ssl": {"net", "client", "load", "tools"},
     "socket": {"net", "client", "load", "http"},
     "h11": {"http"},
