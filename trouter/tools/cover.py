@@ -1,0 +1,48 @@
+"""Secrets given as arguments are covered in the process's title, where everybody on the machine could read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+_SELF: Final = Path("/proc/self")
+#: Where the arguments stand in memory, counted from the field behind the command's name (proc_pid_stat(5)).
+_ARG_START: Final = 48 - 3
+_ARG_END: Final = 49 - 3
+
+
+def cover_arguments(secrets: Iterable[str]) -> None:
+    """Write `x` over every argument that is one of these, or ends with `=` and one, or holds `:SECRET@`.
+
+    Without /proc the arguments stay as they are.
+    """
+    wanted = [secret.encode(errors="surrogateescape") for secret in secrets if secret]
+    if not wanted:
+        return
+    try:
+        fields = (_SELF / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
+        with (_SELF / "mem").open("r+b", buffering=0) as memory:
+            memory.seek(start)
+            arguments = memory.read(end - start)
+            memory.seek(start)
+            memory.write(covered(arguments, wanted))
+    except (OSError, ValueError, IndexError):
+        return
+
+
+def covered(arguments: bytes, secrets: list[bytes]) -> bytes:
+    """NUL-separated arguments of the same length, without the secrets."""
+    return b"\0".join(_covered(each, secrets) for each in arguments.split(b"\0"))
+
+
+def _covered(argument: bytes, secrets: list[bytes]) -> bytes:
+    for secret in secrets:
+        hidden = b"x" * len(secret)
+        if argument == secret:
+            argument = hidden
+        elif argument.startswith(b"-") and argument.endswith(b"=" + secret):
+            argument = argument[: -len(secret)] + hidden
+        argument = argument.replace(b":" + secret + b"@", b":" + hidden + b"@")
+    return argument

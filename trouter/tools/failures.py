@@ -1,0 +1,85 @@
+"""What goes wrong with a tool, and how it says so: `ClassName: text` on stdout and exit status 1.
+
+Scripts read those names, which are those of the older router's tools.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+
+import trio
+
+#: Set to anything, a failure ends with its traceback.
+DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
+
+
+class StatusError(Exception):
+    """The router answered that it will not; `kind` is the class name that the older tools print."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+
+
+class Timeout(Exception):
+    """No answer in time."""
+
+
+class ConnectionException(Exception):
+    """There is no connection, or no longer."""
+
+
+class SSLException(Exception):
+    """The material for TLS cannot be used."""
+
+
+class MalformedAnswer(Exception):
+    """The answer is none that management gives."""
+
+
+class ValidationError(Exception):
+    """Something that the schema does not know, found before anything was sent."""
+
+
+class UsageError(Exception):
+    """The command line makes no sense; told on stderr with exit status 2."""
+
+
+def status_error(code: int, description: str) -> StatusError:
+    """The failure for a status code: 404 makes a NotFoundStatus."""
+    try:
+        phrase = HTTPStatus(code).phrase
+    except ValueError:
+        phrase = f"Code{code}"
+    kind = "".join(word.capitalize() for word in phrase.replace("-", " ").split())
+    return StatusError(f"{kind}Status", description or phrase)
+
+
+def as_text(failure: BaseException) -> str:
+    """`ClassName: text`; of a group, that of its first member."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    kind = failure.kind if isinstance(failure, StatusError) else type(failure).__name__
+    return f"{kind}: {failure}"
+
+
+def run_tool(work: Callable[[], Awaitable[None]]) -> int:
+    """Run a tool to its end; the exit status. UsageError and a reader that went away are left to the caller."""
+    try:
+        trio.run(work)
+    except KeyboardInterrupt:
+        sys.stdout.write("\n")
+        return 1
+    except (UsageError, BrokenPipeError):
+        raise
+    except Exception as failure:  # the one place where a tool's failure ends
+        if DEBUG_VARIABLE in os.environ:
+            raise
+        sys.stdout.write(f"{as_text(failure)}\n")
+        return 1
+    return 0

@@ -1,0 +1,227 @@
+"""A client of management nodes: requests over one link, answers over another, paired by their correlation-id."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import count as counting
+from typing import Any, Final
+
+import trio
+
+from trouter.client import (
+    ACCEPTED,
+    AuthenticationFailed,
+    Connection,
+    ConnectionClosed,
+    DecodeError,
+    Message,
+    Properties,
+    Receiver,
+    Sender,
+    connect,
+)
+
+from .failures import ConnectionException, MalformedAnswer, Timeout, status_error
+from .options import ConnectionOptions
+
+PREFIX: Final = "org.apache.qpid.dispatch."
+#: Rows asked for at a time.
+PAGE_ROWS: Final = 500
+#: Answers that may be here and not read.
+_CREDIT: Final = 10
+_MANAGEMENT_TYPE: Final = "org.amqp.management"
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows of entities; `rows` hold their values in the order of `names`."""
+
+    names: list[str]
+    rows: list[list[Any]]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """Each row as a map, without what is null."""
+        return [
+            {name: value for name, value in zip(self.names, row, strict=True) if value is not None} for row in self.rows
+        ]
+
+
+class Node:
+    """A management node; made by `open_node`. Any failure of a call is one of failures.py."""
+
+    def __init__(self, options: ConnectionOptions, connection: Connection, sender: Sender, receiver: Receiver) -> None:
+        self._options = options
+        self._connection = connection
+        self._sender = sender
+        self._receiver = receiver
+        self._numbers = counting(1)
+
+    @property
+    def router_id(self) -> str:
+        """The router that is asked, as far as the options tell; else the one we are connected to."""
+        return self._options.router or self._options.edge_router or self._connection.remote.container_id
+
+    async def query(self, type: str = "", attributes: Sequence[str] = (), limit: int = 0) -> Table:  # noqa: A002
+        """The entities of a type, or of all; `limit` rows at most, if not 0."""
+        table = Table([], [])
+        before: list[list[Any]] = []
+        while True:
+            left = limit - len(table.rows) if limit > 0 else PAGE_ROWS
+            wanted = min(PAGE_ROWS, left)
+            answer = await self.call(
+                "QUERY",
+                type=_MANAGEMENT_TYPE,
+                name="self",
+                body={"attributeNames": list(attributes)},
+                entityType=type or None,
+                offset=len(table.rows),
+                count=wanted,
+            )
+            names, rows = _page(answer)
+            table.names = table.names or names
+            if rows == before and rows:
+                break  # it does not count, and would say the same for ever
+            table.rows += rows
+            before = rows
+            if len(rows) != wanted or len(table.rows) == limit:
+                break
+        if limit > 0:
+            del table.rows[limit:]
+        return table
+
+    async def call(
+        self,
+        operation: str,
+        *,
+        type: str | None = None,  # noqa: A002
+        name: str | None = None,
+        identity: str | None = None,
+        body: object = None,
+        **properties: object,
+    ) -> Any:
+        """The body of the answer to a request; StatusError when the router says no. None is left out of properties."""
+        request = {"operation": operation, "type": type, "name": name, "identity": identity, **properties}
+        number = str(next(self._numbers))
+        message = Message(
+            {} if body is None else body,
+            Properties(to=self._options.address, reply_to=self._receiver.address, correlation_id=number),
+            {key: value for key, value in request.items() if value is not None},
+        )
+        with _told(self._options), _in_time(self._options, f"no answer from {self._options.address}"):
+            outcome = await self._sender.send(message)
+            if outcome != ACCEPTED:
+                raise ConnectionException(f"{self._options.address} did not take the request: {outcome}")
+            answer = await self._answer(number)
+        return _body_of(answer)
+
+    async def ask(self, operation: str, *, body: object = None, **properties: Any) -> Any:
+        """As `call`, of the management node itself."""
+        return await self.call(operation, type=_MANAGEMENT_TYPE, name="self", body=body, **properties)
+
+    async def nodes(self) -> list[str]:
+        """The addresses of the management nodes of the network."""
+        answer = await self.ask("GET-MGMT-NODES")
+        if not isinstance(answer, list) or not all(isinstance(each, str) for each in answer):
+            raise MalformedAnswer("the management nodes are no list of addresses")
+        return [str(each) for each in answer]
+
+    async def _answer(self, number: str) -> Message:
+        """The answer with this number; what answers a request given up before is dropped."""
+        while True:
+            delivery = await self._receiver.receive()
+            message = delivery.message
+            if not delivery.presettled:
+                await delivery.accept()
+            if str(message.properties.correlation_id) == number:
+                return message
+
+
+@asynccontextmanager
+async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
+    """A connection of its own to the management node that the options name, closed at the end of the block."""
+    mechanisms = options.sasl_mechanisms()
+    context = options.ssl_context()
+    connecting = connect(
+        f"{'amqps' if options.tls else 'amqp'}://{options.server}",
+        sasl=mechanisms,
+        ssl_context=context,
+        hostname=options.host,
+        timeout=options.timeout_s,
+        close_timeout=min(options.timeout_s, 5.0),
+    )
+    async with AsyncExitStack() as stack:
+        with _told(options):
+            connection = await stack.enter_async_context(connecting)
+        with _told(options), _in_time(options, "the router attaches no link"):
+            receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
+            sender = await stack.enter_async_context(connection.open_sender(options.address))
+        yield Node(options, connection, sender, receiver)
+
+
+@contextmanager
+def _in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
+    """Timeout, saying so, when the block takes longer than the options allow."""
+    with trio.move_on_after(options.timeout_s) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise Timeout(f"{otherwise}: {options.server} had {options.timeout_s:g} s")
+
+
+@contextmanager
+def _told(options: ConnectionOptions) -> Iterator[None]:
+    """Failures of the connection, and of what comes over it, in a tool's words."""
+    where = f"Connection {'amqps' if options.tls else 'amqp'}://{options.server}"
+    try:
+        yield
+    except trio.TooSlowError:
+        raise Timeout(f"{where} timed out: no router answered within {options.timeout_s:g} s") from None
+    except AuthenticationFailed as refused:
+        raise ConnectionException(f"{where} disconnected: Authentication failed: {refused.description}") from refused
+    except ConnectionClosed as closed:
+        raise ConnectionException(f"{where} disconnected: {closed}") from closed
+    except ssl.SSLError as failure:
+        raise ConnectionException(f"{where} disconnected: SSL Failure: {_reason(failure)}") from failure
+    except OSError as failure:
+        raise ConnectionException(f"{where} disconnected: {_reason(failure)}") from failure
+    except DecodeError as bad:
+        raise MalformedAnswer(f"the answer cannot be decoded: {bad}") from bad
+
+
+def _reason(failure: OSError) -> str:
+    """Why, without numbers: of several attempts the first."""
+    cause: BaseException = failure.__cause__ or failure
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {cause.verify_message}"
+    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+        return os.strerror(cause.errno)
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
+
+
+def _body_of(answer: Message) -> Any:
+    """The body of a good answer; StatusError for any other, MalformedAnswer for none."""
+    status = answer.application_properties.get("statusCode")
+    if not isinstance(status, int):
+        raise MalformedAnswer("the answer has no status code")
+    if not 200 <= status <= 299:
+        raise status_error(status, str(answer.application_properties.get("statusDescription") or ""))
+    return answer.body
+
+
+def _page(answer: object) -> tuple[list[str], list[list[Any]]]:
+    """Names and rows of an answer to QUERY; MalformedAnswer."""
+    if isinstance(answer, dict):
+        names, rows = answer.get("attributeNames"), answer.get("results")
+        if (
+            isinstance(names, list)
+            and all(isinstance(name, str) for name in names)
+            and isinstance(rows, list)
+            and all(isinstance(row, list) and len(row) == len(names) for row in rows)
+        ):
+            return [str(name) for name in names], rows
+    raise MalformedAnswer("the answer is no table")

@@ -1,0 +1,297 @@
+"""Where a tool connects, and as whom: the options that all tools share, with the environment behind them.
+
+What is secret reaches neither a message, nor a repr, nor the process's title. A password is best given in a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import math
+import os
+import re
+import ssl
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, NoReturn, Self
+from urllib.parse import unquote
+
+import trouter
+from trouter.client import Anonymous, External, Plain, SaslMechanism
+
+from .cover import cover_arguments
+from .failures import SSLException
+
+DEFAULT_BUS: Final = "0.0.0.0"  # noqa: S104 - to connect to, which means this machine
+DEFAULT_TIMEOUT_S: Final = 5.0
+#: What stands behind an option that is not given. The password counts only for a user.
+BUS_VARIABLE: Final = "TROUTER_BUS"
+USER_VARIABLE: Final = "TROUTER_SASL_USERNAME"
+PASSWORD_VARIABLE: Final = "TROUTER_SASL_PASSWORD"  # noqa: S105 - the name of a variable
+KEY_PASSWORD_VARIABLE: Final = "TROUTER_SSL_PASSWORD"  # noqa: S105 - the name of a variable
+MANAGEMENT: Final = "$management"
+#: The mechanisms we know, the preferred one first.
+MECHANISMS: Final = ("EXTERNAL", "PLAIN", "ANONYMOUS")
+#: The longest password that a file may hold, in octets.
+MAX_SECRET_BYTES: Final = 4096
+
+_PORTS: Final = {"amqp": 5672, "amqps": 5671}
+_URL: Final = re.compile(
+    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://)?"
+    r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
+    r"(?P<host>\[[0-9A-Fa-f:.%A-Za-z]+\]|[^:@/\s\[\]?#]*)"
+    r"(?::(?P<port>[A-Za-z0-9]*))?"
+    r"(?:/(?P<path>.*))?"
+)
+
+
+class Version(argparse.Action):
+    """Print the version on stdout."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        sys.stdout.write(f"{trouter.__version__}\n")
+        parser.exit(0)
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    """The options that every tool has; the group of -r and -d is returned, for what else excludes these."""
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="show more; may be repeated")
+    group = parser.add_argument_group("connection")
+    group.add_argument(
+        "-b",
+        "--bus",
+        metavar="URL",
+        help=f"[amqp[s]://][USER[:PASSWORD]@]HOST[:PORT][/ADDRESS]; default ${BUS_VARIABLE}, else {DEFAULT_BUS}",
+    )
+    group.add_argument(
+        "-t",
+        "--timeout",
+        type=seconds,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECS",
+        help="how long to wait for the connection and for each answer; default %(default)g",
+    )
+    target = group.add_mutually_exclusive_group()
+    target.add_argument("-r", "--router", metavar="ID", help="ask this router of the network")
+    target.add_argument("-d", "--edge-router", metavar="ID", help="ask this edge router")
+    _add_tls_options(parser.add_argument_group("TLS, used for amqps, a certificate or a trust file"))
+    _add_sasl_options(parser.add_argument_group("SASL, used with TLS or one of these"))
+    return target
+
+
+def _add_tls_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--ssl-certificate", metavar="FILE", help="our certificate (PEM)")
+    group.add_argument("--ssl-key", metavar="FILE", help="its private key (PEM); default the certificate's file")
+    group.add_argument(
+        "--ssl-password",
+        metavar="PASSWORD",
+        help=f"the key's password; default ${KEY_PASSWORD_VARIABLE}, else a terminal is asked",
+    )
+    group.add_argument("--ssl-password-file", metavar="FILE", help="a file that holds the key's password")
+    group.add_argument("--ssl-trustfile", metavar="FILE", help="authorities to trust (PEM); default the system's")
+    group.add_argument(
+        "--ssl-disable-peer-name-verify",
+        action="store_true",
+        help="accept a certificate for another host name: unsafe, for tests",
+    )
+
+
+def _add_sasl_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--sasl-mechanisms", metavar="NAMES", help=f"those allowed, of {', '.join(MECHANISMS)}; default what fits"
+    )
+    group.add_argument("--sasl-username", metavar="USER", help=f"default the URL's, else ${USER_VARIABLE}")
+    group.add_argument("--sasl-password", metavar="PASSWORD", help=f"default the URL's, else ${PASSWORD_VARIABLE}")
+    group.add_argument("--sasl-password-file", metavar="FILE", help="a file that holds the password")
+
+
+def seconds(text: str) -> float:
+    """A time to wait: a positive number."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ValueError
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOptions:
+    """What `add_connection_options` came to."""
+
+    host: str = DEFAULT_BUS
+    port: int = 5672
+    #: The address of the management node that the URL names; it precedes `router` and `edge_router`.
+    path: str = ""
+    router: str = ""
+    edge_router: str = ""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    tls: bool = False
+    certificate: str = ""
+    key: str = ""
+    key_password: str = field(default="", repr=False)
+    trust_file: str = ""
+    verify_name: bool = True
+    user: str = ""
+    password: str = field(default="", repr=False)
+    #: The SASL mechanisms allowed, () for whatever fits.
+    mechanisms: tuple[str, ...] = ()
+    #: Whether an option asks for SASL; TLS does too.
+    sasl: bool = False
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Self:
+        """The options of a command line; ValueError, and OSError for a password file. Covers what is secret in argv."""
+        bus = arguments.bus if arguments.bus is not None else environment.get(BUS_VARIABLE, "")
+        parts = _URL.fullmatch(bus or DEFAULT_BUS)
+        if parts is None:
+            raise ValueError("the bus is not [amqp[s]://][USER[:PASSWORD]@]HOST[:PORT][/ADDRESS]")
+        cover_arguments(
+            secret for secret in (arguments.ssl_password, arguments.sasl_password, parts["password"]) if secret
+        )
+        scheme = (parts["scheme"] or "amqp").lower()
+        if scheme not in _PORTS:
+            raise ValueError(f"the bus has the scheme {scheme!r}, neither amqp nor amqps")
+        given_user = arguments.sasl_username or unquote(parts["user"] or "")
+        user = given_user or environment.get(USER_VARIABLE, "")
+        password = (
+            _secret(arguments.sasl_password_file, arguments.sasl_password)
+            or unquote(parts["password"] or "")
+            or (environment.get(PASSWORD_VARIABLE, "") if user else "")
+        )
+        mechanisms = allowed_mechanisms(arguments.sasl_mechanisms or "")
+        return cls(
+            host=(parts["host"] or DEFAULT_BUS).strip("[]"),
+            port=_port(parts["port"] or scheme),
+            path=parts["path"] or "",
+            router=arguments.router or "",
+            edge_router=arguments.edge_router or "",
+            timeout_s=arguments.timeout,
+            tls=scheme == "amqps" or bool(arguments.ssl_certificate or arguments.ssl_trustfile),
+            certificate=arguments.ssl_certificate or "",
+            key=arguments.ssl_key or "",
+            key_password=_secret(arguments.ssl_password_file, arguments.ssl_password)
+            or environment.get(KEY_PASSWORD_VARIABLE, ""),
+            trust_file=arguments.ssl_trustfile or "",
+            verify_name=not arguments.ssl_disable_peer_name_verify,
+            user=user,
+            password=password,
+            mechanisms=mechanisms,
+            sasl=bool(user or password or mechanisms),
+        )
+
+    def to_router(self, router_id: str) -> Self:
+        """The same connection, to ask another router of the network."""
+        return replace(self, path="", router=router_id, edge_router="")
+
+    @property
+    def server(self) -> str:
+        """`HOST:PORT`, as it is shown and dialled."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def address(self) -> str:
+        """The address of the management node."""
+        if self.path:
+            return self.path
+        if self.edge_router:
+            return f"_edge/{self.edge_router}/{MANAGEMENT}"
+        return f"_topo/0/{self.router}/{MANAGEMENT}" if self.router else MANAGEMENT
+
+    def sasl_mechanisms(self) -> tuple[SaslMechanism, ...]:
+        """What to authenticate with, the preferred one first; () for no SASL at all. ValueError if nothing fits.
+
+        Whoever names a user is not let in as nobody instead, unless they allow ANONYMOUS.
+        """
+        if not (self.sasl or self.tls):
+            return ()
+        if self.mechanisms:
+            allowed = self.mechanisms
+        else:
+            allowed = (*(("EXTERNAL",) if self.certificate else ()), "PLAIN" if self.user else "ANONYMOUS")
+        found: list[SaslMechanism] = []
+        if "EXTERNAL" in allowed:
+            found.append(External())
+        if "PLAIN" in allowed and self.user:
+            found.append(Plain(self.user, self.password or asked(f"password of {self.user}: ")))
+        if "ANONYMOUS" in allowed:
+            found.append(Anonymous())
+        if not found:
+            raise ValueError("SASL PLAIN needs --sasl-username")
+        return tuple(found)
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """How to verify the server and show who we are; None without TLS. SSLException, OSError."""
+        if not self.tls:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = self.verify_name
+        if self.trust_file:
+            try:
+                context.load_verify_locations(self.trust_file)
+            except ssl.SSLError:
+                raise SSLException(f"no certificates in the trust file {self.trust_file}") from None
+        else:
+            context.load_default_certs()
+        if self.certificate:
+            self._load_certificate(context)
+        return context
+
+    def _load_certificate(self, context: ssl.SSLContext) -> None:
+        key = self.key or self.certificate
+        for name in (self.certificate, key):
+            with Path(name).open("rb"):  # its own failure names the file, that of TLS does not
+                pass
+        asked_for = [False]
+
+        def password() -> str:
+            asked_for[0] = True
+            return self.key_password or asked(f"password of {key}: ")
+
+        try:
+            context.load_cert_chain(self.certificate, key, password)
+        except ssl.SSLError:
+            why = ", perhaps with another password" if asked_for[0] else ""
+            raise SSLException(f"{self.certificate} and {key} are no certificate and its key{why}") from None
+
+
+def allowed_mechanisms(text: str) -> tuple[str, ...]:
+    """Those we know of a list separated by blanks or commas; ValueError if it has none."""
+    named = text.replace(",", " ").upper().split()
+    known = tuple(name for name in MECHANISMS if name in named)
+    if named and not known:
+        raise ValueError(f"none of the SASL mechanisms {' '.join(named)} is one of {' '.join(MECHANISMS)}")
+    return known
+
+
+def asked(prompt: str) -> str:
+    """A password typed at the terminal, without echo; ValueError where there is no terminal."""
+    if not sys.stdin.isatty():
+        raise ValueError(f"{prompt.rstrip(': ')}: not given")
+    return getpass.getpass(prompt)
+
+
+def _secret(path: str | None, given: str | None) -> str:
+    """A file's text without the blanks around it, else what was given; OSError, ValueError."""
+    if not path:
+        return given or ""
+    with Path(path).open("rb") as file:
+        octets = file.read(MAX_SECRET_BYTES + 1)
+    if len(octets) > MAX_SECRET_BYTES:
+        raise ValueError(f"{path} holds more than {MAX_SECRET_BYTES} octets: no password")
+    try:
+        return octets.decode().strip()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text") from None
+
+
+def _port(text: str) -> int:
+    """The number of a port given as a number or as the name of a protocol; ValueError."""
+    if text in _PORTS:
+        return _PORTS[text]
+    if text.isdecimal() and 0 < int(text) < 65536:
+        return int(text)
+    raise ValueError("the bus's port is no number from 1 to 65535")
