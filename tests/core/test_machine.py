@@ -234,7 +234,7 @@ class RouterMachine(RuleBasedStateMachine):
     @invariant()
     def credit_is_conserved(self) -> None:
         core = self.router.core
-        for ingress in core._ingresses:
+        for ingress in core.ingresses():
             owed = ingress.capacity - ingress.link.credit - ingress.pending - ingress.unsettled
             assert owed >= 0
             assert ingress.pending >= 0
@@ -243,7 +243,7 @@ class RouterMachine(RuleBasedStateMachine):
 
     @invariant()
     def links_count_what_they_have(self) -> None:
-        for egress in self.router.core._egresses:
+        for egress in self.router.core.egresses():
             assert egress.backlog == len(egress.queue)
             outgoing: DeliveryRing = egress.link.session.outgoing  # type: ignore[attr-defined]
             mine = [each for each in outgoing.all() if each.link is egress.link and each.complete]
@@ -298,17 +298,16 @@ class RouterMachine(RuleBasedStateMachine):
         self.outcomes_are_final_and_true()
         self.every_message_has_its_end()
         assert self.router.held_bytes() == 0
-        for ingress in self.router.core._ingresses:
+        for ingress in self.router.core.ingresses():
             assert ingress.unsettled == 0
-        for egress in self.router.core._egresses:
+        for egress in self.router.core.egresses():
             assert (egress.unsettled, egress.backlog) == (0, 0)
         for client in self.router.clients:
             for session in client.server.sessions():
                 assert session.incoming.count == session.outgoing.count == 0
             client.drop()
         assert not self.router.core.table.records
-        assert not self.router.core._ingresses
-        assert not self.router.core._egresses
+        assert not self.router.core.links
         assert self.router.held_bytes() == 0
 
     def every_message_has_its_end(self) -> None:

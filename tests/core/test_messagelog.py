@@ -157,7 +157,7 @@ def test_texts_of_messages_that_are_dropped_are_not_kept() -> None:
     for _ in range(300):
         sender.send(compose(b"x", to="q"), settled=True)
         room.router.pump()
-    (egress,) = room.router.core._egresses
+    (egress,) = room.router.core.egresses()
     assert len(egress.log._texts) < 100
 
 

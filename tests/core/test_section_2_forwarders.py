@@ -417,7 +417,7 @@ def test_2_4_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm(
     room.receivers("multicast", 1)
     leaving = room.client.sender("multicast")
     room.send(leaving, 1)
-    ingress = next(iter(room.router.core._ingresses))
+    ingress = next(iter(room.router.core.ingresses()))
     leaving.detach()
     keeping.got[0].settle()
     room.router.pump()
@@ -483,7 +483,7 @@ def test_2_5_an_anonymous_message_to_an_unavailable_address_is_rejected() -> Non
         (Rejected(Error("amqp:not-found", "Deliveries cannot be sent to an unavailable address")), True)
     ]
     assert sender.credit == 249
-    (ingress,) = room.router.core._ingresses
+    (ingress,) = room.router.core.ingresses()
     assert ingress.unsettled == ingress.pending == 0
 
 
@@ -510,7 +510,7 @@ def test_2_6_targeted_without_destination_unsettled_is_released_and_drained() ->
 def test_2_6_targeted_without_destination_presettled_is_dropped_and_drained() -> None:
     room = Room()
     sender = lone_sender(room)
-    (ingress,) = room.router.core._ingresses
+    (ingress,) = room.router.core.ingresses()
     room.send(sender, 1, settled=True)
     assert sender.drains == [249]
     assert (ingress.counters.presettled, ingress.counters.dropped_presettled) == (1, 1)
@@ -738,7 +738,7 @@ def test_2_8_presettled_credit_comes_back_at_once() -> None:
 def test_2_8_capacity_10_without_credit_15_sends_leave_1_and_11_to_15() -> None:
     room = Room(capacity=10)
     receiver = room.client.receiver("x")
-    (egress,) = room.router.core._egresses
+    (egress,) = room.router.core.egresses()
     sender = room.client.sender("x")
     sent = [sender.send(compose(b"%d" % number), settled=True) for number in range(1, 16)]
     room.router.pump()
@@ -822,9 +822,9 @@ def test_2_9_the_header_is_not_touched() -> None:
 def test_2_10_outcomes_are_counted_on_both_links_and_by_the_router() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
-    (egress,) = room.router.core._egresses
+    (egress,) = room.router.core.egresses()
     sender = room.client.sender("x")
-    (ingress,) = room.router.core._ingresses
+    (ingress,) = room.router.core.ingresses()
     sent = room.send(sender, 5)
     for message, state in zip(receiver.received, [*OUTCOMES, None], strict=True):
         message.settle(state)
@@ -840,9 +840,9 @@ def test_2_10_outcomes_are_counted_on_both_links_and_by_the_router() -> None:
 def test_2_10_three_step_outcomes_are_counted_once_on_either_side() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
-    (egress,) = room.router.core._egresses
+    (egress,) = room.router.core.egresses()
     (sent,) = room.send(room.client.sender("x"), 1)
-    (ingress,) = room.router.core._ingresses
+    (ingress,) = room.router.core.ingresses()
     receiver.received[0].settle(settled=False)
     room.router.pump()
     sent.settle()
@@ -855,8 +855,8 @@ def test_2_10_a_lost_receivers_deliveries_are_counted() -> None:
     room = Room()
     receiver = room.client.receiver("x", credit=2)
     room.send(room.client.sender("x"), 5)
-    (egress,) = room.router.core._egresses
-    (ingress,) = room.router.core._ingresses
+    (egress,) = room.router.core.egresses()
+    (ingress,) = room.router.core.ingresses()
     receiver.detach()
     for counters in (ingress.counters, room.router.core.pulse.totals):
         assert (counters.modified, counters.released) == (2, 3)
@@ -869,9 +869,9 @@ def test_2_10_slow_deliveries_are_counted_by_age(age_s: float, delayed: tuple[in
     room = Room()
     room.router.now_s = 1000.0
     receiver = room.client.receiver("x")
-    (egress,) = room.router.core._egresses
+    (egress,) = room.router.core.egresses()
     room.send(room.client.sender("x"), 1, settled=settled)
-    (ingress,) = room.router.core._ingresses
+    (ingress,) = room.router.core.ingresses()
     room.router.now_s = 1000.0 + age_s
     receiver.grant(1)
     room.router.pump()

@@ -47,7 +47,7 @@ def settle(router: MemoryRouter, receiver: MemoryReceiver) -> None:
 
 def check_credit(router: MemoryRouter) -> None:
     """No credit is lost or made: what the sender has, what waits and what is unsettled never exceed the capacity."""
-    for ingress in router.core._ingresses:
+    for ingress in router.core.ingresses():
         owed = ingress.capacity - ingress.link.credit - ingress.pending - ingress.unsettled
         assert owed >= 0
         assert owed == 0 or ingress.link.credit > 0 or ingress.link.draining
@@ -93,7 +93,7 @@ def test_3_1_credit_that_is_due_is_there_before_the_sender_runs_out() -> None:
     check_credit(router)
     while sender.credit:
         send(router, sender, sender.credit)
-    (ingress,) = router.core._ingresses
+    (ingress,) = router.core.ingresses()
     assert ingress.unsettled == 10
 
 
@@ -568,7 +568,7 @@ def test_3_1_a_message_in_pieces_gives_its_credit_back_once(
         receiver = client.receiver("x", credit=100)
     settle(router, receiver)
     check_credit(router)
-    (ingress,) = router.core._ingresses
+    (ingress,) = router.core.ingresses()
     assert ingress.unsettled == 0
     assert sender.credit >= 2
     assert router.held_bytes() == 0

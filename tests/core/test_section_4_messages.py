@@ -355,7 +355,7 @@ def test_4_4_an_abort_before_forwarding_is_forgotten() -> None:
         pair.router.pump()
         assert sent.history == []
     assert pair.receiver.received == []
-    (ingress,) = pair.router.core._ingresses
+    (ingress,) = pair.router.core.ingresses()
     assert ingress.unsettled == 0
     assert pair.router.held_bytes() == 0
 
@@ -365,7 +365,7 @@ def test_4_4_an_abort_of_what_was_never_sent_is_nothing() -> None:
     for settled in (False, True):
         pair.sender.begin(settled=settled).abort()
         pair.router.pump()
-    (ingress,) = pair.router.core._ingresses
+    (ingress,) = pair.router.core.ingresses()
     assert ingress.unsettled == 0
     assert pair.receiver.received == []
 
@@ -378,8 +378,8 @@ def test_4_4_an_abort_after_part_was_sent_reaches_the_receiver(settled: bool) ->
     (message,) = pair.receiver.received
     assert message.aborted
     assert sent.history == []
-    (ingress,) = pair.router.core._ingresses
-    (egress,) = pair.router.core._egresses
+    (ingress,) = pair.router.core.ingresses()
+    (egress,) = pair.router.core.egresses()
     assert (ingress.unsettled, egress.unsettled, egress.backlog) == (0, 0, 0)
     assert pair.outcome(compose(b"next")) is None
     assert pair.receiver.bodies == [b"next"]
@@ -397,7 +397,7 @@ def test_4_4_the_settled_flag_may_come_on_the_last_frame(size: int) -> None:
     pair.router.pump()
     assert pair.receiver.received[0].complete
     assert sent.history == []
-    (ingress,) = pair.router.core._ingresses
+    (ingress,) = pair.router.core.ingresses()
     assert ingress.unsettled == 0
     assert pair.receiver.received[0].settled or pair.receiver.received[0].history == [(None, True)]
 
@@ -418,7 +418,7 @@ def test_4_4_an_outcome_before_the_end_is_told_at_once_and_settled_at_the_end(ou
     sent.finish(b"end")
     pair.router.pump()
     assert sent.history == [(outcome, False), (outcome, True)]
-    (ingress,) = pair.router.core._ingresses
+    (ingress,) = pair.router.core.ingresses()
     assert ingress.unsettled == 0
     assert pair.outcome(compose(b"next")) is None
     assert pair.receiver.bodies == [b"next"]
@@ -434,7 +434,7 @@ def test_4_4_a_settlement_without_a_state_before_the_end_is_remembered() -> None
     sent.finish(b"end")
     pair.router.pump()
     assert sent.history == [(None, True)]
-    (ingress,) = pair.router.core._ingresses
+    (ingress,) = pair.router.core.ingresses()
     assert ingress.unsettled == 0
 
 
@@ -462,8 +462,8 @@ def test_4_4_the_sender_may_settle_before_the_end() -> None:
     pair.router.pump()
     assert pair.receiver.received[0].complete
     assert pair.receiver.received[0].history == [(None, True)]
-    (ingress,) = pair.router.core._ingresses
-    (egress,) = pair.router.core._egresses
+    (ingress,) = pair.router.core.ingresses()
+    (egress,) = pair.router.core.egresses()
     assert (ingress.unsettled, egress.unsettled) == (0, 0)
 
 
@@ -578,7 +578,7 @@ def test_4_6_three_steps() -> None:
     pair.router.pump()
     assert pair.receiver.received[0].history == [(Accepted(), True)]
     assert sent.history == [(Accepted(), False)]
-    (ingress,) = pair.router.core._ingresses
+    (ingress,) = pair.router.core.ingresses()
     assert ingress.unsettled == 0
 
 
@@ -617,8 +617,8 @@ def test_4_6_both_settle_at_once() -> None:
     pair.receiver.received[0].settle()
     sent.settle()
     pair.router.pump()
-    (ingress,) = pair.router.core._ingresses
-    (egress,) = pair.router.core._egresses
+    (ingress,) = pair.router.core.ingresses()
+    (egress,) = pair.router.core.egresses()
     assert (ingress.unsettled, egress.unsettled) == (0, 0)
     assert pair.sending.closed is None
     assert pair.receiving.closed is None

@@ -31,7 +31,7 @@ def test_a_stuck_delivery_counts_on_both_of_its_links_until_it_ends(credit: int)
     assert core.deliveries_stuck() == 0
     assert scan(router, 20.1).count(STUCK_TEXT) == 2
     assert core.deliveries_stuck() == 2
-    links = [each.link for each in core._ingresses] + [each.link for each in core._egresses]
+    links = [each.link for each in core.ingresses()] + [each.link for each in core.egresses()]
     assert [core.deliveries_stuck(link) for link in links] == [1, 1]
     assert STUCK_TEXT not in scan(router, 40.0)
     assert core.deliveries_stuck() == 2
@@ -97,11 +97,11 @@ def test_a_link_without_credit_is_blocked_until_it_has_some() -> None:
     assert scan(router, 110.0) == []
     assert scan(router, 120.5) == ["Link blocked with zero credit for 20 seconds"]
     assert router.core.links_blocked() == 1
-    assert router.core.zero_credit_s(next(iter(router.core._egresses)).link) == 20.5
+    assert router.core.zero_credit_s(next(iter(router.core.egresses())).link) == 20.5
     receiver.grant(1)
     router.pump()
     assert router.core.links_blocked() == 0
-    assert router.core.zero_credit_s(next(iter(router.core._egresses)).link) == 0.0
+    assert router.core.zero_credit_s(next(iter(router.core.egresses())).link) == 0.0
     assert scan(router, 140.0) == ["Link unblocked"]
     assert scan(router, 160.0) == []
 

@@ -50,6 +50,8 @@ class PeerTerms:
     strip_out: bool = True
     #: Where messages are logged, None for nowhere (routing.md 4.8).
     log: MessageLog | None = None
+    #: What management calls the connection.
+    connection_number: int = 0
 
 
 class Refused(Exception):

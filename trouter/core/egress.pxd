@@ -25,6 +25,10 @@ cdef class Egress(LinkSink):
     cdef public Counters counters
     cdef public object record
     cdef public object log
+    cdef public Py_ssize_t identity
+    cdef public Py_ssize_t connection_number
+    cdef public double attached_at_s
+    cdef public object pace
 
     cpdef Py_ssize_t load(self)
     @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, stop=Py_ssize_t)

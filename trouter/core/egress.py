@@ -18,6 +18,7 @@ from .counters import Counters
 from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
+from .pace import Pace
 from .ports import InEndpoint, Pulse
 
 _FIRST_OUTCOME = 0x24
@@ -28,11 +29,15 @@ class Egress(LinkSink):
     """One outgoing link's deliveries, waiting and unsettled."""
 
     __slots__ = (
+        "attached_at_s",
         "backlog",
         "capacity",
+        "connection_number",
         "counters",
+        "identity",
         "link",
         "log",
+        "pace",
         "plain",
         "presettles",
         "pulse",
@@ -57,6 +62,11 @@ class Egress(LinkSink):
         self.record: Any = None
         #: A ``SentLog`` where messages are logged.
         self.log: Any = None
+        #: What management calls the link, and the connection it is on; 0 until the router gives it one.
+        self.identity = 0
+        self.connection_number = 0
+        self.attached_at_s = pulse.now_s
+        self.pace = Pace(pulse.now_s)
 
     def load(self) -> int:
         """Deliveries waiting or unsettled: the value by which balanced distribution chooses (routing.md 2.3)."""

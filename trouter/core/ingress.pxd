@@ -19,6 +19,10 @@ cdef int _THROUGH_PROPERTIES
 cdef class Ingress(InEndpoint):
     cdef public IncomingLink link
     cdef public object log
+    cdef public Py_ssize_t identity
+    cdef public Py_ssize_t connection_number
+    cdef public double attached_at_s
+    cdef public object pace
     cdef public object table
     cdef dict _known
     cdef public Record record

@@ -17,6 +17,7 @@ from .egress import Egress
 from .inprocess import MAX_INSIDE_BYTES
 from .message import Message
 from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
+from .pace import Pace
 from .ports import InEndpoint, Pulse
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, AddressTable
@@ -44,10 +45,14 @@ class Ingress(InEndpoint):
         "_known",
         "_scan",
         "_window_bytes",
+        "attached_at_s",
         "capacity",
+        "connection_number",
+        "identity",
         "is_fallback",
         "link",
         "log",
+        "pace",
         "pending",
         "record",
         "strips",
@@ -91,6 +96,11 @@ class Ingress(InEndpoint):
         self._annotations: RouterAnnotations | None = None
         #: A ``MessageLog`` where messages are logged.
         self.log: Any = None
+        #: What management calls the link, and the connection it is on; 0 until the router gives it one.
+        self.identity = 0
+        self.connection_number = 0
+        self.attached_at_s = pulse.now_s
+        self.pace = Pace(pulse.now_s)
 
     # --- credit
 

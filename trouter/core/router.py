@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from trouter.engine.link import Link
 from trouter.engine.ports import Delivery, LinkPort
@@ -14,6 +14,7 @@ from .counters import AddressCounters
 from .egress import Egress
 from .ingress import Ingress
 from .inprocess import Consumer, InsideSender, Subscription
+from .pace import Paces
 from .ports import Pulse
 from .record import Record
 from .table import AddressRule, AddressTable
@@ -34,19 +35,27 @@ class Router:
         self.pulse = Pulse()
         self.totals = AddressCounters()
         self._inside = InsideSender(self.pulse)
-        self._ingresses: set[Ingress] = set()
-        self._egresses: set[Egress] = set()
+        #: Every link by its identity, ascending.
+        self.links: dict[int, Ingress | Egress] = {}
+        self._last_identity = 0
         self._watch = Watch()
+        self._paces = Paces()
         for rule in rules:
             self.table.add_rule(rule)
+
+    def next_identity(self) -> int:
+        """A number that nothing of this router had before: links and configured addresses and routes count together."""
+        self._last_identity += 1
+        return self._last_identity
 
     def attach(self, link: Link, terms: PeerTerms) -> None:
         """Answer the peer's attach that made ``link``."""
         attach(self, link, terms)
-        if isinstance(link.sink, Ingress):
-            self._ingresses.add(link.sink)
-        elif isinstance(link.sink, Egress):
-            self._egresses.add(link.sink)
+        endpoint = link.sink
+        if isinstance(endpoint, Ingress | Egress):
+            endpoint.identity = self.next_identity()
+            endpoint.connection_number = terms.connection_number
+            self.links[endpoint.identity] = endpoint
 
     def detach(self, link: Link, closed: bool, error: Error | None = None) -> None:
         """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach."""
@@ -74,9 +83,8 @@ class Router:
                 self._lose_egress(sink, own.get(link, []))
 
     def _lose_ingress(self, ingress: Ingress, own: list[Delivery] | None = None) -> None:
-        if ingress not in self._ingresses:
+        if self.links.pop(ingress.identity, None) is None:
             return
-        self._ingresses.discard(ingress)
         self._watch.forget(ingress)
         ingress.lost(own)
         record = ingress.record
@@ -89,30 +97,43 @@ class Router:
         if record is None:
             return
         egress.record = None
-        self._egresses.discard(egress)
+        self.links.pop(egress.identity, None)
         self._watch.forget(egress)
         record.forwarder.remove(egress)
         egress.lost(own)
         self.table.release(record)
+
+    def ingresses(self) -> Iterator[Ingress]:
+        """The links on which peers send."""
+        return (each for each in self.links.values() if isinstance(each, Ingress))
+
+    def egresses(self) -> Iterator[Egress]:
+        """The links on which peers receive."""
+        return (each for each in self.links.values() if isinstance(each, Egress))
 
     # --- the end
 
     def stop_credit(self) -> None:
         """Take in no more than is under way: every sender is asked to give its credit back."""
         self.pulse.draining = True
-        for ingress in self._ingresses:
+        for ingress in self.ingresses():
             ingress.link.drain()
 
     def unsettled(self) -> int:
         """Deliveries that somebody still owes an answer for, or that are not sent on yet."""
-        incoming = sum(ingress.unsettled for ingress in self._ingresses)
-        return incoming + sum(len(egress.queue) for egress in self._egresses)
+        incoming = sum(ingress.unsettled for ingress in self.ingresses())
+        return incoming + sum(egress.backlog for egress in self.egresses())
 
     # --- what does not move
 
     def scan(self, now_s: float) -> list[Notice]:
-        """Look for stuck deliveries and blocked links, a bounded portion; to be called about once a second."""
-        return self._watch.scan((self._ingresses, self._egresses), now_s)
+        """Look for stuck deliveries and blocked links, and how fast links settle; to be called about once a second.
+
+        Each call looks at a bounded portion.
+        """
+        self.pulse.now_s = now_s
+        self._paces.scan(self.links.values(), now_s)
+        return self._watch.scan(self.links.values(), now_s)
 
     def deliveries_stuck(self, link: Link | None = None) -> int:
         """Deliveries that are older than 10 s, on ``link`` or on all; one that waits counts on both of its links."""

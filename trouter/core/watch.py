@@ -65,13 +65,13 @@ class Watch:
         self._round: list[Session] = []
         self._begun_at_s = float("-inf")
 
-    def scan(self, endpoints: Iterable[Iterable[Endpoint]], now_s: float) -> list[Notice]:
+    def scan(self, endpoints: Iterable[Endpoint], now_s: float) -> list[Notice]:
         """Look at the next portion; call about once a second. What is new comes back."""
         if not self._round:
             if now_s - self._begun_at_s < ROUND_S:
                 return []
             self._begun_at_s = now_s
-            sessions = dict.fromkeys(each.link.session for some in endpoints for each in some)
+            sessions = dict.fromkeys(each.link.session for each in endpoints)
             self._round = list(sessions)  # type: ignore[arg-type]  # what stands behind the port is a session
         notices: list[Notice] = []
         left = PORTION

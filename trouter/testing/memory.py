@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from trouter.core.attach import PeerTerms
@@ -92,9 +93,13 @@ class MemoryRouter:
         client_limits: EngineLimits = LIMITS,
         container_id: str = "",
     ) -> MemoryClient:
-        """A client with an open connection and one session; ``terms`` and ``limits`` are those of its listener."""
+        """A client with an open connection and one session; ``terms`` and ``limits`` are those of its listener.
+
+        Connections count from 1.
+        """
         name = container_id or f"client-{len(self.clients)}"
-        client = MemoryClient(self, name, terms or PeerTerms(), limits, client_limits, self._outbox)
+        own = replace(terms or PeerTerms(), connection_number=len(self.clients) + 1)
+        client = MemoryClient(self, name, own, limits, client_limits, self._outbox)
         self.clients.append(client)
         client.connection.open()
         client.session = client.add_session()
