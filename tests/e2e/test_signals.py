@@ -175,13 +175,6 @@ def test_a_peer_that_does_not_answer_the_close_holds_nothing_up(router: RunningR
         assert router.wait() == 0
 
 
-def test_hup_is_said_to_have_no_effect(router: RunningRouter) -> None:
-    with Peer(router.port) as one:
-        send(router, signal.SIGHUP)
-        router.wait_for_line("HUP: this version does not reload")
-        one.be_heard()
-
-
 def test_a_port_in_use_ends_the_start_with_status_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

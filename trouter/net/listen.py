@@ -1,4 +1,4 @@
-"""Listeners: addresses to sockets, sockets to peers, and protection from too many of them at once."""
+"""A listener: its sockets, its peers, and protection from too many of them at once."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import errno
 import ipaddress
 import logging
 import socket
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import trio
 
 from trouter.config import ListenerEntity
-from trouter.hooks import ListenerFacts, PeerFacts
+from trouter.hooks import PeerFacts
 
-from .peer import Peer, PeerSettings, Services
+from .peer import Peer, Services
+from .settings import listener_facts, peer_settings
+from .sockets import close_all
 
-BACKLOG: Final = 1024
 #: Connections taken from one socket before other tasks get their turn.
 ACCEPTS_IN_A_ROW: Final = 16
 #: How long to wait when the system has no more descriptors or memory for a connection.
@@ -25,10 +25,6 @@ OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 log = logging.getLogger("trouter.SERVER")
-
-
-class ListenError(Exception):
-    """A listener cannot stand: which, and why."""
 
 
 class AcceptRate:
@@ -54,85 +50,81 @@ class AcceptRate:
         self._tokens -= 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionNumbers:
     """Hands out the numbers that stand as ``[C<n>]`` in logs."""
 
-    given: list[int]
+    given: int = 0
 
     def next(self) -> int:
         """The next number, from 1."""
-        self.given[0] += 1
-        return self.given[0]
+        self.given += 1
+        return self.given
 
 
 class Listener:
-    """One configured listener: its sockets and its peers."""
+    """One configured listener: its sockets, which are open already, and its peers."""
 
     def __init__(
         self,
         entity: ListenerEntity,
-        settings: PeerSettings,
+        sockets: list[socket.socket],
+        router_id: str,
         services: Services,
         numbers: ConnectionNumbers,
     ) -> None:
-        self.entity = entity
-        self.facts = ListenerFacts(
-            name=entity.name,
-            host=entity.host,
-            port=entity.port,
-            role=entity.role,
-            sasl_mechanisms=entity.sasl_mechanisms,
-            authenticate_peer=entity.authenticate_peer,
-            allow_insecure_plain=entity.allow_insecure_plain,
-            strip_annotations=entity.strip_annotations,
-        )
+        self.sockets = sockets
         self.peers: set[Peer] = set()
-        self.sockets: list[socket.socket] = []
-        self._settings = settings
+        #: Connections taken so far, and those turned away.
+        self.accepted = 0
+        self.refused = 0
+        #: Set when the listener has stopped and its last peer has gone.
+        self.done = trio.Event()
+        self._router_id = router_id
         self._services = services
         self._numbers = numbers
         self._accepting = trio.CancelScope()
-        #: Set when the listener has stopped and its last peer has gone.
-        self.done = trio.Event()
+        self._rate: AcceptRate | None = None
+        self.configure(entity)
 
-    async def bind(self) -> None:
-        """Open the sockets; ListenError names host, port and cause."""
-        entity = self.entity
-        try:
-            self.sockets = list(open_sockets(await resolve(entity)))
-        except OSError as error:
-            where = f"{entity.host or '*'}:{entity.port}"
-            raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
-        for sock in self.sockets:
-            host, port = sock.getsockname()[:2]
-            name = f" ({entity.name})" if entity.name else ""
-            log.info("Listening on %s:%s%s", f"[{host}]" if ":" in host else host, port, name)
+    def configure(self, entity: ListenerEntity) -> None:
+        """Serve the peers to come as ``entity`` says; sockets and peers stay as they are."""
+        self.entity = entity
+        self.facts = listener_facts(entity)
+        self._settings = peer_settings(self._router_id, entity)
+        self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
 
     async def run(self) -> None:
         """Accept until ``stop``, and serve the peers until they are done."""
-        rate = AcceptRate(self.entity.accept_rate) if self.entity.accept_rate else None
         async with trio.open_nursery() as nursery:
             try:
                 with self._accepting:
                     async with trio.open_nursery() as accepting:
                         for sock in self.sockets:
-                            accepting.start_soon(self._accept, sock, rate, nursery)
+                            accepting.start_soon(self._accept, sock, nursery)
             finally:
-                self._close()
+                self.close()
         self.done.set()
 
     def stop(self) -> None:
-        """Take no more connections; those there are go on."""
-        self._accepting.cancel()
+        """Take no more connections, and close the sockets; connections there are go on."""
+        self._accepting.cancel()  # whoever waits for a socket waits no longer
+        self.close()
 
-    def _close(self) -> None:
-        for sock in self.sockets:
-            sock.close()
+    def close(self) -> None:
+        """Close the sockets; a second call does nothing."""
+        close_all(self.sockets)
 
-    async def _accept(self, sock: socket.socket, rate: AcceptRate | None, nursery: trio.Nursery) -> None:
+    async def serve(self, sock: socket.socket, remote: tuple[str, int]) -> None:
+        """Serve a connection that was accepted elsewhere, to its end."""
+        self.accepted += 1
+        sock.setblocking(False)
+        await self._serve(sock, self._facts_of(remote))
+
+    async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
         in_a_row = 0
         while True:
+            rate = self._rate
             if rate is not None:
                 await rate.wait_turn()
             try:
@@ -142,6 +134,8 @@ class Listener:
                 await trio.lowlevel.wait_readable(sock)
                 continue
             except OSError as error:
+                if self._accepting.cancel_called:
+                    return
                 if error.errno in _OVERLOAD:
                     log.error("cannot accept on %s: %s; pausing", self.entity.name or self.entity.port, error.strerror)
                     await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
@@ -160,22 +154,27 @@ class Listener:
             sock.close()
             return
         if entity.max_connections is not None and len(self.peers) >= entity.max_connections:
+            self.refused += 1
             log.warning("connection from %s:%s refused: maxConnections %d", *address[:2], entity.max_connections)
             sock.close()
             return
+        self.accepted += 1
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        facts = PeerFacts(
-            connection_id=self._numbers.next(),
-            listener=self.facts,
-            remote_host=address[0],
-            remote_port=address[1],
-            encrypted=False,
-            loopback=ipaddress.ip_address(address[0].partition("%")[0]).is_loopback,
-        )
+        facts = self._facts_of(address)
         where = sock.getsockname()
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address[:2])
         nursery.start_soon(self._serve, sock, facts)
+
+    def _facts_of(self, remote: tuple[str, int]) -> PeerFacts:
+        return PeerFacts(
+            connection_id=self._numbers.next(),
+            listener=self.facts,
+            remote_host=remote[0],
+            remote_port=remote[1],
+            encrypted=False,
+            loopback=ipaddress.ip_address(remote[0].partition("%")[0]).is_loopback,
+        )
 
     async def _serve(self, sock: socket.socket, facts: PeerFacts) -> None:
         """Run one peer; a bug of ours ends this peer and nobody else."""
@@ -187,33 +186,3 @@ class Listener:
             log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self.peers.discard(peer)
-
-
-async def resolve(entity: ListenerEntity) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
-    """The addresses that host, port and family stand for; OSError when there are none."""
-    families = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
-    family = families.get(entity.socket_address_family or "", socket.AF_UNSPEC)
-    found = await trio.socket.getaddrinfo(
-        entity.host or None, entity.port_or_service, family=family, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    return list(dict.fromkeys((each, (str(address[0]), int(address[1]))) for each, _, _, _, address in found))
-
-
-def open_sockets(addresses: Iterable[tuple[socket.AddressFamily, tuple[str, int]]]) -> Iterable[socket.socket]:
-    """A listening socket for each address; OSError, with none left open, when one cannot be had."""
-    opened: list[socket.socket] = []
-    try:
-        for family, address in addresses:
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            opened.append(sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind(address)
-            sock.listen(BACKLOG)
-            sock.setblocking(False)
-    except OSError:
-        for sock in opened:
-            sock.close()
-        raise
-    return opened
