@@ -1,0 +1,23 @@
+"""HTTP beside AMQP: metrics and health for machines, files for people, WebSockets for AMQP clients in browsers."""
+
+from .figures import (
+    CertificateExpiry,
+    Figures,
+    Histogram,
+    ListenerFigures,
+    MemoryOwner,
+    Totals,
+)
+from .listener import HttpListener
+from .ports import Site
+
+__all__ = [
+    "CertificateExpiry",
+    "Figures",
+    "Histogram",
+    "HttpListener",
+    "ListenerFigures",
+    "MemoryOwner",
+    "Site",
+    "Totals",
+]

@@ -1,0 +1,154 @@
+"""An AMQP connection inside a WebSocket: binary messages one way and the other, each side as fast as the other reads.
+
+The AMQP side is one end of a socket pair, served as any accepted connection is. Messages are a byte stream: where one
+ends means nothing. They are passed on in pieces as they come in, so no message is ever held whole.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
+from wsproto.frame_protocol import CloseReason
+
+from .settings import LINGER_S, MAX_MESSAGE_BYTES
+
+READ_BYTES: Final = 32768
+SEND_BYTES: Final = 65536
+
+log = logging.getLogger("trouter.HTTP")
+
+
+class Bridge:
+    """Carries one WebSocket's octets to an AMQP connection and back until one of the two ends."""
+
+    def __init__(self, stream: trio.abc.Stream, early: bytes, going_away: Callable[[], bool]) -> None:
+        """``early`` are octets that came with the handshake; ``going_away`` says whether the listener has stopped."""
+        self._stream = stream
+        self._going_away = going_away
+        self._sockets = Connection(ConnectionType.SERVER, trailing_data=early)
+        self._sending = trio.Lock()
+        self._message_bytes = 0
+        self._failed = False
+        #: What comes in is discarded: it was no WebSocket's, or too much.
+        self._deaf = False
+        self._scope = trio.CancelScope()
+
+    async def run(self, serve: Callable[[socket.socket], Awaitable[None]]) -> None:
+        """Carry until both sides are done, or one is and the other does not follow."""
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        far.setblocking(False)
+        self._near = trio.SocketStream(trio.socket.from_stdlib_socket(near))
+        try:
+            with self._scope:
+                async with self._near, trio.open_nursery() as nursery:
+                    nursery.start_soon(self._serve, serve, far)
+                    nursery.start_soon(self._carry_out)
+                    nursery.start_soon(self._carry_in)
+        finally:
+            near.close()
+            far.close()
+
+    async def _serve(self, serve: Callable[[socket.socket], Awaitable[None]], far: socket.socket) -> None:
+        try:
+            await serve(far)
+        except Exception:
+            log.exception("internal error, WebSocket dropped")
+            self._failed = True
+        finally:
+            far.close()
+            self._finish()
+
+    def _finish(self) -> None:
+        """One side is done: the other has a moment to follow."""
+        self._scope.deadline = min(self._scope.deadline, trio.current_time() + LINGER_S)
+
+    # --- from the client
+
+    async def _carry_in(self) -> None:
+        try:
+            await self._handle_events()
+            while self._sockets.state is not ConnectionState.CLOSED:
+                data = await self._stream.receive_some(READ_BYTES)
+                if not data:
+                    break
+                if not self._deaf:
+                    self._sockets.receive_data(bytes(data))
+                    await self._handle_events()
+        except trio.BrokenResourceError:
+            pass
+        self._finish()
+        try:
+            await self._near.send_eof()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    async def _handle_events(self) -> None:
+        """Every event waits for something, or lets others run: a flood of small ones is nobody else's trouble."""
+        for event in self._sockets.events():
+            match event:
+                case BytesMessage():
+                    await self._take(event)
+                case TextMessage():
+                    await self._refuse(CloseReason.UNSUPPORTED_DATA, "AMQP is binary")
+                case Ping():
+                    await self._send(event.response())
+                case CloseConnection() if self._sockets.state in {ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING}:
+                    await self._refuse(event.code, "")  # wsproto's word for octets that are no WebSocket's
+                case CloseConnection():
+                    self._finish()
+                    await self._send(event.response())
+                case _:
+                    await trio.lowlevel.checkpoint()
+            if self._deaf:
+                return
+
+    async def _take(self, message: BytesMessage) -> None:
+        self._message_bytes += len(message.data)
+        if self._message_bytes > MAX_MESSAGE_BYTES:
+            await self._refuse(CloseReason.MESSAGE_TOO_BIG, "")
+            return
+        if message.message_finished:
+            self._message_bytes = 0
+        try:
+            await self._near.send_all(message.data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await trio.lowlevel.checkpoint()  # AMQP has ended, and the client will hear of it
+
+    async def _refuse(self, code: int, reason: str) -> None:
+        """End the WebSocket for what the client did, and listen no more."""
+        log.info("WebSocket ended with %d: %s", code, reason or CloseReason(code).name)
+        self._deaf = True
+        self._finish()
+        await self._send(CloseConnection(code=code, reason=reason))
+
+    # --- to the client
+
+    async def _carry_out(self) -> None:
+        while data := await self._next_octets():
+            await self._send(BytesMessage(data=data))
+        code = CloseReason.INTERNAL_ERROR if self._failed else CloseReason.NORMAL_CLOSURE
+        await self._send(CloseConnection(code=CloseReason.GOING_AWAY if self._going_away() else code, reason=""))
+
+    async def _next_octets(self) -> bytes:
+        try:
+            return bytes(await self._near.receive_some(SEND_BYTES))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    async def _send(self, event: Event) -> None:
+        """Send ``event`` if the state of the WebSocket still allows it; a client that is gone reads nothing."""
+        async with self._sending:
+            state = self._sockets.state
+            closes = isinstance(event, CloseConnection) and state is ConnectionState.REMOTE_CLOSING
+            if state is ConnectionState.OPEN or closes:
+                try:
+                    await self._stream.send_all(self._sockets.send(event))
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self._finish()

@@ -1,0 +1,201 @@
+"""One HTTP/1.1 connection: requests one after another, each answered in full, or one that becomes a WebSocket."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+import h11
+import trio
+
+from trouter.config import ListenerEntity
+
+from .bridge import Bridge
+from .door import Door
+from .pages import Pages
+from .ports import Site
+from .responses import FileBody, Response, refusal
+from .settings import IDLE_S, LINGER_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, PIECE_BYTES, WRITE_S, HttpSettings
+from .upgrade import Handshake, UpgradeRefused, handshake_in
+
+READ_BYTES: Final = 16384
+#: Where a client may be whose request is answered before it is complete.
+UNREAD: Final = frozenset({h11.IDLE, h11.SEND_BODY, h11.ERROR})
+
+log = logging.getLogger("trouter.HTTP")
+
+
+class NotTaken(Exception):
+    """A request is answered with an error, and the connection ends."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What all connections of a listener are served with."""
+
+    entity: ListenerEntity
+    settings: HttpSettings
+    site: Site
+    pages: Pages
+    door: Door
+
+
+class HttpConnection:
+    """Serves one accepted connection to its end."""
+
+    def __init__(self, stream: trio.SocketStream, remote: tuple[str, int], service: Service) -> None:
+        self.remote = remote
+        self._stream = stream
+        self._service = service
+        self._settings = service.settings
+        self._door = service.door
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._is_new = True
+        self._is_head = False
+
+    async def run(self) -> None:
+        """Serve until either side ends the connection."""
+        async with self._stream:
+            try:
+                while await self._serve_one():
+                    self._http.start_next_cycle()
+            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+                log.debug("%s:%d went away, or does not read", *self.remote)
+
+    async def _serve_one(self) -> bool:
+        """Answer the next request; whether there may be another."""
+        try:
+            request = await self._next_request()
+        except NotTaken as problem:
+            response = problem.response
+        else:
+            if request is None:
+                return False
+            if self._settings.websockets and (handshake := handshake_in(request)):
+                refused = await self._become_websocket(handshake)
+                if refused is None:
+                    return False
+                response = refused
+            else:
+                response = await self._service.pages.answer(request)
+            log.debug("%s:%d %r %r: %d", *self.remote, request.method, request.target, response.status)
+        await self._send(response)
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            return True
+        await self._linger()
+        return False
+
+    # --- reading
+
+    async def _next_request(self) -> h11.Request | None:
+        """The next request, its body skipped; None when there is none to come or to wait for."""
+        begun = self._is_new or bool(self._http.trailing_data[0])
+        limit_s = self._settings.request_s if begun else IDLE_S
+        self._is_new = False
+        self._is_head = False
+        request: h11.Request | None = None
+        body_bytes = 0
+        with trio.CancelScope(deadline=trio.current_time() + limit_s) as scope, self._door.waiting(scope):
+            while True:
+                event = self._parsed()
+                if isinstance(event, h11.Request):
+                    request = event
+                    self._is_head = event.method == b"HEAD"
+                elif isinstance(event, h11.Data):
+                    body_bytes += len(event.data)
+                    if body_bytes > MAX_BODY_BYTES:
+                        raise NotTaken(refusal(413))
+                elif event is h11.NEED_DATA:
+                    if self._http.they_are_waiting_for_100_continue:
+                        return request  # answered without its body, and the connection ends
+                    data = await self._stream.receive_some(READ_BYTES)
+                    self._http.receive_data(data)
+                    if not begun:
+                        begun = True
+                        scope.deadline = trio.current_time() + self._settings.request_s
+                else:
+                    return request if isinstance(event, h11.EndOfMessage) else None
+        if self._http.trailing_data[0] or request is not None:
+            raise NotTaken(refusal(408))
+        return None
+
+    def _parsed(self) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
+        try:
+            return self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            raise NotTaken(refusal(error.error_status_hint, why="the request is not understood")) from error
+
+    # --- writing
+
+    async def _send(self, response: Response) -> None:
+        body = response.body
+        try:
+            unread = self._http.their_state in UNREAD
+            head = self._http.send(response.head(last=unread or self._door.stopping)) or b""
+            if self._is_head or not response.size_bytes:
+                await self._write(head)
+            elif isinstance(body, FileBody):
+                await self._write(head)
+                await self._send_file(body)
+            else:
+                await self._write(head + (self._http.send(h11.Data(data=body)) or b""))
+            self._http.send(h11.EndOfMessage())
+        finally:
+            if isinstance(body, FileBody):
+                body.file.close()
+
+    async def _send_file(self, body: FileBody) -> None:
+        left = body.size_bytes
+        while left:
+            try:
+                data = await trio.to_thread.run_sync(body.file.read, min(left, PIECE_BYTES))
+            except OSError as error:
+                raise trio.BrokenResourceError from error
+            if not data:
+                raise trio.BrokenResourceError("the file became shorter")  # its size is already announced
+            left -= len(data)
+            await self._write(self._http.send(h11.Data(data=data)) or b"")
+
+    async def _write(self, data: bytes) -> None:
+        """Send all of it; TooSlowError when a piece is not taken in time."""
+        view = memoryview(data)
+        for start in range(0, len(data), PIECE_BYTES):
+            with trio.fail_after(WRITE_S):
+                await self._stream.send_all(view[start : start + PIECE_BYTES])
+
+    async def _linger(self) -> None:
+        """Let the client read the answer: closing over unread input would take it away."""
+        with trio.CancelScope(deadline=trio.current_time() + LINGER_S) as scope, self._door.waiting(scope):
+            await self._stream.send_eof()
+            while await self._stream.receive_some(READ_BYTES):
+                pass
+
+    # --- WebSockets
+
+    async def _become_websocket(self, handshake: Handshake) -> Response | None:
+        """Serve a WebSocket to its end, or the answer that refuses it."""
+        if self._door.draining:
+            return refusal(503, why="the router is stopping")
+        local = self._stream.socket.getsockname()[0]
+        on_loopback = ip_address(local.partition("%")[0]).is_loopback
+        try:
+            accepted, subprotocol = handshake.accept(self._settings.origins, on_loopback=on_loopback)
+        except UpgradeRefused as refused:
+            log.warning("WebSocket from %s:%d refused: %s", *self.remote, refused)
+            return refused.response
+        await self._write(self._http.send(accepted) or b"")
+        log.info("WebSocket from %s:%d, subprotocol %s", *self.remote, subprotocol or "not named")
+        early, _ = self._http.trailing_data
+        with self._door.websocket():
+            await Bridge(self._stream, early, lambda: self._door.stopping).run(self._serve_amqp)
+        return None
+
+    async def _serve_amqp(self, sock: socket.socket) -> None:
+        await self._service.site.serve_amqp(sock, self.remote, self._service.entity)

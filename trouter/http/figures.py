@@ -1,0 +1,105 @@
+"""What /metrics shows, as plain numbers; who runs the router fills it in, metrics.py names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+#: The class of an address and the outcome of a delivery to it, both from small fixed sets.
+ClassAndOutcome = tuple[str, str]
+NOTHING: Final[Mapping[ClassAndOutcome, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The router's sizes now, and what it counted since it started (routing.md 5.6)."""
+
+    connections: int = 0
+    links: int = 0
+    addresses: int = 0
+    routers: int = 0
+    link_routes: int = 0
+    auto_links: int = 0
+    presettled_deliveries: int = 0
+    dropped_presettled_deliveries: int = 0
+    accepted_deliveries: int = 0
+    released_deliveries: int = 0
+    rejected_deliveries: int = 0
+    modified_deliveries: int = 0
+    deliveries_ingress: int = 0
+    deliveries_egress: int = 0
+    deliveries_transit: int = 0
+    deliveries_ingress_route_container: int = 0
+    deliveries_egress_route_container: int = 0
+    deliveries_delayed_1sec: int = 0
+    deliveries_delayed_10sec: int = 0
+    deliveries_stuck: int = 0
+    links_blocked: int = 0
+    deliveries_redirected_to_fallback: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerFigures:
+    """The connections of one listener, by its name: open now, taken and turned away since it stands."""
+
+    name: str
+    connections: int
+    accepted: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How often each span of time was counted: one count per bound, not added up, and one for all beyond the last."""
+
+    counts: Sequence[int]
+    sum_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOwner:
+    """Objects of one type that are alive, and the octets that each takes on average."""
+
+    name: str
+    size_bytes: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateExpiry:
+    """When the certificate of an sslProfile ends, in seconds since 1970."""
+
+    profile: str
+    not_after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One moment of the router. Every label set is bounded by the configuration or by the program."""
+
+    totals: Totals
+    version: str
+    #: ``compiled`` or ``interpreted``.
+    twin: str
+    uptime_s: float
+    ready: bool = True
+    listeners: Sequence[ListenerFigures] = ()
+    #: Open connections by the vhost they asked for: configured vhosts by name, all other names together as "".
+    vhost_connections: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    #: Deliveries that ended.
+    deliveries: Mapping[ClassAndOutcome, int] = NOTHING
+    #: The upper bounds of the histograms below, ascending, without the infinite one.
+    latency_bounds_s: Sequence[float] = ()
+    #: From a message's arrival to its settlement.
+    settle_latency: Mapping[ClassAndOutcome, Histogram] = field(default_factory=lambda: MappingProxyType({}))
+    memory: Sequence[MemoryOwner] = ()
+    #: Octets of messages under way that the router holds, and may hold.
+    held_bytes: int = 0
+    held_limit_bytes: int = 0
+    #: Events by log module and level, written or not.
+    log_events: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
+    #: Log lines that could not be written.
+    log_lines_lost: int = 0
+    certificates: Sequence[CertificateExpiry] = ()

@@ -1,0 +1,156 @@
+"""An HTTP listener: its sockets, its connections, and protection from too many of them at once."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from trouter.config import ListenerEntity
+
+from .connection import HttpConnection, Service
+from .door import Door
+from .pages import Pages
+from .ports import Site
+from .settings import MAX_PLAIN, http_settings
+
+#: Connections taken from one socket before other tasks get their turn.
+ACCEPTS_IN_A_ROW: Final = 16
+#: How long to wait when the system has no more descriptors or memory for a connection.
+OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
+_OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+
+log = logging.getLogger("trouter.HTTP")
+server_log = logging.getLogger("trouter.SERVER")
+
+
+class HttpListener:
+    """One configured listener with ``http: yes``; the same face as a listener for AMQP."""
+
+    def __init__(self, entity: ListenerEntity, site: Site) -> None:
+        self.sockets: list[socket.socket] = []
+        self.peers: set[HttpConnection] = set()
+        #: Connections taken so far, and those turned away.
+        self.accepted = 0
+        self.refused = 0
+        #: Set when the listener has stopped and its last connection has gone.
+        self.done = trio.Event()
+        self._site = site
+        self._door = Door()
+        self._accepting = trio.CancelScope()
+        self.configure(entity)
+
+    @property
+    def websockets(self) -> int:
+        """WebSockets open now."""
+        return self._door.websockets
+
+    def configure(self, entity: ListenerEntity) -> None:
+        """Serve the connections to come as ``entity`` says; sockets and connections stay as they are."""
+        self.entity = entity
+        settings = http_settings(entity)
+        self._service = Service(entity, settings, self._site, Pages(settings, self._site), self._door)
+        self._next_accept_s = 0.0
+
+    async def bind(self, leaving: Sequence[socket.socket] = ()) -> None:
+        """Open the sockets; raises what the site raises, with nothing left open."""
+        self.sockets = await self._site.open_sockets(self.entity, leaving)
+
+    async def run(self) -> None:
+        """Accept until ``stop``, and serve the connections until they are done."""
+        name = f" ({self.entity.name})" if self.entity.name else ""
+        for sock in self.sockets:
+            host, port = sock.getsockname()[:2]
+            server_log.info("Listening for HTTP on %s:%s%s", f"[{host}]" if ":" in host else host, port, name)
+        async with trio.open_nursery() as nursery:
+            try:
+                with self._accepting:
+                    async with trio.open_nursery() as accepting:
+                        for sock in self.sockets:
+                            accepting.start_soon(self._accept, sock, nursery)
+            finally:
+                self.close()
+        self.done.set()
+
+    def drain(self) -> None:
+        """Take no more WebSockets; pages are served on, so that those who watch can see how it ends."""
+        self._door.draining = True
+
+    def stop(self) -> None:
+        """Take no more connections and requests, and close the sockets; WebSockets there are go on."""
+        self._accepting.cancel()
+        self._door.stop()
+        self.close()
+
+    def close(self) -> None:
+        """Close the sockets; a second call does nothing."""
+        for sock in self.sockets:
+            sock.close()
+
+    async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
+        in_a_row = 0
+        while True:
+            await self._wait_turn()
+            try:
+                accepted, address = sock.accept()
+            except BlockingIOError:
+                in_a_row = 0
+                await trio.lowlevel.wait_readable(sock)
+                continue
+            except OSError as error:
+                if self._accepting.cancel_called:
+                    return
+                if error.errno in _OVERLOAD:
+                    log.error("cannot accept on %s: %s; pausing", self.entity.name or self.entity.port, error.strerror)
+                    await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
+                continue
+            self._admit(accepted, address, nursery)
+            in_a_row += 1
+            if in_a_row >= ACCEPTS_IN_A_ROW:
+                in_a_row = 0
+                await trio.lowlevel.checkpoint()
+
+    async def _wait_turn(self) -> None:
+        """With ``acceptRate`` connections come one by one, that many a second."""
+        if self.entity.accept_rate is not None:
+            await trio.sleep_until(self._next_accept_s)
+
+    def _admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
+        entity = self.entity
+        if self._accepting.cancel_called:  # it came in the turn in which we stopped
+            sock.close()
+            return
+        if entity.accept_rate is not None:
+            self._next_accept_s = trio.current_time() + 1 / entity.accept_rate
+        if entity.max_connections is not None and len(self.peers) >= entity.max_connections:
+            self._turn_away(sock, address, f"maxConnections {entity.max_connections}")
+        elif len(self.peers) - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
+            self._turn_away(sock, address, f"{MAX_PLAIN} requests are being answered")
+        else:
+            self.accepted += 1
+            sock.setblocking(False)
+            remote = (address[0], address[1])
+            nursery.start_soon(self._serve, HttpConnection(_stream(sock), remote, self._service))
+
+    def _turn_away(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
+        self.refused += 1
+        log.warning("connection from %s:%s refused: %s", *address[:2], why)
+        sock.close()
+
+    async def _serve(self, connection: HttpConnection) -> None:
+        """Run one connection; a bug of ours ends this one and nothing else."""
+        self.peers.add(connection)
+        try:
+            await connection.run()
+        except Exception:
+            log.exception("internal error, connection from %s:%s dropped", *connection.remote)
+        finally:
+            self.peers.discard(connection)
+
+
+def _stream(sock: socket.socket) -> trio.SocketStream:
+    return trio.SocketStream(trio.socket.from_stdlib_socket(sock))

@@ -1,0 +1,198 @@
+"""The figures as Prometheus text: names, types and help are this module's, numbers come from ``Figures``.
+
+The `qdr_*` series keep the names and types that dashboards of the older router use, gauges that end in `_total`
+included. Beside them stand series whose types say what they are. No series has a label that a stranger can choose.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from .figures import Figures, ListenerFigures
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+#: Values of one label; what is beyond them is added up under OTHER.
+MAX_LABEL_VALUES: Final = 200
+OTHER: Final = "_other"
+
+GAUGE: Final = GaugeMetricFamily
+COUNTER: Final = CounterMetricFamily
+#: The field of Totals, its type, what it counts. The series is `qdr_<field>_total`.
+TOTALS: Final = (
+    ("connections", GAUGE, "Open connections."),
+    ("links", GAUGE, "Attached links."),
+    ("addresses", GAUGE, "Addresses known."),
+    ("routers", GAUGE, "Other routers known."),
+    ("link_routes", GAUGE, "Link routes, active or not."),
+    ("auto_links", GAUGE, "Auto links, active or not."),
+    ("presettled_deliveries", COUNTER, "Deliveries that came settled."),
+    ("dropped_presettled_deliveries", COUNTER, "Settled deliveries dropped for want of room or credit."),
+    ("accepted_deliveries", COUNTER, "Deliveries that ended accepted."),
+    ("released_deliveries", COUNTER, "Deliveries that ended released."),
+    ("rejected_deliveries", COUNTER, "Deliveries that ended rejected."),
+    ("modified_deliveries", COUNTER, "Deliveries that ended modified."),
+    ("deliveries_ingress", COUNTER, "Deliveries that clients sent to this router."),
+    ("deliveries_egress", COUNTER, "Deliveries that this router sent to clients."),
+    ("deliveries_transit", COUNTER, "Deliveries passed from one router to another."),
+    ("deliveries_ingress_route_container", COUNTER, "Deliveries that came from route containers."),
+    ("deliveries_egress_route_container", COUNTER, "Deliveries that went to route containers."),
+    ("deliveries_delayed_1sec", COUNTER, "Deliveries that took between 1 and 10 seconds to settle."),
+    ("deliveries_delayed_10sec", COUNTER, "Deliveries that took more than 10 seconds to settle."),
+    ("deliveries_stuck", GAUGE, "Deliveries that have not been settled for more than 10 seconds."),
+    ("links_blocked", GAUGE, "Links that have had no credit for more than 10 seconds."),
+    ("deliveries_redirected_to_fallback", COUNTER, "Deliveries that went to a fallback destination."),
+)
+#: The older router's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. There are
+#: no pools here, so all that is alive is taken and held, and nothing moves between pools.
+ALLOCATOR_FIELDS: Final = (
+    ("total_alloc_from_heap", 1),
+    ("total_free_to_heap", 0),
+    ("held_by_threads", 1),
+    ("batches_rebalanced_to_threads", 0),
+    ("batches_rebalanced_to_global", 0),
+)
+
+_process = ProcessCollector(registry=None)
+
+
+def exposition(figures: Figures) -> bytes:
+    """Everything, in the text format of Prometheus."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Snapshot(figures))
+    registry.register(_process)
+    return generate_latest(registry)
+
+
+class _Snapshot(Collector):
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        figures = self._figures
+        yield from _totals(figures)
+        yield from _allocators(figures)
+        yield from _about_the_process(figures)
+        yield from _connections(figures)
+        yield from _deliveries(figures)
+        yield from _memory(figures)
+        yield from _logs(figures)
+        yield from _certificates(figures)
+
+
+def _totals(figures: Figures) -> Iterator[Metric]:
+    for name, family, text in TOTALS:
+        yield family(f"qdr_{name}_total", text, value=getattr(figures.totals, name))
+
+
+def _allocators(figures: Figures) -> Iterator[Metric]:
+    for owner in figures.memory:
+        for name, share in ALLOCATOR_FIELDS:
+            series = f"qdr_allocator_{owner.name}:{name}_bytes"
+            yield GaugeMetricFamily(series, "As the older router counts its objects.", value=owner.count * share)
+
+
+def _about_the_process(figures: Figures) -> Iterator[Metric]:
+    build = GaugeMetricFamily("trouter_build_info", "What runs; always 1.", labels=("version", "twin", "python"))
+    build.add_metric((figures.version, figures.twin, platform.python_version()), 1)
+    yield build
+    yield GaugeMetricFamily("trouter_uptime_seconds", "Since the router started.", value=figures.uptime_s)
+    yield GaugeMetricFamily("trouter_ready", "1 while the router takes connections, else 0.", value=int(figures.ready))
+
+
+def _connections(figures: Figures) -> Iterator[Metric]:
+    listeners = _bounded_listeners(figures.listeners)
+    now = GaugeMetricFamily("trouter_connections", "Open connections by listener.", labels=("listener",))
+    accepted = CounterMetricFamily("trouter_connections_accepted", "Connections taken.", labels=("listener",))
+    refused = CounterMetricFamily("trouter_connections_refused", "Connections turned away.", labels=("listener",))
+    for listener in listeners:
+        labels = (printable(listener.name),)
+        now.add_metric(labels, listener.connections)
+        accepted.add_metric(labels, listener.accepted)
+        refused.add_metric(labels, listener.refused)
+    yield from (now, accepted, refused)
+    vhosts = GaugeMetricFamily("trouter_vhost_connections", "Open connections by configured vhost.", labels=("vhost",))
+    for name, count in _bounded(figures.vhost_connections).items():
+        vhosts.add_metric((printable(name),), count)
+    yield vhosts
+
+
+def _deliveries(figures: Figures) -> Iterator[Metric]:
+    labels = ("address_class", "outcome")
+    ended = CounterMetricFamily("trouter_deliveries", "Deliveries that ended.", labels=labels)
+    for class_and_outcome, count in figures.deliveries.items():
+        ended.add_metric(class_and_outcome, count)
+    yield ended
+    latency = HistogramMetricFamily(
+        "trouter_settle_latency_seconds", "From the arrival of a message to its settlement.", labels=labels
+    )
+    bounds = [*(f"{bound_s:g}" for bound_s in figures.latency_bounds_s), "+Inf"]
+    for class_and_outcome, histogram in figures.settle_latency.items():
+        counts = accumulate(histogram.counts)
+        latency.add_metric(class_and_outcome, list(zip(bounds, counts, strict=True)), histogram.sum_s)
+    yield latency
+
+
+def _memory(figures: Figures) -> Iterator[Metric]:
+    size = GaugeMetricFamily("trouter_memory_bytes", "Memory by the type of its objects.", labels=("owner",))
+    count = GaugeMetricFamily("trouter_memory_objects", "Objects alive by type.", labels=("owner",))
+    for owner in figures.memory:
+        size.add_metric((owner.name,), owner.size_bytes * owner.count)
+        count.add_metric((owner.name,), owner.count)
+    yield from (size, count)
+    yield GaugeMetricFamily("trouter_held_message_bytes", "Messages under way.", value=figures.held_bytes)
+    limit = "How much of messages under way may be held."
+    yield GaugeMetricFamily("trouter_held_message_bytes_limit", limit, value=figures.held_limit_bytes)
+
+
+def _logs(figures: Figures) -> Iterator[Metric]:
+    events = CounterMetricFamily("trouter_log_events", "Log events, written or not.", labels=("module", "level"))
+    for module_and_level, count in figures.log_events.items():
+        events.add_metric(module_and_level, count)
+    yield events
+    lost = "Log lines that could not be written."
+    yield CounterMetricFamily("trouter_log_lines_lost", lost, value=figures.log_lines_lost)
+
+
+def _certificates(figures: Figures) -> Iterator[Metric]:
+    ends = GaugeMetricFamily(
+        "trouter_tls_cert_not_after_seconds", "When a certificate ends, since 1970.", labels=("ssl_profile",)
+    )
+    for certificate in figures.certificates:
+        ends.add_metric((printable(certificate.profile),), certificate.not_after_s)
+    yield ends
+
+
+def printable(text: str) -> str:
+    """``text`` as a label value that can be encoded, whatever it is."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
+    """The first MAX_LABEL_VALUES as they are; the rest, and what has no name, added up."""
+    bounded: dict[str, int] = {}
+    for name, count in counts.items():
+        shown = name if name and len(bounded) < MAX_LABEL_VALUES else OTHER
+        bounded[shown] = bounded.get(shown, 0) + count
+    return bounded
+
+
+def _bounded_listeners(listeners: Iterable[ListenerFigures]) -> list[ListenerFigures]:
+    """One for each name, and the first MAX_LABEL_VALUES of those; the rest added up."""
+    by_name: dict[str, ListenerFigures] = {}
+    for each in listeners:
+        name = each.name if each.name in by_name or len(by_name) < MAX_LABEL_VALUES else OTHER
+        sofar = by_name.get(name, ListenerFigures(name, 0, 0, 0))
+        by_name[name] = ListenerFigures(
+            name,
+            sofar.connections + each.connections,
+            sofar.accepted + each.accepted,
+            sofar.refused + each.refused,
+        )
+    return list(by_name.values())

@@ -1,0 +1,61 @@
+"""Answers, and the headers that all of them carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import BinaryIO, Final
+
+import h11
+
+TEXT: Final = "text/plain; charset=utf-8"
+#: Nobody guesses types, nobody frames our pages, nobody learns where a reader came from.
+ALWAYS: Final = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Content-Security-Policy", "frame-ancestors 'none'"),
+    ("Referrer-Policy", "no-referrer"),
+)
+NOT_KEPT: Final = (("Cache-Control", "no-store"),)
+
+
+@dataclass(frozen=True, slots=True)
+class FileBody:
+    """An open file and how much of it to send; whoever sends it closes it."""
+
+    file: BinaryIO
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What to answer."""
+
+    status: int
+    body: bytes | FileBody
+    content_type: str = TEXT
+    headers: Sequence[tuple[str, str]] = NOT_KEPT
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.body) if isinstance(self.body, bytes) else self.body.size_bytes
+
+    def head(self, *, last: bool) -> h11.Response:
+        """Status and headers; ``last`` says that the connection ends with this answer."""
+        headers = [
+            ("Date", formatdate(usegmt=True)),
+            ("Content-Type", self.content_type),
+            ("Content-Length", str(self.size_bytes)),
+            *ALWAYS,
+            *self.headers,
+            *((("Connection", "close"),) if last else ()),
+        ]
+        return h11.Response(status_code=self.status, headers=headers, reason=HTTPStatus(self.status).phrase)
+
+
+def refusal(status: int, *headers: tuple[str, str], why: str = "") -> Response:
+    """An answer that only says no; ``why`` is our own text."""
+    text = f"{status} {HTTPStatus(status).phrase}" + (f": {why}" if why else "") + "\n"
+    return Response(status, text.encode(), headers=(*NOT_KEPT, *headers))

@@ -1,0 +1,39 @@
+"""The text of /metrics, made for many at once: scraping cannot take the router's time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from .figures import Figures
+from .metrics import exposition
+
+#: Between two texts: so many times what making the last one cost.
+PAUSE: Final = 9
+
+
+class Scrapes:
+    """Makes texts, one at a time and for at most a tenth of the time; whoever waits meanwhile gets the same."""
+
+    def __init__(self, figures: Callable[[], Figures]) -> None:
+        self._figures = figures
+        self._text = b""
+        self._number = 0
+        self._not_before_s = 0.0
+        self._turn = trio.Lock()
+
+    async def text(self) -> bytes:
+        """Figures of a moment after the call."""
+        begun = self._number
+        async with self._turn:
+            if self._number > begun:
+                return self._text
+            await trio.sleep_until(self._not_before_s)
+            self._number += 1
+            start_s = time.perf_counter()
+            self._text = exposition(self._figures())
+            self._not_before_s = trio.current_time() + PAUSE * (time.perf_counter() - start_s)
+            return self._text

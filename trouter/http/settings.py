@@ -1,0 +1,55 @@
+"""What a listener's attributes mean to HTTP, and the ceilings that nobody sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trouter.config import ListenerEntity
+
+#: The line and headers of a request.
+MAX_HEAD_BYTES: Final = 16384
+#: A body, which no page reads.
+MAX_BODY_BYTES: Final = 65536
+#: How long a request may take to come in where the listener sets no time of its own.
+REQUEST_S: Final = 10.0
+#: How long a connection may wait for its next request.
+IDLE_S: Final = 75.0
+#: How long a client may take to read one piece of an answer.
+WRITE_S: Final = 30.0
+PIECE_BYTES: Final = 65536
+#: After the last answer, or the last WebSocket message: how long to wait for the other end to have read it.
+LINGER_S: Final = 2.0
+#: Connections of one listener that are no WebSockets; beyond it the one that waits longest gives way.
+MAX_PLAIN: Final = 256
+#: One WebSocket message. It is passed on as it comes in, so this is no memory.
+MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
+#: How long /healthz waits for the core.
+HEALTH_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """What the connections of one listener are served."""
+
+    healthz: bool
+    metrics: bool
+    websockets: bool
+    #: The folder of files to serve; None for none.
+    root: Path | None
+    #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` stands for all.
+    origins: tuple[str, ...]
+    request_s: float
+
+
+def http_settings(entity: ListenerEntity) -> HttpSettings:
+    """The settings that ``entity`` stands for."""
+    return HttpSettings(
+        healthz=entity.healthz,
+        metrics=entity.metrics,
+        websockets=entity.websockets,
+        root=Path(entity.http_root_dir) if entity.http_root_dir else None,
+        origins=tuple(getattr(entity, "web_socket_origins", ())),
+        request_s=float(entity.initial_handshake_timeout_seconds or REQUEST_S),
+    )

@@ -1,0 +1,125 @@
+"""The opening handshake of a WebSocket (RFC 6455, 4.2) and who may begin one."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+import h11
+from wsproto.utilities import generate_accept_token
+
+from .responses import Response, refusal
+
+VERSION: Final = b"13"
+#: AMQP over WebSockets by its registered name, and by the one that older clients and the console offer.
+SUBPROTOCOLS: Final = ("amqp", "binary")
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/@?#\s]+)(?::(\d{1,5}))?")
+
+
+class UpgradeRefused(Exception):
+    """This request does not become a WebSocket."""
+
+    def __init__(self, response: Response, why: str) -> None:
+        super().__init__(why)
+        self.response = response
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """What a client asked for that offered to switch to WebSockets."""
+
+    method: bytes
+    http_version: bytes
+    headers: dict[str, str]
+
+    def accept(self, origins: tuple[str, ...], *, on_loopback: bool) -> tuple[h11.InformationalResponse, str]:
+        """The answer that switches, and the subprotocol; UpgradeRefused if it may not be."""
+        key = self._key()
+        self._judge_origin(origins, on_loopback=on_loopback)
+        subprotocol = self._subprotocol()
+        headers = [
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Accept", generate_accept_token(key).decode("ascii")),
+            *((("Sec-WebSocket-Protocol", subprotocol),) if subprotocol else ()),
+        ]
+        return h11.InformationalResponse(status_code=101, headers=headers, reason="Switching Protocols"), subprotocol
+
+    def _key(self) -> bytes:
+        if self.method != b"GET" or self.http_version != b"1.1" or "upgrade" not in self._words("connection"):
+            raise UpgradeRefused(refusal(400, why="no WebSocket handshake"), "it is not GET with Connection: Upgrade")
+        if self.headers.get("sec-websocket-version") != VERSION.decode("ascii"):
+            answer = refusal(426, ("Sec-WebSocket-Version", "13"), ("Upgrade", "websocket"), ("Connection", "Upgrade"))
+            raise UpgradeRefused(answer, "the version is not 13")
+        key = self.headers.get("sec-websocket-key", "")
+        try:
+            octets = b64decode(key.encode("ascii"), validate=True)
+        except (binascii.Error, UnicodeEncodeError):
+            octets = b""
+        if len(octets) != 16:
+            raise UpgradeRefused(refusal(400, why="Sec-WebSocket-Key"), "the key is not one")
+        return key.encode("ascii")
+
+    def _judge_origin(self, origins: tuple[str, ...], *, on_loopback: bool) -> None:
+        """Browsers say where their page came from; programs say nothing, and nobody can make them connect."""
+        origin = self.headers.get("origin")
+        if origin is None or origin.lower() in origins or "*" in origins:
+            return
+        if not is_own_page(origin.lower(), self.headers.get("host", "").lower(), on_loopback=on_loopback):
+            answer = refusal(403, why="pages from this origin may not open WebSockets here")
+            raise UpgradeRefused(answer, f"its origin {origin} is neither this listener's nor among webSocketOrigins")
+
+    def _subprotocol(self) -> str:
+        offered = self._words("sec-websocket-protocol")
+        chosen = next((word for word in offered if word in SUBPROTOCOLS), "")
+        if offered and not chosen:
+            raise UpgradeRefused(refusal(400, why="the subprotocol is amqp or binary"), "the subprotocol is unknown")
+        return chosen
+
+    def _words(self, name: str) -> list[str]:
+        words = [word.strip() for word in self.headers.get(name, "").split(",")]
+        return [word.lower() if name == "connection" else word for word in words if word]
+
+
+def handshake_in(request: h11.Request) -> Handshake | None:
+    """The handshake if ``request`` offers to switch to WebSockets. A header that is repeated is one list."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    offers = [word.strip().lower() for word in headers.get("upgrade", "").split(",")]
+    return Handshake(request.method, request.http_version, headers) if "websocket" in offers else None
+
+
+def is_own_page(origin: str, host: str, *, on_loopback: bool) -> bool:
+    """Whether a page of ``origin`` came from where the request went: the same host and port.
+
+    On a connection to a loopback address only names of this machine count: a stranger's name can be made to lead here.
+    """
+    try:
+        page = urlsplit(origin)
+        default = DEFAULT_PORTS[page.scheme]
+        page_port = page.port or default
+    except (KeyError, ValueError):
+        return False
+    here = _HOST.fullmatch(host)
+    if here is None or page.hostname is None or page.path or page.query or page.fragment or page.username is not None:
+        return False
+    name = here[1].strip("[]")
+    if (page.hostname, page_port) != (name, int(here[2] or default)):
+        return False
+    return not on_loopback or is_loopback_name(name)
+
+
+def is_loopback_name(name: str) -> bool:
+    """Whether only this machine can be meant."""
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
