@@ -7,23 +7,51 @@ returns the exit status.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import trouter
 from trouter import _twin
-from trouter.cli import bench, check, run
+from trouter.cli import bench, check, manage, run
 
-COMMANDS = (run, check, bench)
+COMMANDS = (run, check, manage, bench)
 
 
 class Parser(argparse.ArgumentParser):
-    """As the standard one, but a wrong command line gives exit status 1, as it does in the older router."""
+    """As the standard one, but a wrong command line gives exit status 1, as it does in the older router.
+
+    usage_status: another exit status. intermixed: options may stand between the words of a list. Values of options are
+    never repeated in a message: one may be a password given to a misspelt option.
+    """
+
+    def __init__(self, *, usage_status: int = 1, intermixed: bool = False, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.usage_status = usage_status
+        self._intermixed = intermixed
+        self._given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if args is not None:
+            self._given = tuple(args)
+        if not self._intermixed or "_ARGCOMPLETE" in os.environ:
+            return super().parse_known_args(args, namespace)
+        self._intermixed = False
+        try:
+            parsed, unknown = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixed = True
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
+        for given in self._given:
+            if given.startswith("-") and "=" in given:
+                message = message.replace(given, given[: given.index("=") + 1] + "...")
         self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: {message}\n")
+        self.exit(self.usage_status, f"{self.prog}: {message}\n")
 
 
 class Version(argparse.Action):

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
-import trio
-
 #: Set to anything, a failure ends with its traceback.
 DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
 
@@ -70,6 +68,8 @@ def as_text(failure: BaseException) -> str:
 
 def run_tool(work: Callable[[], Awaitable[None]]) -> int:
     """Run a tool to its end; the exit status. UsageError and a reader that went away are left to the caller."""
+    import trio  # noqa: PLC0415  # commands that do not connect do without
+
     try:
         trio.run(work)
     except KeyboardInterrupt:

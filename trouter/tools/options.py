@@ -10,19 +10,22 @@ import getpass
 import math
 import os
 import re
-import ssl
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 from urllib.parse import unquote
 
 import trouter
-from trouter.client import Anonymous, External, Plain, SaslMechanism
 
 from .cover import cover_arguments
 from .failures import SSLException
+
+if TYPE_CHECKING:
+    import ssl
+
+    from trouter.client import SaslMechanism
 
 DEFAULT_BUS: Final = "0.0.0.0"  # noqa: S104 - to connect to, which means this machine
 DEFAULT_TIMEOUT_S: Final = 5.0
@@ -207,6 +210,8 @@ class ConnectionOptions:
         """
         if not (self.sasl or self.tls):
             return ()
+        from trouter.client import Anonymous, External, Plain  # noqa: PLC0415  # where tools only parse, trio stays out
+
         if self.mechanisms:
             allowed = self.mechanisms
         else:
@@ -226,6 +231,8 @@ class ConnectionOptions:
         """How to verify the server and show who we are; None without TLS. SSLException, OSError."""
         if not self.tls:
             return None
+        import ssl  # noqa: PLC0415
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verify_name
@@ -241,6 +248,8 @@ class ConnectionOptions:
         return context
 
     def _load_certificate(self, context: ssl.SSLContext) -> None:
+        import ssl  # noqa: PLC0415
+
         key = self.key or self.certificate
         for name in (self.certificate, key):
             with Path(name).open("rb"):  # its own failure names the file, that of TLS does not

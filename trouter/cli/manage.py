@@ -1,0 +1,258 @@
+"""`trouter manage`: change and read a running router."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.tools.cover import cover_arguments
+from trouter.tools.failures import UsageError, run_tool
+from trouter.tools.options import ConnectionOptions, add_connection_options
+from trouter.tools.values import as_json, json_or_text
+from trouter.tools.words import attributes_of, long_type, secrets_of
+
+if TYPE_CHECKING:
+    from trouter.tools.node import Node
+
+#: The largest text that is read from stdin.
+MAX_INPUT_CHARACTERS: Final = 64 * 1024 * 1024
+
+_EPILOG: Final = """examples:
+  trouter manage query --type listener name host port
+  trouter manage create --type listener port=5673 saslMechanisms=ANONYMOUS
+  trouter manage update log/DEFAULT enable=debug+
+  trouter manage delete --name listener/:5673
+  trouter manage get-log limit=20
+
+Any other operation is sent as it is, with ATTR=VALUE as properties of the request: `get-operations` lists them.
+"""
+
+#: Asks the node, and returns what to print.
+Plan = Callable[["Node"], Awaitable[str]]
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "manage",
+        help="create, read, update and delete what a running router is made of",
+        description="Ask a router's management node.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage_status=2,
+        intermixed=True,
+    )
+    parser.add_argument(
+        "operation", metavar="OPERATION", help=f"{', '.join(PLANS)}, or another one that the router knows"
+    )
+    parser.add_argument(
+        "words", nargs="*", default=(), metavar="ATTR[=VALUE]", help="attributes; without a value: null"
+    )
+    parser.add_argument("--type", default="", help="the type of entity, as in `listener`, `address`, `connection`")
+    parser.add_argument("--name", default="", help="the name of the entity")
+    parser.add_argument("--identity", default="", metavar="ID", help="the identity of the entity")
+    parser.add_argument(
+        "--indent", type=int, default=2, metavar="N", help="blanks per level of JSON, -1 for one line; default 2"
+    )
+    parser.add_argument("--stdin", action="store_true", help="read attributes from stdin, a JSON map or a list of them")
+    parser.add_argument("--body", metavar="JSON", help="the body of the request, for operations not listed here")
+    parser.add_argument("--properties", metavar="JSON", help="a map of properties for such a request")
+    add_connection_options(parser)
+    parser.set_defaults(run=run, name_first=True, command_parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do one operation and print the answer; the exit status."""
+
+    async def work() -> None:
+        from trouter.tools.node import open_node  # noqa: PLC0415  # the client, which other commands do without
+
+        options = ConnectionOptions.of(arguments)
+        arguments.type, arguments.words = long_type(arguments.type), list(arguments.words)
+        plan = PLANS.get(arguments.operation.lower(), plan_other)(arguments)
+        async with open_node(options) as node:
+            text = await plan(node)
+        if text:
+            print(text)
+
+    try:
+        return run_tool(work)
+    except UsageError as wrong:
+        parser: argparse.ArgumentParser = arguments.command_parser
+        parser.error(str(wrong))
+
+
+# --- plans: everything that can be wrong with a command line is found before the router is asked
+
+
+def plan_query(arguments: argparse.Namespace) -> Plan:
+    """Entities as a list of maps, without nulls; words are names of attributes."""
+
+    async def ask(node: Node) -> str:
+        table = await node.query(arguments.type, arguments.words)
+        return as_json(table.dicts(), arguments.indent)
+
+    return ask
+
+
+def plan_create(arguments: argparse.Namespace) -> Plan:
+    """A new entity, or one for each map of a list on stdin."""
+    return _plan_bulk(arguments, "CREATE", lenient_booleans=False)
+
+
+def plan_update(arguments: argparse.Namespace) -> Plan:
+    """An entity changed; the first word without `=` names it where nothing else does."""
+    words = arguments.words
+    named = arguments.name or arguments.identity or any(word.startswith(("name=", "identity=")) for word in words)
+    if words and not named and "=" not in words[0]:
+        arguments.name, arguments.words = words[0], words[1:]
+    return _plan_bulk(arguments, "UPDATE", lenient_booleans=True)
+
+
+def _plan_bulk(arguments: argparse.Namespace, operation: str, *, lenient_booleans: bool) -> Plan:
+    if arguments.stdin:
+        if arguments.words:
+            raise UsageError(f"with --stdin no attributes are taken from words: {' '.join(arguments.words)}")
+        given = _read_stdin()
+    else:
+        type_name = arguments.type or long_type(_word_value(arguments.words, "type"))
+        given = attributes_of(arguments.words, type_name, strict=True, lenient_booleans=lenient_booleans)
+        cover_arguments(secrets_of(given))
+    maps: list[dict[str, Any]] = given if isinstance(given, list) else [given]
+    for each in maps:
+        if isinstance(each.get("type"), str):
+            each["type"] = long_type(each["type"])
+
+    async def ask(node: Node) -> str:
+        answers = [await node.call(operation, **_target(arguments, each, operation), body=each) for each in maps]
+        return as_json(answers if isinstance(given, list) else answers[0], arguments.indent)
+
+    return ask
+
+
+def plan_read(arguments: argparse.Namespace) -> Plan:
+    """One entity as a map."""
+    _take_name(arguments)
+
+    async def ask(node: Node) -> str:
+        return as_json(await node.call("READ", **_target(arguments, {}, "READ")), arguments.indent)
+
+    return ask
+
+
+def plan_delete(arguments: argparse.Namespace) -> Plan:
+    """One entity gone; nothing is printed."""
+    _take_name(arguments)
+
+    async def ask(node: Node) -> str:
+        await node.call("DELETE", **_target(arguments, {}, "DELETE"))
+        return ""
+
+    return ask
+
+
+def plan_schema(arguments: argparse.Namespace) -> Plan:
+    """What the types are, or have; of one type if a word says which."""
+    _refuse(arguments.words[1:])
+    type_name = arguments.type or long_type(next(iter(arguments.words), ""))
+
+    async def ask(node: Node) -> str:
+        answer = await node.ask(arguments.operation.upper(), entityType=type_name or None)
+        return as_json(answer, arguments.indent)
+
+    return ask
+
+
+def plan_nodes(arguments: argparse.Namespace) -> Plan:
+    """The addresses of the management nodes of the network."""
+    _refuse(arguments.words)
+
+    async def ask(node: Node) -> str:
+        return as_json(await node.nodes(), arguments.indent)
+
+    return ask
+
+
+def plan_other(arguments: argparse.Namespace) -> Plan:
+    """An operation we know nothing of: words are properties of the request, a text as answer is printed as it is."""
+    properties = attributes_of(arguments.words, arguments.type, strict=False)
+    if arguments.properties:
+        more = json_or_text(arguments.properties)
+        if not isinstance(more, dict):
+            raise ValueError("--properties is not a JSON map")
+        properties |= more
+    for name in ("type", "name", "identity"):
+        given = getattr(arguments, name)
+        if given:
+            properties[name] = given
+    properties.pop("operation", None)
+    body = None if arguments.body is None else json_or_text(arguments.body)
+
+    async def ask(node: Node) -> str:
+        answer = await node.call(arguments.operation, body=body, **properties)
+        if isinstance(answer, str):
+            return answer
+        return as_json(answer, arguments.indent) if answer else ""
+
+    return ask
+
+
+PLANS: Final[dict[str, Callable[[argparse.Namespace], Plan]]] = {
+    "query": plan_query,
+    "create": plan_create,
+    "read": plan_read,
+    "update": plan_update,
+    "delete": plan_delete,
+    "get-types": plan_schema,
+    "get-attributes": plan_schema,
+    "get-operations": plan_schema,
+    "get-annotations": plan_schema,
+    "get-mgmt-nodes": plan_nodes,
+}
+
+
+def _target(arguments: argparse.Namespace, attributes: dict[str, Any], operation: str) -> dict[str, str]:
+    """Which entity is meant: type, and name or identity, as options or else attributes say."""
+    found = {"type": arguments.type or attributes.get("type")}
+    which = {"name": arguments.name, "identity": arguments.identity}
+    if not any(which.values()):
+        which = {name: attributes.get(name) for name in which}
+    if operation == "CREATE":
+        found["name"] = which["name"]
+    elif which["identity"]:
+        found["identity"] = which["identity"]
+    else:
+        found["name"] = which["name"]
+    return {name: str(value) for name, value in found.items() if value}
+
+
+def _take_name(arguments: argparse.Namespace) -> None:
+    """A single word is the name where no option says it; UsageError for others."""
+    if arguments.name_first and arguments.words and not (arguments.name or arguments.identity):
+        arguments.name = arguments.words.pop(0)
+    _refuse(arguments.words)
+
+
+def _refuse(words: list[str]) -> None:
+    if words:
+        raise UsageError(f"unexpected arguments: {' '.join(words)}")
+
+
+def _word_value(words: list[str], name: str) -> str:
+    return next((word.removeprefix(f"{name}=") for word in words if word.startswith(f"{name}=")), "")
+
+
+def _read_stdin() -> dict[str, Any] | list[dict[str, Any]]:
+    """A JSON map, or a list of maps; ValueError."""
+    text = sys.stdin.read(MAX_INPUT_CHARACTERS + 1)
+    if len(text) > MAX_INPUT_CHARACTERS:
+        raise ValueError(f"stdin holds more than {MAX_INPUT_CHARACTERS} characters")
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("the JSON on stdin is nested too deeply") from None
+    if isinstance(found, dict) or (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
+        return found
+    raise ValueError("stdin is not a JSON map or a list of maps")

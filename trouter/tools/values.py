@@ -1,0 +1,71 @@
+"""Values between text, JSON and AMQP: what a word on the command line means, and how an answer is printed."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any, Final
+
+from trouter.config.schema import Attribute, Kind
+from trouter.wire.types import Array, Described, PairMap
+
+_WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_STRUCTURED: Final = frozenset({"MAP", "LIST", "PROPERTIES"})
+_EXACT: Final = {"true": True, "false": False}
+
+
+def value_of(text: str, attribute: Attribute | None) -> Any:
+    """What `text` is for an attribute; ValueError. Of an unknown one, only `true` and `false` are more than text."""
+    if attribute is None:
+        return _EXACT.get(text, text)
+    if attribute.kind is Kind.BOOLEAN:
+        return _WORDS.get(text.lower(), text)
+    if attribute.kind is Kind.INTEGER:
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"{attribute.name} is an integer, not {text!r}") from None
+    if attribute.kind.name in _STRUCTURED:
+        return json_or_text(text)
+    return text
+
+
+def json_or_text(text: str) -> Any:
+    """JSON, or the text itself if it does not look like any; ValueError."""
+    try:
+        return json.loads(text)
+    except ValueError as bad:
+        if any(character in text for character in '"{}[]'):
+            raise ValueError(f"this is no JSON ({bad}): {text[:200]}") from None
+        return text
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+
+
+def as_json(value: object, indent: int = 2) -> str:
+    """An answer as JSON, on one line if `indent` is negative."""
+    return json.dumps(plain(value), indent=None if indent < 0 else indent)
+
+
+def plain(value: object) -> object:
+    """An AMQP value in the types of JSON: octets as text, a uuid as text, of a described value the value."""
+    match value:
+        case None | bool() | str() | int() | float():
+            return value
+        case dict() | PairMap():
+            return {_key(key): plain(each) for key, each in value.items()}
+        case list() | tuple() | Array():
+            return [plain(each) for each in value]
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).decode(errors="backslashreplace")
+        case uuid.UUID():
+            return str(value)
+        case Described():
+            return plain(value.value)
+        case _:
+            return repr(value)
+
+
+def _key(key: object) -> str:
+    found = plain(key)
+    return found if isinstance(found, str) else json.dumps(found)

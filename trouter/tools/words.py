@@ -1,0 +1,73 @@
+"""Words on the command line: short names of types, and `ATTRIBUTE=VALUE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from .failures import ValidationError
+from .values import value_of
+
+if TYPE_CHECKING:
+    from trouter.config.schema import EntityType
+
+PREFIX: Final = "org.apache.qpid.dispatch."
+#: What one writes for types that have longer names.
+_SHORT: Final = {
+    "link": "router.link",
+    "node": "router.node",
+    "address": "router.config.address",
+    "linkRoute": "router.config.linkRoute",
+    "autoLink": "router.config.autoLink",
+    "exchange": "router.config.exchange",
+    "binding": "router.config.binding",
+}
+_BOOLEANS: Final = {"yes": True, "on": True, "no": False, "off": False}
+
+
+def long_type(word: str) -> str:
+    """The name of a type as it is sent; a name with a dot stays as it is."""
+    return word if not word or "." in word else PREFIX + _SHORT.get(word, word)
+
+
+def attributes_of(
+    words: Iterable[str], type_name: str, *, strict: bool, lenient_booleans: bool = False
+) -> dict[str, Any]:
+    """The attributes that `NAME=VALUE` words say, None for a word without `=`.
+
+    Values are of the kind that our schema gives them. ValueError for one that is not; ValidationError for an attribute
+    that a type we know has not, if `strict`. Of types we do not know yes, no, on and off are booleans if
+    `lenient_booleans`.
+    """
+    from trouter.config.types import type_named  # noqa: PLC0415  # the whole schema
+
+    kind = type_named(type_name) if type_name else None
+    found: dict[str, Any] = {}
+    for word in words:
+        name, given, text = word.partition("=")
+        if not name:
+            raise ValueError("an attribute without a name")
+        found[name] = _value(kind, name, text, strict=strict) if given else None
+        if lenient_booleans and kind is None and text in _BOOLEANS:
+            found[name] = _BOOLEANS[text]
+    if isinstance(found.get("type"), str):
+        found["type"] = long_type(found["type"])
+    return found
+
+
+def secrets_of(attributes: Mapping[str, Any]) -> list[str]:
+    """Values that are passwords, as they were written."""
+    return [value for name, value in attributes.items() if isinstance(value, str) and name.lower().endswith("password")]
+
+
+def _value(kind: EntityType | None, name: str, text: str, *, strict: bool) -> Any:
+    attribute = kind.attribute(name) if kind is not None else None
+    if kind is not None and attribute is None and strict:
+        raise ValidationError(f"no attribute {name!r} in {kind.full_name}{_near(kind, name)}")
+    return value_of(text, attribute)
+
+
+def _near(kind: EntityType, name: str) -> str:
+    close = get_close_matches(name, [attribute.name for attribute in kind.attributes], 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
