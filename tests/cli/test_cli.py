@@ -115,7 +115,7 @@ def test_run_refuses_a_log_file_that_cannot_be_opened(tmp_path: Path) -> None:
     path.write_text(f"log {{ module: DEFAULT, outputFile: {tmp_path} }}\n")
     done = command("run", "--config", path)
     assert done.returncode == 1
-    assert f"{path}:1:1: log.outputFile: this file cannot be opened" in done.stderr
+    assert f"{path}:1:1: log.outputFile: Failed to open log file" in done.stderr
 
 
 def test_a_plugin_that_refuses_the_configuration_stops_the_start(tmp_path: Path) -> None:

@@ -1,0 +1,132 @@
+"""Which events are logged, and how they change while the router runs (configuration.md, section 8; management.md 6)."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.logs.talk import configured, entities, levels_in, say_everything
+from trouter import logs
+from trouter.config import Configuration, ConfigurationError, RouterEntity
+
+ROUTER = RouterEntity(id="r")
+ALL = ["trace", "debug", "info", "notice", "warning", "error", "critical"]
+
+
+def test_the_default_is_info_and_above(capfd: pytest.CaptureFixture[str]) -> None:
+    logs.configure(Configuration(ROUTER))
+    say_everything("ROUTER")
+    assert levels_in(capfd.readouterr().err) == ALL[2:]
+
+
+ENABLE = {
+    "trace+": ALL,
+    "trace, error": ["trace", "error"],
+    "TRACE , Error info": ["trace", "info", "error"],
+    "info,critical": ["info", "critical"],
+    "error:critical;debug": ["debug", "error", "critical"],
+    "none": [],
+    "default": ["warning"],
+    "DEFAULT": ["warning"],
+    "debug default": ["debug", "warning"],
+    '""': [],
+}
+
+
+@pytest.mark.parametrize(("enable", "expected"), ENABLE.items())
+def test_any_set_of_levels_can_be_on(capfd: pytest.CaptureFixture[str], enable: str, expected: list[str]) -> None:
+    configured(f"log {{ module: DEFAULT, enable: warning }}\nlog {{\n module: AGENT\n enable: {enable}\n}}")
+    say_everything("AGENT")
+    assert levels_in(capfd.readouterr().err) == expected
+
+
+@pytest.mark.parametrize(("enable", "expected"), ENABLE.items())
+def test_the_levels_of_a_module_change_live(
+    capfd: pytest.CaptureFixture[str], enable: str, expected: list[str]
+) -> None:
+    default = "log { module: DEFAULT, enable: warning }\n"
+    configured(f"{default}log {{ module: AGENT, enable: trace+ }}")
+    logs.apply(entities(f"{default}log {{\n module: AGENT\n enable: {enable}\n}}"), ROUTER)
+    say_everything("AGENT")
+    assert levels_in(capfd.readouterr().err) == expected
+
+
+def test_a_module_that_is_not_mentioned_follows_default(capfd: pytest.CaptureFixture[str]) -> None:
+    configured("log { module: AGENT, enable: none }\nlog { module: DEFAULT, enable: debug, includeTimestamp: no }")
+    say_everything("PLUGIN")
+    say_everything("AGENT")
+    assert capfd.readouterr().err == "PLUGIN (debug) at debug\n"
+
+
+def test_modules_without_settings_of_their_own_follow_a_change_of_default(capfd: pytest.CaptureFixture[str]) -> None:
+    configured("log { module: DEFAULT, enable: none }\nlog { module: AGENT, includeTimestamp: no }")
+    logs.apply(entities("log { module: DEFAULT, enable: notice }\nlog { module: AGENT, includeTimestamp: no }"), ROUTER)
+    say_everything("AGENT")
+    say_everything("SERVER")
+    assert levels_in(capfd.readouterr().err) == ["notice", "notice"]
+
+
+def test_a_module_that_is_mentioned_no_more_follows_default_again(capfd: pytest.CaptureFixture[str]) -> None:
+    configured("log { module: AGENT, enable: none }")
+    logs.apply((), ROUTER)
+    say_everything("AGENT")
+    assert levels_in(capfd.readouterr().err) == ALL[2:]
+
+
+def test_a_logger_costs_nothing_where_nobody_listens() -> None:
+    configured("log { module: PROTOCOL, enable: notice+ }\nlog { module: AGENT, enable: none }")
+    assert not logs.of("PROTOCOL").isEnabledFor(logging.INFO)
+    assert logs.of("PROTOCOL").isEnabledFor(logs.NOTICE)
+    assert not logs.of("AGENT").isEnabledFor(logging.CRITICAL)
+
+
+def test_the_format_of_times_changes_live(capfd: pytest.CaptureFixture[str]) -> None:
+    configured("router { id: r }")
+    logs.apply((), RouterEntity(id="r", timestamps_in_utc=True, timestamp_format="day"))
+    logs.of("SERVER").info("x")
+    assert capfd.readouterr().err == "day SERVER (info) x\n"
+
+
+def test_a_change_that_cannot_be_had_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    configured(f"log {{ module: DEFAULT, outputFile: {path}, includeTimestamp: no }}")
+    with pytest.raises(ConfigurationError):
+        logs.apply(
+            entities(
+                f"log {{ module: DEFAULT, enable: none }}\nlog {{ module: AGENT, outputFile: {tmp_path / 'new'} }}\n"
+                f"log {{ module: SERVER, outputFile: {tmp_path} }}"
+            ),
+            ROUTER,
+        )
+    logs.of("AGENT").info("x")
+    assert path.read_text() == "AGENT (info) x\n"
+
+
+def test_what_was_prepared_takes_effect_when_it_is_committed(capfd: pytest.CaptureFixture[str]) -> None:
+    configured("log { module: DEFAULT, includeTimestamp: no }")
+    prepared = logs.prepare(entities("log { module: DEFAULT, includeTimestamp: no, enable: error }"), ROUTER)
+    logs.of("SERVER").info("before")
+    prepared.commit()
+    logs.of("SERVER").info("after")
+    assert capfd.readouterr().err == "SERVER (info) before\n"
+
+
+def test_what_was_prepared_and_discarded_leaves_the_files_in_use_open(tmp_path: Path) -> None:
+    kept, new = tmp_path / "kept", tmp_path / "new"
+    text = f"log {{ module: DEFAULT, outputFile: {kept}, includeTimestamp: no }}"
+    configured(text)
+    logs.prepare(entities(f"{text}\nlog {{ module: AGENT, outputFile: {new} }}"), ROUTER).discard()
+    logs.of("AGENT").info("x")
+    assert kept.read_text() == "AGENT (info) x\n"
+    assert new.read_text() == ""
+
+
+def test_configuring_anew_changes_every_module(tmp_path: Path) -> None:
+    configured(f"log {{ module: ROUTER, enable: none, outputFile: {tmp_path / 'a'} }}")
+    configured(f"log {{ module: DEFAULT, outputFile: {tmp_path / 'b'} }}")
+    logs.of("ROUTER").info("x")
+    assert (tmp_path / "a").read_text() == ""
+    assert (tmp_path / "b").read_text().endswith("ROUTER (info) x\n")
+    assert len([one for one in logging.getLogger(logs.ROOT).handlers if isinstance(one, logs.LogHandler)]) == 1

@@ -1,0 +1,34 @@
+"""Log lines as the older router writes them (configuration.md, section 8), over the standard `logging`.
+
+Code logs to `trouter.<MODULE>`, for instance `logging.getLogger("trouter.SERVER")`, also available as `of("SERVER")`.
+One handler at `trouter` asks the settings of the record's module, so any set of levels can be on, each module can have
+its own output, and a module that nobody configured follows DEFAULT. `book` remembers the last lines and counts all
+events. A line that cannot be written is counted and dropped: logging never stops the router.
+"""
+
+from __future__ import annotations
+
+from trouter.logs.book import Entry, LogBook, book
+from trouter.logs.handler import LogHandler, Prepared, apply, configure, prepare, reopen
+from trouter.logs.levels import MODULES, NAMES, NOTICE, ROOT, TRACE
+from trouter.logs.lines import one_line
+from trouter.logs.loggers import of
+
+__all__ = [
+    "MODULES",
+    "NAMES",
+    "NOTICE",
+    "ROOT",
+    "TRACE",
+    "Entry",
+    "LogBook",
+    "LogHandler",
+    "Prepared",
+    "apply",
+    "book",
+    "configure",
+    "of",
+    "one_line",
+    "prepare",
+    "reopen",
+]

@@ -1,0 +1,249 @@
+"""The one handler of the process: each event as the settings of its module say.
+
+Settings change as a whole. `prepare` opens what they need and touches nothing that is in use; `commit` cannot fail, so
+whoever changes more than the log can prepare everything first. Writing never stops the router: a line that an output
+cannot take is counted, and once it takes lines again the gap is told there, once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from trouter.config import Configuration, ConfigurationError, LogEntity, Problem, RouterEntity
+from trouter.config.texts import DEFAULT_LEVELS, LEVELS
+from trouter.logs.book import Entry, LogBook, book
+from trouter.logs.levels import DEFAULT, NUMBERS, ROOT, SILENT, known_number, module_of
+from trouter.logs.lines import DEFAULT_FORMAT, Clock, Shape, entry_of, line_of, one_line, traceback_of
+from trouter.logs.loggers import adopt, of
+from trouter.logs.outputs import NAMED, STDERR, File, Output, Syslog
+
+#: What DEFAULT starts with.
+STARTS_WITH: Final = LogEntity(
+    module=DEFAULT,
+    enable=frozenset(LEVELS[LEVELS.index("info") :]),
+    include_timestamp=True,
+    include_source=False,
+    output_file="stderr",
+)
+#: The module that tells of lost lines.
+_TELLS: Final = "MAIN"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one module logs, everything that was left to DEFAULT filled in."""
+
+    numbers: frozenset[int]
+    shape: Shape
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The settings of every module that has some of its own, and of DEFAULT."""
+
+    modules: Mapping[str, Settings]
+    files: Mapping[Path, File]
+    clock: Clock
+
+
+BEGINNING: Final = State(
+    {DEFAULT: Settings(frozenset(NUMBERS[level] for level in STARTS_WITH.enable or ()), Shape(True, False), STDERR)},
+    {},
+    Clock(time.localtime, DEFAULT_FORMAT),
+)
+
+
+class LogHandler(logging.Handler):
+    """Writes each record as its module's settings say, and puts it into the book."""
+
+    def __init__(self, kept: LogBook) -> None:
+        super().__init__()
+        self.state = BEGINNING
+        self._book = kept
+
+    def settings_of(self, module: str) -> Settings:
+        modules = self.state.modules
+        return modules.get(module) or modules[DEFAULT]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        settings = self.settings_of(module_of(record.name))
+        number = known_number(record.levelno)
+        if number in settings.numbers:
+            entry = entry_of(record)
+            self._book.keep(entry)
+            self._write(number, entry, traceback_of(record), settings)
+
+    def _write(self, number: int, entry: Entry, trace: str, settings: Settings) -> None:
+        output = settings.output
+        try:
+            if output.lost:
+                self._tell_gap(output, settings.shape)
+            output.put(number, line_of(entry, trace, _shape_for(output, settings.shape), self.state.clock))
+        except Exception as failure:  # noqa: BLE001  # a full disk, a closed pipe: routing goes on
+            output.lost += 1
+            output.why = one_line(getattr(failure, "strerror", None) or str(failure))
+            self._book.lost += 1
+
+    def _tell_gap(self, output: Output, shape: Shape) -> None:
+        lines = "line" if output.lost == 1 else "lines"
+        text = f"{output.lost} log {lines} could not be written to {one_line(output.name)}: {output.why}"
+        entry = Entry(_TELLS, "warning", text, "trouter/logs/handler.py", 0, time.time())
+        output.put(logging.WARNING, line_of(entry, "", _shape_for(output, shape), self.state.clock))
+        output.lost = 0
+        self._book.tally_of(_TELLS)[logging.WARNING] += 1
+        self._book.keep(entry)
+
+    def reopen(self) -> None:
+        """Go on in the files that have the names now; one that cannot be opened is told and goes on as it was."""
+        for path, file in self.state.files.items():
+            try:
+                file.reopen()
+            except OSError as failure:
+                of(_TELLS).error("%s; the log goes on in the file opened before", cannot_open(str(path), failure))
+
+    def close(self) -> None:
+        """Close the files; what is logged from now on goes to stderr."""
+        before, self.state = self.state, BEGINNING
+        for file in before.files.values():
+            file.close()
+        super().close()
+
+
+class Prepared:
+    """Settings that can take effect, their files open: either `commit` or `discard` them, before others are made."""
+
+    def __init__(self, handler: LogHandler, state: State) -> None:
+        self._handler = handler
+        self._state = state
+
+    def commit(self) -> None:
+        """Log like this from now on; cannot fail."""
+        before, self._handler.state = self._handler.state, self._state
+        _close(before, but=self._state)
+        adopt()
+        modules = self._state.modules
+        for name in [name for name in logging.root.manager.loggerDict if name.startswith(f"{ROOT}.")]:
+            logging.getLogger(name).setLevel(logging.NOTSET)
+        logging.getLogger(ROOT).setLevel(min(modules[DEFAULT].numbers, default=SILENT))
+        for module, settings in modules.items():
+            if module != DEFAULT:
+                of(module).setLevel(min(settings.numbers, default=SILENT))
+
+    def discard(self) -> None:
+        """Forget them; the log goes on as it was."""
+        _close(self._state, but=self._handler.state)
+
+
+def _close(state: State, but: State) -> None:
+    for path, file in state.files.items():
+        if but.files.get(path) is not file:
+            file.close()
+
+
+#: The handler of this process; it handles nothing until `configure` is called.
+_handler: Final = LogHandler(book)
+
+
+def prepare(entities: Iterable[LogEntity], router: RouterEntity) -> Prepared:
+    """What the log would be with `entities`; ConfigurationError, and nothing open, if an output cannot be had."""
+    given = {entity.module: entity for entity in entities}
+    default = _filled(given.get(DEFAULT, STARTS_WITH), STARTS_WITH)
+    outputs = _Outputs(_handler.state)
+    modules = {
+        entity.module: _settings(_filled(entity, default), outputs) for entity in {**given, DEFAULT: default}.values()
+    }
+    zone = time.gmtime if router.timestamps_in_utc else time.localtime
+    state = State(modules, outputs.files, Clock(zone, router.timestamp_format or DEFAULT_FORMAT))
+    prepared = Prepared(_handler, state)
+    if outputs.problems:
+        prepared.discard()
+        raise ConfigurationError(outputs.problems)
+    return prepared
+
+
+def apply(entities: Sequence[LogEntity], router: RouterEntity) -> None:
+    """Log as `entities` say from now on; ConfigurationError, and no change, if an output cannot be had."""
+    prepare(entities, router).commit()
+
+
+def configure(configuration: Configuration) -> LogHandler:
+    """Take over the log and keep it as `configuration` says; ConfigurationError, and no change."""
+    prepared = prepare(configuration.logs, configuration.router)
+    root = logging.getLogger(ROOT)
+    root.addHandler(_handler)
+    root.propagate = False
+    prepared.commit()
+    return _handler
+
+
+def reopen() -> None:
+    """Go on in the log files that have the names now, for those who rotate them."""
+    _handler.reopen()
+
+
+class _Outputs:
+    """Finds outputs, and opens those that are not open yet; what cannot be opened is a problem."""
+
+    def __init__(self, present: State) -> None:
+        self.files: dict[Path, File] = {}
+        self.problems: list[Problem] = []
+        self._present = present
+
+    def find(self, entity: LogEntity) -> Output:
+        name = "stderr" if entity.output_file is None else entity.output_file
+        if name in NAMED:
+            output = NAMED[name]
+            if isinstance(output, Syslog):
+                output.open()
+            return output
+        try:
+            path = _path(name)
+            if path not in self.files:
+                self.files[path] = self._present.files.get(path) or File(path)
+            return self.files[path]
+        except (OSError, ValueError) as failure:
+            self.problems.append(Problem(entity.place, cannot_open(name, failure), "log", "outputFile"))
+            return STDERR
+
+
+def _path(name: str) -> Path:
+    if not name:
+        raise ValueError("a file has a name")
+    return Path(name).absolute()
+
+
+def cannot_open(name: str, failure: Exception) -> str:
+    """What to say about a log file that cannot be had."""
+    return f"Failed to open log file {name!r}: {getattr(failure, 'strerror', None) or failure}"
+
+
+def _settings(entity: LogEntity, outputs: _Outputs) -> Settings:
+    numbers = frozenset(NUMBERS[level] for level in entity.enable or ())
+    shape = Shape(bool(entity.include_timestamp), bool(entity.include_source))
+    return Settings(numbers, shape, outputs.find(entity))
+
+
+def _shape_for(output: Output, shape: Shape) -> Shape:
+    return shape if output.timed else replace(shape, timestamp=False)
+
+
+def _filled(entity: LogEntity, default: LogEntity) -> LogEntity:
+    """`entity` with what it does not say taken from `default`."""
+    enable = entity.enable
+    if enable is None:
+        enable = default.enable
+    elif DEFAULT_LEVELS in enable:
+        enable = (enable | (default.enable or frozenset())) - {DEFAULT_LEVELS}
+    return replace(
+        entity,
+        enable=enable,
+        include_timestamp=default.include_timestamp if entity.include_timestamp is None else entity.include_timestamp,
+        include_source=default.include_source if entity.include_source is None else entity.include_source,
+        output_file=default.output_file if entity.output_file is None else entity.output_file,
+    )

@@ -1,0 +1,127 @@
+"""How an event becomes a line: `[timestamp ]MODULE (level) text[ (file:line)]`, or one JSON object.
+
+Text that a stranger had a part in stays on one line and does not speak to the terminal. Only a traceback takes several
+lines; those begin with blanks, which no line of ours does, so none of them can pass for one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trouter.logs.book import Entry
+from trouter.logs.levels import NAMES, known_number, module_of
+
+DEFAULT_FORMAT: Final = "%Y-%m-%d %H:%M:%S.%%06lu %z"
+#: Characters of a text, and of a traceback.
+MAX_TEXT: Final = 16384
+MAX_TRACEBACK: Final = 32768
+CUT: Final = "..."
+
+_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_PACKAGES: Final = f"{Path(__file__).parents[2]}/"
+_IDS: Final = re.compile(r"\[C(\d{1,18})\](?:\[L(\d{1,18})\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How times are told: in which zone, and for text in which strftime format (`%%06lu` for the microseconds)."""
+
+    zone: Callable[[float], time.struct_time]
+    format: str
+
+    def text(self, seconds: float) -> str:
+        whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
+        return time.strftime(self.format, self.zone(whole)).replace("%06lu", f"{part:06d}")
+
+    def iso(self, seconds: float) -> str:
+        """As ISO 8601 has it."""
+        whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S %z", self.zone(whole))
+        return f"{moment[:19]}.{part:06d}{moment[-5:-2]}:{moment[-2:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a line holds besides module, level and text."""
+
+    timestamp: bool
+    source: bool
+    json: bool = False
+
+
+def one_line(text: str) -> str:
+    """`text` with everything escaped that does not print: line ends, controls, marks of direction, lone surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _SHORT.get(char) or _escape(ord(char)) for char in text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def entry_of(record: logging.LogRecord) -> Entry:
+    """The entry of a record; never raises, whatever the arguments are."""
+    try:
+        text = record.getMessage()
+    except Exception:  # noqa: BLE001  # a bug where it was logged must not become one here
+        text = f"{record.msg!s} [the arguments do not fit]"
+    return Entry(
+        module=module_of(record.name),
+        level=NAMES[known_number(record.levelno)],
+        text=_cut(one_line(text[: MAX_TEXT + 1]), MAX_TEXT),
+        file=record.pathname.removeprefix(_PACKAGES),
+        line=record.lineno,
+        seconds=record.created,
+    )
+
+
+def traceback_of(record: logging.LogRecord) -> str:
+    """The traceback of a record, several lines, empty if there is none."""
+    if not record.exc_info or record.exc_info[1] is None:
+        return ""
+    lines = "".join(traceback.format_exception(record.exc_info[1])).splitlines()
+    return _cut("\n".join(one_line(line) for line in lines), MAX_TRACEBACK)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - len(CUT)] + CUT
+
+
+def line_of(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
+    """The line, without the end of it."""
+    return _json(entry, trace, shape, clock) if shape.json else _text(entry, trace, shape, clock)
+
+
+def _text(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
+    parts = [f"{entry.module} ({entry.level}) {entry.text}"]
+    if shape.timestamp:
+        parts.insert(0, f"{clock.text(entry.seconds)} ")
+    if shape.source:
+        parts.append(f" ({entry.file}:{entry.line})")
+    parts.extend(f"\n  {line}" for line in trace.splitlines())
+    return "".join(parts)
+
+
+def _json(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
+    fields: dict[str, object] = {}
+    if shape.timestamp:
+        fields["ts"] = clock.iso(entry.seconds)
+    fields |= {"module": entry.module, "level": entry.level, "text": entry.text}
+    if ids := _IDS.match(entry.text):
+        fields["connection"] = int(ids[1])
+        if ids[2]:
+            fields["link"] = int(ids[2])
+    if shape.source:
+        fields |= {"file": entry.file, "line": entry.line}
+    if trace:
+        fields["traceback"] = trace
+    return json.dumps(fields)
