@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 import trouter
 from trouter import _twin
-from trouter.cli import bench, check, manage, run
+from trouter.cli import bench, check, manage, run, stat
 
-COMMANDS = (run, check, manage, bench)
+COMMANDS = (run, check, stat, manage, bench)
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,0 +1,187 @@
+"""`trouter stat`: what a running router holds and does. `qdstat` is the same without what that tool lacks."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from contextlib import AsyncExitStack
+from typing import Final, NoReturn
+
+import trio
+
+from trouter.tools.failures import UsageError, run_tool
+from trouter.tools.options import ConnectionOptions, add_connection_options, seconds
+from trouter.tools.views import ALL_ENTITIES, GENERAL, VIEWS, View
+from trouter.tools.views.owners import OWNERS
+from trouter.tools.views.rates import Rates
+from trouter.tools.views.render import Look
+from trouter.tools.views.show import Window, Wishes
+from trouter.tools.views.traffic import ADDRESSES, CONNECTIONS
+from trouter.tools.views.why import why
+
+_EVERYTHING: Final = "all-entities"
+#: Filter -> the view it stands for when none is named.
+_FILTERS: Final = {"vhost": CONNECTIONS, "address": ADDRESSES, "connection": CONNECTIONS}
+#: Moves the cursor home and erases what is on the screen.
+_CLEAR: Final = "\x1b[H\x1b[2J"
+_BY_NAME: Final = {view.name: view for view in (*VIEWS, OWNERS)}
+
+_EPILOG: Final = """examples:
+  trouter stat -c                        who is connected
+  trouter stat -l --address 'orders*'    the links of some addresses
+  trouter stat -a --watch 2              addresses with their rates, every two seconds
+  trouter stat --why orders              why does nothing arrive?
+  trouter stat -g --json                 for programs
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "stat",
+        help="show what a running router holds and does",
+        description="Ask a router's management node, and show the answer as a table.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage_status=2,
+    )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None:
+    """Every option; of the ``older`` tool's exactly those that it has, with its meaning."""
+    choice = parser.add_argument_group("what to show")
+    one = choice.add_mutually_exclusive_group()
+    for view in VIEWS:
+        flags = view.flags if older else tuple(flag for flag in view.flags if flag not in {"--memory", "--address"})
+        one.add_argument(*flags, action="store_const", dest="view", const=view.name, help=view.help)
+    one.add_argument(
+        "--all-entities", action="store_const", dest="view", const=_EVERYTHING, help="show most of the above"
+    )
+    if not older:
+        one.add_argument("--memory", action="store_const", dest="view", const=OWNERS.name, help=OWNERS.help)
+        one.add_argument("--why", metavar="ADDRESS", help="say why messages for an address do not flow")
+    target = add_connection_options(parser)
+    target.add_argument("--all-routers", action="store_true", help="show it of every router of the network")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="show N rows at most; 0 is all")
+    parser.add_argument("--csv", action="store_true", help="cells in quotes, with commas between them")
+    parser.set_defaults(run=run, command_parser=parser, view=None)
+    if older:
+        parser.set_defaults(why=None, json=False, watch=None, vhost=None, address=None, connection=None)
+    else:
+        _add_own_options(parser)
+
+
+def _add_own_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="what is shown as JSON, with numbers as numbers")
+    parser.add_argument(
+        "--watch", type=seconds, metavar="SECS", help="show it again every so many seconds, with rates, until Ctrl-C"
+    )
+    chosen = parser.add_argument_group("of what")
+    chosen.add_argument("--vhost", metavar="NAME", help="only what belongs to this vhost")
+    chosen.add_argument(
+        "--address",
+        nargs="?",
+        const="",
+        metavar="TEXT",
+        help="only what belongs to this address, `*` and `?` stand for anything; without TEXT the same as -a",
+    )
+    chosen.add_argument(
+        "--connection",
+        nargs="?",
+        const="",
+        metavar="ID",
+        help="only what belongs to the connection with this number, container or host; without ID the same as -c",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show what is asked for; the exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return run_tool(lambda: _stat(arguments))
+    except UsageError as wrong:
+        _refuse(arguments, wrong)
+
+
+def _refuse(arguments: argparse.Namespace, wrong: UsageError) -> NoReturn:
+    parser: argparse.ArgumentParser = arguments.command_parser
+    parser.error(str(wrong))
+
+
+async def _stat(arguments: argparse.Namespace) -> None:
+    wishes = wishes_of(arguments)
+    look = Look(
+        verbose=arguments.verbose > 0,
+        csv=arguments.csv,
+        colour=not (arguments.csv or arguments.json) and may_colour(),
+        rates=Rates() if arguments.watch else None,
+    )
+    async with AsyncExitStack() as stack:
+        window = Window(wishes, look, sys.stdout)
+        await window.open(ConnectionOptions.of(arguments), stack)
+        if look.rates is None:
+            await window.show()
+        else:
+            await _watch(window, look.rates, arguments.watch, plain=arguments.json or arguments.csv)
+
+
+async def _watch(window: Window, rates: Rates, every_s: float, *, plain: bool) -> NoReturn:
+    """Show again and again; on a terminal in place."""
+    clear = _CLEAR if sys.stdout.isatty() and not plain else ""
+    while True:
+        began_s = trio.current_time()
+        rates.look(began_s)
+        await window.show(before=clear)
+        sys.stdout.flush()
+        await trio.sleep_until(began_s + every_s)
+
+
+def wishes_of(arguments: argparse.Namespace) -> Wishes:
+    """What a command line asks to be shown; UsageError."""
+    asked = [name for name in _FILTERS if getattr(arguments, name) is not None]
+    filters = {name: getattr(arguments, name) for name in asked if getattr(arguments, name)}
+    if arguments.vhost == "":
+        raise UsageError("argument --vhost: a name is needed")
+    named = [_FILTERS[name].name for name in asked if name not in filters]
+    if arguments.view is not None or arguments.why is not None:
+        named.append(arguments.view or "why")
+    if len(set(named)) > 1:
+        raise UsageError(f"one view at a time, not {' and '.join(sorted(set(named)))}")
+    views = _views(arguments, named[0] if named else None, next(iter(filters), None))
+    for name in filters:
+        if not all(name in view.filters for view in views):
+            shown = f"--{_EVERYTHING}" if len(views) > 1 else views[0].flags[0]
+            raise UsageError(f"argument --{name}: of no use with {shown}")
+    if arguments.csv and arguments.json:
+        raise UsageError("argument --json: not allowed with argument --csv")
+    return Wishes(
+        views,
+        limit=max(arguments.limit, 0),
+        filters=filters,
+        all_routers=arguments.all_routers or (arguments.why is not None and not _one_router(arguments)),
+        json=arguments.json,
+        compact=arguments.watch is not None,
+    )
+
+
+def _one_router(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.router or arguments.edge_router)
+
+
+def _views(arguments: argparse.Namespace, named: str | None, filtered: str | None) -> tuple[View, ...]:
+    """What is named, else what a filter stands for, else the router in general."""
+    if named == "why":
+        return (why(arguments.why),)
+    if named == _EVERYTHING:
+        return ALL_ENTITIES
+    if named is not None:
+        return (_BY_NAME[named],)
+    return (_FILTERS[filtered] if filtered is not None else GENERAL,)
+
+
+def may_colour() -> bool:
+    """Whether stdout is a terminal whose reader does not mind."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

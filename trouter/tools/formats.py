@@ -1,0 +1,114 @@
+"""How a value looks in a table. Text that comes from strangers cannot move the cursor or begin a line of its own."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_DAY_S = 86_400
+#: Control characters, the marks that turn the direction of writing, and halves of a character.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """The text with what a terminal would obey, or a table would break at, written as an escape."""
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def plain(value: object) -> str:
+    """Any value as it is; nothing for null."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.hex()
+    return printable(str(value))
+
+
+def number(value: object) -> float | None:
+    """The value as a number; None if it is none."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def commas(value: object) -> str:
+    """A whole number with its thousands apart."""
+    return f"{value:,d}" if isinstance(value, int) and not isinstance(value, bool) else plain(value)
+
+
+def dashed(value: object) -> str:
+    """A number; a dash for none and for those below zero."""
+    found = number(value)
+    return "-" if found is None or found < 0 else plain(value)
+
+
+def size(value: object) -> str:
+    """Bytes in the largest unit that fits: two decimals below 10, one below 100."""
+    found = number(value)
+    if found is None:
+        return plain(value)
+    if found < 1024:
+        return f"{found:.0f}"
+    for unit in _UNITS:
+        found /= 1024
+        if found < 1024:
+            digits = 2 if found < 10 else 1 if found < 100 else 0
+            return f"{found:.{digits}f} {unit}"
+    return f"{found:.0f} {_UNITS[-1]}"
+
+
+def span(value: object) -> str:
+    """Seconds as ddd:hh:mm:ss; a dash for null."""
+    found = number(value)
+    if found is None:
+        return "-"
+    days, rest = divmod(int(found), _DAY_S)
+    return f"{days:03d}:{_clock(rest)}"
+
+
+def blocked(value: object) -> str:
+    """Seconds as hh:mm:ss, a dash for none; hours go on beyond a day."""
+    found = number(value)
+    return _clock(int(found)) if found is not None and found > 0 else "-"
+
+
+def _clock(seconds: int) -> str:
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour:02d}:{minute:02d}:{second:02d}"
+
+
+def listed(value: object) -> str:
+    """A list of texts, in brackets and quotes."""
+    return printable(repr([str(item) for item in value])) if isinstance(value, list | tuple) else "[]"
+
+
+def or_nil(value: object) -> str:
+    """A text, or that it is empty."""
+    return plain(value) or "(nil)"
+
+
+def rate(value: object) -> str:
+    """So many a second: whole above 100, else with a decimal; nothing while it is not known."""
+    found = number(value)
+    if found is None:
+        return ""
+    return f"{found:,.0f}" if abs(found) >= 100 else f"{found:.1f}"
+
+
+def local_time(value: object) -> str:
+    """Seconds since 1970 as the date of this place."""
+    found = number(value)
+    if found is None:
+        return plain(value)
+    when = datetime.fromtimestamp(int(found), tz=UTC).astimezone()
+    return f"{when:%a %b} {when.day:2d} {when:%H:%M:%S %Y}"
+
+
+def topology_time(seconds: float) -> str:
+    """Seconds since 1970 as a date that is the same everywhere."""
+    return f"{datetime.fromtimestamp(int(seconds), tz=UTC):%A %b %d %H:%M:%S %Y} GMT"
+
+
+def now_utc() -> str:
+    """The first line of every view."""
+    return f"{datetime.now(tz=UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -1,0 +1,80 @@
+"""A grid of cells as text: aligned columns, or comma-separated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+_INDENT = "  "
+_GAP = 2
+
+
+class Style(Enum):
+    """How a cell stands out on a terminal that can show it."""
+
+    PLAIN = ""
+    STRONG = "\x1b[1m"
+    QUIET = "\x1b[2m"
+    ALARM = "\x1b[31m"
+
+    def paint(self, text: str) -> str:
+        """The text between the codes of the style."""
+        return f"{self.value}{text}\x1b[0m" if self.value and text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    text: str
+    style: Style = Style.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A title, the heads of the columns, and rows as wide as these. Without rows only the title is shown."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+
+
+def aligned(grid: Grid, *, colour: bool = False) -> Iterator[str]:
+    """Lines with columns as wide as needed; the last one is not filled up."""
+    yield from (_painted(line, Style.STRONG, colour) for line in grid.title.split("\n"))
+    if not grid.rows:
+        return
+    widths = [
+        max(len(head), *(len(row[column].text) for row in grid.rows)) + _GAP for column, head in enumerate(grid.heads)
+    ]
+    yield _line([Cell(head, Style.STRONG) for head in grid.heads], widths, colour)
+    yield _painted(_INDENT + "=" * sum(widths), Style.QUIET, colour)
+    for row in grid.rows:
+        yield _line(row, widths, colour)
+
+
+def _line(row: Sequence[Cell], widths: Sequence[int], colour: bool) -> str:
+    parts = [_INDENT]
+    last = len(row) - 1
+    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        parts.append(_painted(cell.text, cell.style, colour))
+        if column != last:
+            parts.append(" " * (width - len(cell.text)))
+    return "".join(parts)
+
+
+def _painted(text: str, style: Style, colour: bool) -> str:
+    return style.paint(text) if colour else text
+
+
+def comma_separated(grid: Grid) -> Iterator[str]:
+    """Lines for other programs: the title as it is, then every cell that is not empty in quotes."""
+    yield from grid.title.split("\n")
+    if not grid.rows:
+        return
+    yield ",".join(map(_quoted, grid.heads))
+    for row in grid.rows:
+        yield ",".join(_quoted(cell.text) for cell in row)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if text else ""

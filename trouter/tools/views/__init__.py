@@ -1,0 +1,44 @@
+"""The views of `trouter stat`: a table that says what each asks the router and how it shows the answer."""
+
+from __future__ import annotations
+
+from .events import LOG
+from .model import View
+from .overview import GENERAL, POLICY, POOLS
+from .routes import AUTO_LINKS, LINK_ROUTES
+from .traffic import ADDRESSES, CONNECTIONS, EDGES, LINKS, NODES
+from .vhosts import VHOST_GROUPS, VHOST_STATS, VHOSTS
+
+__all__ = ["ALL_ENTITIES", "GENERAL", "VIEWS", "View"]
+
+#: In the order of the help.
+VIEWS = (
+    GENERAL,
+    CONNECTIONS,
+    LINKS,
+    NODES,
+    EDGES,
+    ADDRESSES,
+    POOLS,
+    POLICY,
+    AUTO_LINKS,
+    LINK_ROUTES,
+    VHOSTS,
+    VHOST_GROUPS,
+    VHOST_STATS,
+    LOG,
+)
+
+#: What --all-entities shows, one after the other.
+ALL_ENTITIES = (
+    LINKS,
+    ADDRESSES,
+    CONNECTIONS,
+    AUTO_LINKS,
+    LINK_ROUTES,
+    GENERAL,
+    POOLS,
+    POLICY,
+    VHOSTS,
+    VHOST_STATS,
+)

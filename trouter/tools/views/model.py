@@ -1,0 +1,132 @@
+"""What a view is: requests to the router, and listings made of the answers. The views are tables of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trouter.tools import formats
+
+from .lookup import Lookup
+
+PREFIX = "org.apache.qpid.dispatch."
+
+Row = Mapping[str, object]
+Rows = Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A QUERY of an entity type, or an operation of the management node whose result ``rows`` makes rows of."""
+
+    entity: str = ""
+    attributes: tuple[str, ...] = ()
+    #: `--limit` applies to it.
+    limited: bool = False
+    operation: str = ""
+    properties: Mapping[str, object] = field(default_factory=dict)
+    rows: Callable[[object], Rows] | None = None
+    #: A refusal counts as no rows.
+    optional: bool = False
+
+    @property
+    def entity_type(self) -> str:
+        """The full name of the type."""
+        return PREFIX + self.entity
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a listing: its head, where its value comes from and how that looks."""
+
+    head: str
+    value: Callable[[Row], object]
+    show: Callable[[object], str] = formats.plain
+    #: Left out when the answer knows no such attribute, as of an older router.
+    needs: str = ""
+    #: Only with -v.
+    detail: bool = False
+    #: It only grows, so that its rate means something.
+    counter: bool = False
+    #: Anything but nothing here is worth a look.
+    alarm: bool = False
+
+
+def attribute(
+    head: str,
+    name: str,
+    show: Callable[[object], str] = formats.plain,
+    *,
+    needs: bool = False,
+    detail: bool = False,
+    counter: bool = False,
+    alarm: bool = False,
+) -> Field:
+    """A column that is an attribute of the entity."""
+    return Field(head, lambda row: row.get(name), show, name if needs else "", detail, counter, alarm)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A titled table: one entity a row, or, when ``upright``, one attribute of the only entity a row."""
+
+    title: str
+    fields: Sequence[Field]
+    rows: Rows
+    upright: bool = False
+    #: Said instead of the table when there is nothing in it; None gives the title alone.
+    empty: str | None = None
+    #: The attribute that tells a row from the others over time.
+    key: str = "identity"
+    #: How a row is a line of its own, where that is not a table.
+    line: Callable[[Row], str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The title as a name: its first line with words in it."""
+        return next((line for line in self.title.split("\n") if line), "")
+
+    def columns(self, *, verbose: bool) -> list[Field]:
+        """The fields to show: those that the answer knows, and the details only if they are asked for."""
+        known = self.rows[0] if self.rows else {}
+        wanted = [column for column in self.fields if verbose or not column.detail]
+        return [column for column in wanted if not column.needs or column.needs in known]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Whether a row stays, given what is wanted, and which of the router's other rows that takes."""
+
+    keep: Callable[[Row, str, Lookup], bool]
+    connections: bool = False
+    links: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One thing to show. ``listings`` makes it of the answers, which come in the order of the requests."""
+
+    name: str
+    flags: tuple[str, ...]
+    help: str
+    requests: tuple[Request, ...]
+    listings: Callable[[Sequence[Rows]], list[Listing]]
+    #: Date and router id come first.
+    dated: bool = True
+    #: The filters that apply to the rows of the first request.
+    filters: Mapping[str, Filter] = field(default_factory=dict)
+
+
+def simple(
+    title: str, fields: Sequence[Field], *, sort: str = "", empty: str | None = None, key: str = "identity"
+) -> Callable[[Sequence[Rows]], list[Listing]]:
+    """One listing of the rows of one request, sorted by a column if one is named."""
+    column = next((column for column in fields if column.head == sort), None)
+
+    def listings(answers: Sequence[Rows]) -> list[Listing]:
+        rows = answers[0]
+        if column is not None:
+            rows = sorted(rows, key=lambda row: str(column.value(row) or ""))
+        return [Listing(title, fields, rows, empty=empty, key=key)]
+
+    return listings

@@ -1,0 +1,147 @@
+"""The router as a whole: its counters, its policy and its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trouter.tools import formats
+
+from .model import Field, Listing, Request, Row, Rows, View, attribute, simple
+
+
+def _resident(row: Row) -> object:
+    """Memory of the process; nothing where it is not known."""
+    return row.get("memoryUsage") or None
+
+
+ROUTER_FIELDS = (
+    attribute("Version", "version"),
+    attribute("Mode", "mode"),
+    attribute("Router Id", "id"),
+    attribute("Worker Threads", "workerThreads", needs=True),
+    attribute("Uptime", "uptimeSeconds", formats.span, needs=True),
+    Field("VmSize", _resident, formats.size, needs="memoryUsage"),
+    attribute("Area", "area"),
+    attribute("Link Routes", "linkRouteCount"),
+    attribute("Auto Links", "autoLinkCount"),
+    attribute("Links", "linkCount"),
+    attribute("Nodes", "nodeCount"),
+    attribute("Addresses", "addrCount"),
+    attribute("Connections", "connectionCount"),
+    attribute("Presettled Count", "presettledDeliveries", needs=True, counter=True),
+    attribute("Dropped Presettled Count", "droppedPresettledDeliveries", needs=True, counter=True, alarm=True),
+    attribute("Accepted Count", "acceptedDeliveries", needs=True, counter=True),
+    attribute("Rejected Count", "rejectedDeliveries", needs=True, counter=True, alarm=True),
+    attribute("Released Count", "releasedDeliveries", needs=True, counter=True),
+    attribute("Modified Count", "modifiedDeliveries", needs=True, counter=True),
+    attribute("Deliveries Delayed > 1sec", "deliveriesDelayed1Sec", needs=True, counter=True),
+    attribute("Deliveries Delayed > 10sec", "deliveriesDelayed10Sec", needs=True, counter=True, alarm=True),
+    attribute("Deliveries Stuck > 10sec", "deliveriesStuck", needs=True, alarm=True),
+    attribute("Deliveries to Fallback", "deliveriesRedirectedToFallback", needs=True, counter=True),
+    attribute("Links Blocked", "linksBlocked", needs=True, alarm=True),
+    attribute("Ingress Count", "deliveriesIngress", needs=True, counter=True),
+    attribute("Egress Count", "deliveriesEgress", needs=True, counter=True),
+    attribute("Transit Count", "deliveriesTransit", needs=True, counter=True),
+    attribute("Deliveries from Route Container", "deliveriesIngressRouteContainer", needs=True, counter=True),
+    attribute("Deliveries to Route Container", "deliveriesEgressRouteContainer", needs=True, counter=True),
+)
+
+POLICY_SETTINGS = (
+    attribute("Maximum Concurrent Connections", "maxConnections"),
+    attribute("Maximum Message Size", "maxMessageSize", needs=True),
+    attribute("Enable Vhost Policy", "enableVhostPolicy"),
+    attribute("Enable Vhost Name Patterns", "enableVhostNamePatterns"),
+    attribute("Policy Directory", "policyDir", formats.or_nil),
+    attribute("Default Vhost", "defaultVhost", formats.or_nil),
+)
+
+POLICY_STATUS = (
+    attribute("Connections Processed", "connectionsProcessed", counter=True),
+    attribute("Connections Denied", "connectionsDenied", counter=True, alarm=True),
+    attribute("Connections Current", "connectionsCurrent"),
+    attribute("Links Denied", "linksDenied", counter=True, alarm=True),
+    attribute("Maximum Message Size Denied", "maxMessageSizeDenied", needs=True, counter=True, alarm=True),
+    attribute("Total Denials", "totalDenials", counter=True, alarm=True),
+)
+
+
+def _pool(row: Row) -> str:
+    """The name of the type that a pool is for."""
+    identity = row.get("identity")
+    return str(identity).partition("/")[2] or str(identity) if identity else "-"
+
+
+POOL_FIELDS = (
+    Field("type", _pool),
+    attribute("size", "typeSize", formats.commas),
+    attribute("batch", "transferBatchSize"),
+    attribute("thread-max", "localFreeListMax", formats.commas),
+    attribute("total", "totalAllocFromHeap", formats.commas),
+    attribute("in-threads", "heldByThreads", formats.commas),
+    attribute("rebal-in", "batchesRebalancedToThreads", formats.commas),
+    attribute("rebal-out", "batchesRebalancedToGlobal", formats.commas),
+)
+
+
+def _size_or_dash(value: object) -> str:
+    return "-" if value is None else formats.size(value)
+
+
+POOL_SUMMARY = (
+    attribute("VmSize", "memoryUsage", _size_or_dash),
+    attribute("Pooled", "pooled", formats.size),
+)
+
+
+def _policy(answers: Sequence[Rows]) -> list[Listing]:
+    rows = answers[0][:1]
+    return [
+        Listing("Policy Configuration", POLICY_SETTINGS, rows, upright=True),
+        Listing("\nPolicy Status", POLICY_STATUS, rows, upright=True),
+    ]
+
+
+def _pools(answers: Sequence[Rows]) -> list[Listing]:
+    pools, routers = answers
+    listings = simple("Memory Pools", POOL_FIELDS, sort="type", empty="No memory statistics available")
+    if not pools or any(row.get("totalAllocFromHeap") is None for row in pools):
+        return listings([()])
+    sizes = [(row.get("typeSize"), row.get("totalAllocFromHeap")) for row in pools]
+    pooled = sum(each * count for each, count in sizes if isinstance(each, int) and isinstance(count, int))
+    usage = routers[0].get("memoryUsage") if routers else None
+    summary = {"memoryUsage": usage, "pooled": pooled}
+    return [*listings([pools]), Listing("\nMemory Summary", POOL_SUMMARY, [summary])]
+
+
+GENERAL = View(
+    "general",
+    ("-g", "--general"),
+    "show general statistics of the router",
+    (Request("router"),),
+    lambda answers: [Listing("Router Statistics", ROUTER_FIELDS, answers[0][:1], upright=True)],
+)
+
+POLICY = View("policy", ("-p", "--policy"), "show the policy and what it denied", (Request("policy"),), _policy)
+
+POOLS = View(
+    "pools",
+    ("-m", "--memory"),
+    "show the router's pools of memory",
+    (
+        Request(
+            "allocator",
+            (
+                "identity",
+                "typeSize",
+                "transferBatchSize",
+                "localFreeListMax",
+                "totalAllocFromHeap",
+                "heldByThreads",
+                "batchesRebalancedToThreads",
+                "batchesRebalancedToGlobal",
+            ),
+        ),
+        Request("router", ("memoryUsage",), optional=True),
+    ),
+    _pools,
+)

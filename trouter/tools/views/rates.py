@@ -1,0 +1,34 @@
+"""How fast counters grow, from one look to the next."""
+
+from __future__ import annotations
+
+from trouter.tools import formats
+
+#: Router, listing, row and column of a counter.
+Place = tuple[str, str, str, str]
+
+
+class Rates:
+    """What counters showed at the last look and at this one."""
+
+    def __init__(self) -> None:
+        self._before: dict[Place, float] = {}
+        self._now: dict[Place, float] = {}
+        self._before_s = self._now_s = 0.0
+
+    def look(self, at_s: float) -> None:
+        """A new look begins: what `of` is told from here on is compared with what it was told since the last."""
+        self._before, self._now = self._now, {}
+        self._before_s, self._now_s = self._now_s, at_s
+
+    def of(self, place: Place, value: object) -> float | None:
+        """How much the counter grew in a second; None where that cannot be told, as when it began anew."""
+        count = formats.number(value)
+        if count is None:
+            return None
+        self._now[place] = count
+        before = self._before.get(place)
+        passed_s = self._now_s - self._before_s
+        if before is None or count < before or passed_s <= 0:
+            return None
+        return (count - before) / passed_s

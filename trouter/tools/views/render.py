@@ -1,0 +1,102 @@
+"""Listings as lines of text, or as what JSON can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trouter.tools import formats
+from trouter.tools.table import Cell, Grid, Style, aligned, comma_separated
+
+from .model import Field, Listing, Row
+from .rates import Rates
+
+_PER_SECOND = "per second"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How listings are to be shown."""
+
+    verbose: bool = False
+    csv: bool = False
+    colour: bool = False
+    #: There is a rate beside each counter.
+    rates: Rates | None = None
+    #: Whose counters they are.
+    router: str = ""
+
+
+def lines(listing: Listing, look: Look) -> Iterator[str]:
+    """A listing as text."""
+    if not listing.rows and listing.empty is not None:
+        if listing.empty:
+            yield from listing.empty.split("\n")
+    elif listing.line is not None:
+        yield from map(listing.line, listing.rows)
+    else:
+        grid = (_upright if listing.upright else _flat)(listing, look)
+        yield from comma_separated(grid) if look.csv else aligned(grid, colour=look.colour)
+
+
+def data(listing: Listing, look: Look) -> object:
+    """A listing for JSON: its rows as maps from heads to values; of an upright one, the one map."""
+    maps = [_map(listing, row, look) for row in listing.rows]
+    return (maps[0] if maps else None) if listing.upright else maps
+
+
+def _map(listing: Listing, row: Row, look: Look) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for column in listing.columns(verbose=look.verbose):
+        found[column.head] = column.value(row)
+        if column.counter and look.rates is not None:
+            found[f"{column.head}/s"] = _rate(listing, row, column, look)
+    return found
+
+
+def _flat(listing: Listing, look: Look) -> Grid:
+    """One row an entity; the rate of a counter stands to the right of it."""
+    columns = listing.columns(verbose=look.verbose)
+    heads: list[str] = []
+    for column in columns:
+        heads.append(column.head)
+        if column.counter and look.rates is not None:
+            heads.append(f"{column.head}/s")
+    rows: list[list[Cell]] = []
+    for row in listing.rows:
+        cells: list[Cell] = []
+        for column in columns:
+            cells.append(_cell(column, row))
+            if column.counter and look.rates is not None:
+                cells.append(Cell(formats.rate(_rate(listing, row, column, look))))
+        rows.append(cells)
+    return Grid(listing.title, tuple(heads), rows)
+
+
+def _upright(listing: Listing, look: Look) -> Grid:
+    """One row an attribute; the rates are a third column."""
+    rows: list[list[Cell]] = []
+    for row in listing.rows:
+        for column in listing.columns(verbose=look.verbose):
+            if column.needs and column.value(row) is None:
+                continue
+            cells = [Cell(column.head), _cell(column, row)]
+            if look.rates is not None:
+                grown = _rate(listing, row, column, look) if column.counter else None
+                cells.append(Cell(formats.rate(grown)))
+            rows.append(cells)
+    heads = ("attr", "value") if look.rates is None else ("attr", "value", _PER_SECOND)
+    return Grid(listing.title, heads, rows)
+
+
+def _rate(listing: Listing, row: Row, column: Field, look: Look) -> float | None:
+    if look.rates is None:
+        return None
+    place = (look.router, listing.name, formats.plain(row.get(listing.key)), column.head)
+    return look.rates.of(place, column.value(row))
+
+
+def _cell(column: Field, row: Row) -> Cell:
+    value = column.value(row)
+    alarming = column.alarm and value not in {None, "", 0}
+    return Cell(column.show(value), Style.ALARM if alarming else Style.PLAIN)

@@ -1,0 +1,163 @@
+"""One look at a router: ask what a view needs, and write it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TextIO
+
+from trouter.tools import formats
+from trouter.tools.failures import StatusError
+from trouter.tools.node import Node, Table, open_node
+from trouter.tools.options import ConnectionOptions
+
+from . import render
+from .lookup import CONNECTION_ATTRIBUTES, LINK_ATTRIBUTES, Lookup
+from .model import PREFIX, Listing, Request, Row, Rows, View
+from .render import Look
+
+#: The start of a management node's address, up to the router's id, and its end.
+_NODE = ("amqp:/_topo/0/", "/$management")
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What to show, and of what."""
+
+    views: tuple[View, ...]
+    limit: int = 0
+    #: Texts by name of the filter.
+    filters: Mapping[str, str] = field(default_factory=dict)
+    all_routers: bool = False
+    json: bool = False
+    #: JSON in as few characters as possible, a look a line.
+    compact: bool = False
+
+
+class Window:
+    """The routers that are looked at, and where that is written."""
+
+    def __init__(self, wishes: Wishes, look: Look, out: TextIO) -> None:
+        self._wishes = wishes
+        self._look = look
+        self._out = out
+        self._node: Node
+        #: Every router of the network; none when only one is looked at.
+        self._nodes: dict[str, Node] = {}
+
+    async def open(self, options: ConnectionOptions, stack: AsyncExitStack) -> None:
+        """Connect, and find the other routers if they are asked for."""
+        self._node = await stack.enter_async_context(open_node(options))
+        addresses = await self._node.nodes()
+        if self._wishes.all_routers and len(addresses) > 1:
+            for address in addresses:
+                identity = address.removeprefix(_NODE[0]).removesuffix(_NODE[1])
+                node = await stack.enter_async_context(open_node(options.to_router(identity)))
+                self._nodes[identity] = node
+
+    async def show(self, before: str = "") -> None:
+        """Ask, then write, after ``before``."""
+        if self._wishes.json:
+            nodes = self._nodes.values() or [self._node]
+            found = [await self._document(node) for node in nodes]
+            indent, separators = (None, (",", ":")) if self._wishes.compact else (2, None)
+            whole = found if self._nodes else found[0]
+            self._out.write(before)
+            self._line(json.dumps(whole, indent=indent, separators=separators, default=formats.plain))
+        elif self._nodes:
+            found_at = {identity: await self._parts(node) for identity, node in self._nodes.items()}
+            self._out.write(before)
+            self._line(formats.now_utc())
+            for identity, parts in found_at.items():
+                self._lines(f"Router  {formats.plain(identity)}", "")
+                self._write(parts, replace(self._look, router=identity))
+                self._line("")
+        else:
+            parts = await self._parts(self._node)
+            heading: tuple[str, ...] = ()
+            if self._wishes.views[0].dated:
+                heading = (formats.now_utc(), formats.plain(await _router_id(self._node)), "")
+            self._out.write(before)
+            self._lines(*heading)
+            self._write(parts, self._look)
+
+    async def _parts(self, node: Node) -> list[list[Listing]]:
+        return [await self._listings(node, view) for view in self._wishes.views]
+
+    def _write(self, parts: Sequence[Sequence[Listing]], look: Look) -> None:
+        for listings in parts:
+            for listing in listings:
+                self._lines(*render.lines(listing, look))
+            if len(parts) > 1:
+                self._line("")
+
+    async def _document(self, node: Node) -> dict[str, object]:
+        identity = await _router_id(node)
+        look = replace(self._look, router=str(identity))
+        listings = [listing for part in await self._parts(node) for listing in part]
+        return {
+            "time": datetime.now(tz=UTC).isoformat(),
+            "router": identity,
+            "tables": {listing.name: render.data(listing, look) for listing in listings},
+        }
+
+    async def _listings(self, node: Node, view: View) -> list[Listing]:
+        """What a view makes of the router's answers."""
+        filters = {name: wanted for name, wanted in self._wishes.filters.items() if name in view.filters}
+        limit = 0 if filters else self._wishes.limit
+        answers = [await _answer(node, request, limit) for request in view.requests]
+        if filters:
+            lookup = await _lookup(node, view, filters)
+            kept = [
+                row
+                for row in answers[0]
+                if all(view.filters[name].keep(row, wanted, lookup) for name, wanted in filters.items())
+            ]
+            first = view.requests[0]
+            answers[0] = kept[: self._wishes.limit] if first.limited and self._wishes.limit > 0 else kept
+        return view.listings(answers)
+
+    def _lines(self, *lines: str) -> None:
+        for line in lines:
+            self._line(line)
+
+    def _line(self, line: str) -> None:
+        self._out.write(f"{line}\n")
+
+
+async def _answer(node: Node, request: Request, limit: int) -> Rows:
+    limit = limit if request.limited else 0
+    try:
+        if request.operation:
+            properties = dict(request.properties) | ({"limit": limit} if limit > 0 else {})
+            answer = await node.ask(request.operation, **properties)
+            return request.rows(answer) if request.rows is not None else []
+        return _rows(await node.query(request.entity_type, request.attributes, limit))
+    except StatusError:
+        if request.optional:
+            return []
+        raise
+
+
+def _rows(table: Table) -> list[Row]:
+    """Rows as maps; a null stays, for it says that the router knows the attribute."""
+    return [dict(zip(table.names, row, strict=True)) for row in table.rows]
+
+
+async def _lookup(node: Node, view: View, filters: Mapping[str, str]) -> Lookup:
+    needed = [view.filters[name] for name in filters]
+    connections: Rows = ()
+    links: Rows = ()
+    if any(each.connections for each in needed):
+        connections = _rows(await node.query(f"{PREFIX}connection", CONNECTION_ATTRIBUTES))
+    if any(each.links for each in needed):
+        links = _rows(await node.query(f"{PREFIX}router.link", LINK_ATTRIBUTES))
+    return Lookup(connections, links)
+
+
+async def _router_id(node: Node) -> object:
+    rows = _rows(await node.query(f"{PREFIX}router", ("id",)))
+    return rows[0].get("id") if rows else None

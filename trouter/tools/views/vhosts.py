@@ -1,0 +1,172 @@
+"""Vhosts: their limits, the groups of their users, and what was allowed and denied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from trouter.tools import formats
+
+from .lookup import Lookup
+from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute
+
+_NO_VHOSTS = "No Vhosts"
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _is_vhost(row: Row, wanted: str, _: Lookup) -> bool:
+    return row.get("hostname") == wanted
+
+
+_FILTERS = {"vhost": Filter(_is_vhost)}
+
+VHOST_FIELDS = (
+    attribute("hostname", "hostname"),
+    attribute("maxConnections", "maxConnections"),
+    attribute("maxMessageSize", "maxMessageSize", needs=True),
+    attribute("maxConnectionsPerUser", "maxConnectionsPerUser"),
+    attribute("maxConnectionsPerHost", "maxConnectionsPerHost"),
+    attribute("allowUnknownUser", "allowUnknownUser"),
+    Field("groups", lambda row: len(_mapping(row.get("groups")))),
+)
+
+_LIMITS = (
+    "maxConnectionsPerUser",
+    "maxConnectionsPerHost",
+    "maxMessageSize",
+    "maxFrameSize",
+    "maxSessionWindow",
+    "maxSessions",
+    "maxSenders",
+    "maxReceivers",
+)
+_SWITCHES = (
+    "allowDynamicSource",
+    "allowAnonymousSender",
+    "allowUserIdProxy",
+    "allowWaypointLinks",
+    "allowDynamicLinkRoutes",
+    "allowAdminStatusUpdate",
+    "allowFallbackLinks",
+)
+_TEXTS = ("users", "remoteHosts", "sources", "targets", "sourcePattern", "targetPattern")
+
+
+def _setting(name: str, without: object) -> Callable[[Row], object]:
+    """A setting of a group; what the schema gives it by default if it is not set, else ``without``."""
+
+    def value(row: Row) -> object:
+        for source in (row.get("settings"), _mapping(row.get("schema")).get(name)):
+            found = _mapping(source)
+            key = name if source is row.get("settings") else "default"
+            if found.get(key) is not None:
+                return found[key]
+        return without
+
+    return value
+
+
+_NAMES = (attribute("vhost", "vhost"), attribute("group", "group"))
+GROUP_FIELDS = (
+    *_NAMES,
+    *(Field(name, _setting(name, "(nil)"), needs="maxMessageSize" * (name == "maxMessageSize")) for name in _LIMITS),
+    *(Field(name, _setting(name, False)) for name in _SWITCHES),
+)
+GROUP_TEXT_FIELDS = (*_NAMES, *(Field(name, _setting(name, "(nil)")) for name in _TEXTS))
+
+
+def _vhosts(answers: Sequence[Rows]) -> list[Listing]:
+    return [Listing("Vhosts", VHOST_FIELDS, answers[0], empty=_NO_VHOSTS, key="hostname")]
+
+
+def _groups(answers: Sequence[Rows]) -> list[Listing]:
+    vhosts, schema = answers
+    if not vhosts:
+        return [Listing("Vhost Groups", GROUP_FIELDS, (), empty=_NO_VHOSTS)]
+    sizes = {"maxMessageSize": None} if "maxMessageSize" in vhosts[0] else {}
+    groups: list[Row] = [
+        {
+            "vhost": vhost.get("hostname"),
+            "group": name,
+            "settings": settings,
+            "schema": schema[0] if schema else {},
+            **sizes,
+        }
+        for vhost in vhosts
+        for name, settings in _mapping(vhost.get("groups")).items()
+    ]
+    return [
+        Listing("Vhost Groups", GROUP_FIELDS, groups, key="group"),
+        *(
+            Listing(
+                f"\nVhost '{formats.plain(group['vhost'])}' UserGroup '{formats.plain(group['group'])}'",
+                GROUP_TEXT_FIELDS,
+                [group],
+                upright=True,
+            )
+            for group in groups
+        ),
+    ]
+
+
+def _group_schema(schema: object) -> Rows:
+    """The attributes of a group, of the reply to GET-SCHEMA."""
+    types = _mapping(_mapping(schema).get("entityTypes"))
+    return [_mapping(_mapping(types.get("vhostUserGroupSettings")).get("attributes"))]
+
+
+STATS_FIELDS = (
+    attribute("hostname", "hostname"),
+    attribute("connectionsApproved", "connectionsApproved", counter=True),
+    attribute("connectionsDenied", "connectionsDenied", counter=True, alarm=True),
+    attribute("connectionsCurrent", "connectionsCurrent"),
+    attribute("sessionDenied", "sessionDenied", counter=True, alarm=True),
+    attribute("senderDenied", "senderDenied", counter=True, alarm=True),
+    attribute("receiverDenied", "receiverDenied", counter=True, alarm=True),
+    attribute("maxMessageSizeDenied", "maxMessageSizeDenied", needs=True, counter=True, alarm=True),
+)
+USER_FIELDS = (
+    attribute("vhost", "vhost"),
+    attribute("user", "user"),
+    attribute("remote hosts", "hosts", formats.listed),
+)
+
+
+def _stats(answers: Sequence[Rows]) -> list[Listing]:
+    vhosts = answers[0]
+    if not vhosts:
+        return [Listing("Vhost Stats", STATS_FIELDS, (), empty="No Vhost Stats")]
+    users: list[Row] = [
+        {"vhost": vhost.get("hostname"), "user": user, "hosts": hosts}
+        for vhost in vhosts
+        for user, hosts in _mapping(vhost.get("perUserState")).items()
+    ]
+    return [
+        Listing("Vhost Stats", STATS_FIELDS, vhosts, key="hostname"),
+        Listing("\nVhost User Stats", USER_FIELDS, users, key="user"),
+    ]
+
+
+VHOSTS = View("vhosts", ("--vhosts",), "show vhosts", (Request("vhost"),), _vhosts, dated=False, filters=_FILTERS)
+
+VHOST_GROUPS = View(
+    "vhostgroups",
+    ("--vhostgroups",),
+    "show the user groups of vhosts",
+    (Request("vhost"), Request(operation="GET-SCHEMA", rows=_group_schema)),
+    _groups,
+    dated=False,
+    filters=_FILTERS,
+)
+
+VHOST_STATS = View(
+    "vhoststats",
+    ("--vhoststats",),
+    "show what was allowed and denied in vhosts",
+    (Request("vhostStats"),),
+    _stats,
+    dated=False,
+    filters=_FILTERS,
+)
