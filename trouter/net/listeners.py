@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from trouter.config import ListenerEntity
 
 from .parts import Key, Part, Parts, PendingParts, keyed
-from .peer import Peer
 from .sockets import ListenError, open_for
 
 log = logging.getLogger("trouter.SERVER")
@@ -22,7 +21,13 @@ class Standing(Part, Protocol):
 
     entity: ListenerEntity
     sockets: list[socket.socket]
-    peers: set[Peer]
+    #: Connections taken so far, and those turned away.
+    accepted: int
+    refused: int
+
+    @property
+    def peers(self) -> Collection[object]:
+        """Those who are connected."""
 
     def configure(self, entity: ListenerEntity) -> None:
         """Serve those to come as ``entity`` says."""

@@ -1,4 +1,4 @@
-"""What is looked at now and then: deliveries that are stuck, links that are blocked (routing.md 5.6)."""
+"""What is looked at now and then: deliveries that are stuck, links that are blocked (routing.md 5.6), what moved."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import trio
 
 from trouter.core.router import Router
 
+from .connections import Connections
+
 #: Between two looks; each is a portion of the whole.
 LOOK_S: Final = 1.0
 
 log = logging.getLogger("trouter.ROUTER_CORE")
 
 
-async def make_rounds(router: Router) -> None:
+async def make_rounds(router: Router, connections: Connections) -> None:
     """Look for ever, and tell of each link once."""
     while True:
         await trio.sleep(LOOK_S)
-        for notice in router.scan(trio.current_time()):
+        now_s = trio.current_time()
+        connections.look(now_s)
+        for notice in router.scan(now_s):
             link = notice.link
             peer: Any = link.session.connection.owner
             log.info("[C%d][L%d] %s", peer.facts.connection_id, link.handle, notice.text)

@@ -21,6 +21,7 @@ from trouter.hooks import Plugins
 from trouter.wire.performatives import Error
 
 from .control import Change, ChangeRefused, Control
+from .dump import StateDump
 from .hub import Hub
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners, Standing
@@ -33,7 +34,7 @@ from .ticker import Ticker
 #: How often a draining router looks whether it is done.
 DRAIN_LOOK_S: Final = 0.05
 #: What the process takes note of while it routes.
-HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP})
+HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
 log = logging.getLogger("trouter.SERVER")
 router_log = logging.getLogger("trouter.ROUTER")
@@ -86,6 +87,7 @@ class RouterProcess:
         self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins, Budget(held_limit_bytes()))
         self._numbers = ConnectionNumbers()
         self.control = Control(configuration, Listeners(self._make_listener), self.router.table, plugins, read)
+        self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
         self._ready = ready or _nobody_waits
 
@@ -99,11 +101,13 @@ class RouterProcess:
         change = await self.control.prepare_start()
         async with trio.open_nursery() as nursery:
             self._start(nursery, change)
-            hups = Bell(nursery, self._reload)
+            hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
             while True:
                 number = signal.Signals(await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True))
                 if number == signal.SIGHUP:
                     hups.ring()
+                elif number == signal.SIGUSR1:
+                    usr1s.ring()
                 elif self.stopped_by is None:
                     self.stopped_by = number
                     nursery.start_soon(self._stop, nursery)
@@ -123,7 +127,7 @@ class RouterProcess:
         router_log.info("Version: %s", trouter.__version__)
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
-        nursery.start_soon(make_rounds, self.router)
+        nursery.start_soon(make_rounds, self.router, self.services.connections)
         self.control.run_in(nursery)
         change.apply()
         log.info("Operational, 1 Thread Running (process ID %d)", os.getpid())
@@ -137,6 +141,15 @@ class RouterProcess:
         with suppress(ChangeRefused):
             await self.control.reload()
 
+    async def _dump(self) -> None:
+        """What USR1 asks for."""
+        try:
+            path = await self._state.write(self.control.configuration, self.control.listeners.all)
+        except OSError as error:
+            main_log.error("the state cannot be dumped: %s", error)
+        else:
+            main_log.info("The state was dumped to %s", path.absolute())
+
     async def _stop(self, nursery: trio.Nursery) -> None:
         """Drain: no new links, no new credit, unsettled deliveries finish or the deadline passes, then close."""
         deadline_s = self.control.configuration.router.drain_timeout_seconds
@@ -149,8 +162,10 @@ class RouterProcess:
             while self.router.unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks and wakes nobody
                 await trio.sleep(DRAIN_LOOK_S)
         error = Error("amqp:connection:forced", "the router is shutting down")
-        for peer in [peer for listener in listeners.all for peer in listener.peers]:
-            peer.force_close(error)
+        for listener in listeners.all:
+            if isinstance(listener, Listener):
+                for peer in list(listener.peers):
+                    peer.force_close(error)
         with trio.move_on_after(LINGER_S):
             for listener in listeners.all:
                 await listener.done.wait()

@@ -60,6 +60,8 @@ def peer_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
         require_sasl=entity.authenticate_peer,
         logged_components=entity.message_logging_components,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
+        name=entity.name,
+        role=entity.role,
     )
 
 
