@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from trouter import logs
 from trouter.cli.startup import StartError, existing_path, prepare
@@ -24,9 +26,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Load, log what is doubtful, and route until told to stop; the exit status."""
+    """Route until told to stop; the exit status."""
+    return route(arguments.config)
+
+
+def route(path: Path | None, ready: Callable[[], None] | None = None, ended: Callable[[], None] | None = None) -> int:
+    """Load, log what is doubtful, and route until told to stop; the exit status. ready, ended: as the router calls."""
     try:
-        configuration, plugins = prepare(arguments.config)
+        configuration, plugins = prepare(path)
         logs.configure(configuration)
     except (StartError, ConfigurationError) as error:
         print(error, file=sys.stderr)
@@ -34,6 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     for warning in configuration.warnings:
         logs.of("MAIN").warning("%s", warning)
-    from trouter.net.router import run as route  # noqa: PLC0415  # the whole router, which other commands do without
+    from trouter.net.router import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 
-    return route(configuration, plugins)
+    return serve(configuration, plugins, ready=ready, ended=ended)

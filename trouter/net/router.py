@@ -46,10 +46,12 @@ def run(
     plugins: Plugins,
     read: Callable[[], Configuration] | None = None,
     ready: Callable[[], None] | None = None,
+    ended: Callable[[], None] | None = None,
 ) -> int:
     """Route until told to stop; the process's exit status. An INT ends the process by INT after the clean stop.
 
-    ``read`` gets the configuration for a reload. ``ready`` is called once every listener stands.
+    ``read`` gets the configuration for a reload. ``ready`` is called once every listener stands, ``ended`` at the end,
+    also where an INT is the end of the process.
     """
     # Unsettled deliveries come and go by the thousand and are freed by their count; the collector's default
     # threshold would look through them again and again.
@@ -64,6 +66,9 @@ def run(
         for line in error.lines:
             main_log.critical("Router start-up failed: %s", line)
         return 1
+    finally:
+        if ended is not None:
+            ended()
     if process.stopped_by == signal.SIGINT:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
