@@ -18,20 +18,28 @@ MAX_KEYS: Final = 1_000_000
 _AGE_S: Final = 60.0
 
 Asker = tuple[str, ...]
+#: Whose they are, and the keys.
+Group = tuple[Any, Sequence[Any]]
 
 
 @dataclass(slots=True)
 class Listing:
-    """The keys of a listing. ``places`` says for an offset that a requester may ask for where in ``keys`` that is."""
+    """The keys of a listing, in groups. ``places`` says where the offsets are that a requester may ask for."""
 
-    keys: Sequence[Any]
+    groups: Sequence[Group]
     places: dict[int, int]
     asked_at_s: float
 
-    def walk(self, offset: int) -> Iterator[tuple[int, Any]]:
-        """The keys from ``offset`` on, each with its place."""
-        for place in range(self.places[offset], len(self.keys)):
-            yield place, self.keys[place]
+    def walk(self, place: int) -> Iterator[tuple[int, Any, Any]]:
+        """The keys from ``place`` on, each with its place and its group's owner."""
+        start = 0
+        for owner, keys in self.groups:
+            for index in range(max(place - start, 0), len(keys)):
+                yield start + index, owner, keys[index]
+            start += len(keys)
+
+    def __len__(self) -> int:
+        return sum(len(keys) for _, keys in self.groups)
 
 
 class Cursors:
@@ -49,23 +57,23 @@ class Cursors:
         self._listings.move_to_end(asker)
         return listing
 
-    def begin(self, keys: Sequence[Any], offset: int, now_s: float) -> Listing:
-        """A new listing, the first page of which starts at ``offset``."""
-        return Listing(keys, {offset: min(offset, len(keys))}, now_s)
+    def begin(self, groups: Sequence[Group], now_s: float) -> Listing:
+        """A new listing."""
+        return Listing(groups, {0: 0}, now_s)
 
-    def turn(self, asker: Asker, listing: Listing, offset: int, next_offset: int, place: int) -> None:
-        """A page from ``offset`` was given; the next one, at ``next_offset``, begins at ``place``.
+    def turn(self, asker: Asker, listing: Listing, given: tuple[int, int], following: tuple[int, int]) -> None:
+        """A page was given; each of the two is an offset and its place.
 
         The page that was given may be asked for again; the ones before it are forgotten.
         """
-        if place >= len(listing.keys):
+        if following[1] >= len(listing):
             self._listings.pop(asker, None)
             return
-        listing.places = {offset: listing.places[offset], next_offset: place}
+        listing.places = dict((given, following))
         self._listings[asker] = listing
         self._listings.move_to_end(asker)
         while len(self._listings) > 1 and (
-            len(self._listings) > MAX_CURSORS or sum(len(each.keys) for each in self._listings.values()) > MAX_KEYS
+            len(self._listings) > MAX_CURSORS or sum(len(each) for each in self._listings.values()) > MAX_KEYS
         ):
             self._listings.popitem(last=False)
 

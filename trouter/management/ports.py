@@ -66,6 +66,9 @@ class Control(Protocol):
     def connections(self) -> Mapping[int, ConnectionFacts]:
         """The connections by number, ascending."""
 
+    def status(self, entity: Entity) -> Mapping[str, object]:
+        """What is observed of an entity in service, by attribute, such as a connector's connectionStatus."""
+
     def accepted_count(self) -> int:
         """How many connections there have been since the start, those there are included."""
 

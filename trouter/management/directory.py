@@ -1,0 +1,130 @@
+"""Every entity the router has, by type, name and identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trouter.config.schema import EntityType
+from trouter.config.types import TYPES
+from trouter.core.router import Router
+
+from .kinds import descendants_of
+from .ports import Control, LogBook
+from .providers import process, routing
+from .providers.base import Nothing, Provider
+from .providers.configured import Configured, Routing
+from .requests import shown
+from .status import bad_request, not_found
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Whom the providers ask."""
+
+    router: Router
+    control: Control
+    book: LogBook
+    now: Callable[[], float]
+
+
+_CONFIGURED: Final = ("sslProfile", "authServicePlugin", "listener", "connector", "log", "console", "vhost", "dummy")
+_ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
+#: What does not appear in the listing of everything: there are too many of them, and they come and go.
+_PASSING: Final = frozenset({"router.link", "router.address", "connection"})
+
+Maker = Callable[[EntityType, Sources], Provider]
+_MAKERS: Final[dict[str, Maker]] = {
+    **dict.fromkeys(_CONFIGURED, lambda kind, of: Configured(kind, of.control)),
+    **dict.fromkeys(
+        (f"router.config.{each}" for each in _ROUTING),
+        lambda kind, of: Routing(kind, of.control, of.router.next_identity),
+    ),
+    "router": lambda kind, of: process.RouterItself(kind, of.router, of.control, of.now),
+    "router.link": lambda kind, of: routing.Links(kind, of.router),
+    "router.address": lambda kind, of: routing.Addresses(kind, of.router),
+    "connection": lambda kind, of: routing.OpenConnections(kind, of.control, of.now),
+    "management": lambda kind, _: process.ManagementNode(kind),
+    "logStats": lambda kind, of: process.LogStatistics(kind, of.book),
+    "allocator": lambda kind, of: process.Allocator(kind, of.router),
+    "router.node": lambda kind, of: process.Node(kind, of.router),
+    "policy": lambda kind, of: process.Policy(kind, of.control),
+    "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One entity: who has it, and its key there."""
+
+    provider: Provider
+    key: Any
+
+    @property
+    def kind(self) -> EntityType:
+        return self.provider.kind
+
+
+class Directory:
+    """The providers of all types, in the order of GET-TYPES."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._providers = {
+            kind.short: _MAKERS[kind.short](kind, sources) if kind.short in _MAKERS else Nothing(kind) for kind in TYPES
+        }
+
+    def provider(self, kind: EntityType) -> Provider:
+        """Who has the entities of exactly this type."""
+        return self._providers[kind.short]
+
+    def providers(self, base: EntityType | None, *, passing: bool = True) -> Iterator[Provider]:
+        """Who has entities of a type or one that extends it; ``passing`` includes links, addresses, connections."""
+        for kind in descendants_of(base):
+            if passing or kind.short not in _PASSING:
+                yield self._providers[kind.short]
+
+    def find(self, kind: EntityType | None, name: str, identity: str) -> Found:
+        """The entity that a request is about; Refusal when there is none, or when what is said disagrees."""
+        found = None
+        if identity:
+            found = self._only(kind, self._identified(identity), f"identity={identity}")
+        if name:
+            named = self._only(kind, self._named(kind, name), f"name={name}")
+            if found is not None and found != named:
+                raise bad_request(f"name={shown(name)} and identity={shown(identity)} are two different entities")
+            found = named
+        if found is None:
+            raise bad_request("a name or an identity is needed")
+        return found
+
+    def exists(self, text: str) -> bool:
+        """Whether ``text`` names an entity, of whatever type."""
+        return any(True for _ in self._named(None, text))
+
+    def _identified(self, identity: str) -> Iterator[Found]:
+        for provider in self._providers.values():
+            key = provider.by_identity(identity)
+            if key is not None:
+                yield Found(provider, key)
+
+    def _named(self, kind: EntityType | None, name: str) -> Iterator[Found]:
+        rooted = [provider for provider in self._providers.values() if provider.rooted]
+        asked = [] if kind is None else [self._providers[each.short] for each in descendants_of(kind)]
+        for provider in dict.fromkeys((*asked, *rooted)):
+            for key in provider.by_name(name):
+                yield Found(provider, key)
+
+    def _only(self, kind: EntityType | None, candidates: Iterable[Found], said: str) -> Found:
+        wanted = set(descendants_of(kind))
+        every = list(candidates)
+        fitting = [each for each in every if each.kind in wanted]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            types = ", ".join(sorted({each.kind.short for each in fitting}))
+            raise bad_request(f"{len(fitting)} entities have {shown(said)} ({types}): give the type, or the identity")
+        other = next((each for each in every if each.provider.rooted and kind is not None), None)
+        if other is not None and kind is not None:
+            raise bad_request(f"{shown(said)} is a {other.kind.full_name}, not a {kind.full_name}")
+        raise not_found(f"No entity with {shown(said)}")

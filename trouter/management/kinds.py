@@ -1,0 +1,133 @@
+"""Entity types as requests name them: lookups, who extends whom, which operations and columns a type has."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from trouter.config.schema import EntityType
+from trouter.config.types import TYPES, type_named
+from trouter.core.rows import ADDRESS_COLUMNS, LINK_COLUMNS
+
+from .requests import shown
+from .status import bad_request
+
+MANAGEMENT: Final = "management"
+NODE_TYPES: Final = frozenset({MANAGEMENT, "org.amqp.management"})
+#: The name and identity of the management node.
+SELF: Final = "self"
+
+#: Columns of the types that routing itself reports, in the order in which the older router gives them.
+CORE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "router": (
+        "name", "identity", "id", "type", "mode", "area", "version", "metadata", "addrCount", "linkCount", "nodeCount",
+        "linkRouteCount", "autoLinkCount", "connectionCount", "presettledDeliveries", "droppedPresettledDeliveries",
+        "acceptedDeliveries", "rejectedDeliveries", "releasedDeliveries", "modifiedDeliveries", "deliveriesDelayed1Sec",
+        "deliveriesDelayed10Sec", "deliveriesStuck", "deliveriesIngress", "deliveriesEgress", "deliveriesTransit",
+        "deliveriesIngressRouteContainer", "deliveriesEgressRouteContainer", "deliveriesRedirectedToFallback",
+        "linksBlocked", "uptimeSeconds", "memoryUsage", "workerThreads",
+    ),
+    "router.config.address": (
+        "name", "identity", "type", "prefix", "distribution", "waypoint", "ingressPhase", "egressPhase", "pattern",
+        "priority", "fallback",
+    ),
+    "router.config.linkRoute": (
+        "name", "identity", "type", "prefix", "distribution", "connection", "containerId", "direction", "dir",
+        "operStatus", "pattern", "addExternalPrefix", "delExternalPrefix",
+    ),
+    "router.config.autoLink": (
+        "name", "identity", "type", "address", "addr", "direction", "dir", "phase", "connection", "containerId",
+        "externalAddress", "externalAddr", "linkRef", "operStatus", "lastError", "fallback",
+    ),
+    "router.config.exchange": (
+        "name", "identity", "address", "phase", "alternateAddress", "alternatePhase", "matchMethod", "bindingCount",
+        "receivedCount", "droppedCount", "forwardedCount", "divertedCount",
+    ),
+    "router.config.binding": (
+        "name", "identity", "exchangeName", "bindingKey", "nextHopAddress", "nextHopPhase", "matchedCount",
+    ),
+    "router.link": tuple(LINK_COLUMNS),
+    "router.address": tuple(ADDRESS_COLUMNS),
+    "connection": (
+        "name", "identity", "host", "role", "protocol", "dir", "container", "sasl", "isAuthenticated", "user",
+        "isEncrypted", "sslProto", "sslCipher", "properties", "sslSsf", "tenant", "type", "ssl", "opened", "active",
+        "adminStatus", "operStatus", "uptimeSeconds", "lastDlvSeconds", "enableProtocolTrace",
+    ),
+    "router.connection.linkRoute": ("name", "identity", "type", "pattern", "direction", "containerId"),
+}  # fmt: skip
+
+
+def kind_of(text: str) -> EntityType:
+    """The type that a request names, in short or in full; Refusal when there is none."""
+    kind = type_named(text)
+    if kind is None:
+        known = ", ".join(each.short for each in TYPES)
+        raise bad_request(f"No such type '{shown(text)}'; the types are {known}")
+    return kind
+
+
+def is_node_type(text: str) -> bool:
+    """Whether a request that names this type and no entity is for the management node."""
+    return not text or ((kind := type_named(text)) is not None and kind.short in NODE_TYPES)
+
+
+@cache
+def bases_of(kind: EntityType) -> tuple[EntityType, ...]:
+    """What a type extends, nearest first."""
+    return tuple(base for short in kind.bases if (base := type_named(short)) is not None)
+
+
+@cache
+def extends(kind: EntityType, base: EntityType) -> bool:
+    """Whether an entity of ``kind`` is one of ``base`` too."""
+    return kind is base or base.short in kind.bases
+
+
+def descendants_of(base: EntityType | None) -> tuple[EntityType, ...]:
+    """A type and all that extend it; every type for None."""
+    return tuple(kind for kind in TYPES if base is None or extends(kind, base))
+
+
+@cache
+def listed_operations(kind: EntityType) -> tuple[str, ...]:
+    """The operations that a type tells of: its own, then those it inherits."""
+    names = list(kind.operations)
+    for base in bases_of(kind):
+        names += base.operations
+    return tuple(dict.fromkeys(names))
+
+
+@cache
+def can(kind: EntityType, operation: str) -> bool:
+    """Whether entities of a type have an operation, told of or not."""
+    return operation in listed_operations(kind) or operation in kind.all_operations
+
+
+@cache
+def attribute_names(kind: EntityType) -> tuple[str, ...]:
+    """The attributes of a type as the schema has them."""
+    return tuple(each.name for each in kind.attributes)
+
+
+@cache
+def columns_of(kind: EntityType) -> tuple[str, ...]:
+    """The columns of a type when a QUERY names none."""
+    return tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *attribute_names(kind))))
+
+
+@cache
+def all_columns() -> tuple[str, ...]:
+    """The attributes of every type, each name once."""
+    return tuple(dict.fromkeys(name for kind in TYPES for name in attribute_names(kind)))
+
+
+@cache
+def column_of(kind: EntityType | None, name: str) -> str | None:
+    """The column of a type's rows (of any type's, for None) that a name means, today's or a former one."""
+    if name in (all_columns() if kind is None else columns_of(kind)):
+        return name
+    for each in TYPES if kind is None else (kind,):
+        attribute = each.attribute(name)
+        if attribute is not None:
+            return attribute.name
+    return None

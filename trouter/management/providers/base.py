@@ -1,0 +1,91 @@
+"""What every source of entities can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trouter.config.schema import EntityType
+from trouter.management.values import to_wire
+
+Row = Mapping[str, object]
+
+
+class Provider:
+    """The entities of one type. A key stands for one of them for as long as it lives, and for nobody afterwards.
+
+    ``rooted``: names and identities are unique beside those of all other rooted types, and are found without a type.
+    """
+
+    rooted = True
+
+    def __init__(self, kind: EntityType) -> None:
+        self.kind = kind
+
+    def keys(self) -> Sequence[Any]:
+        """The entities there are, in a lasting order."""
+        raise NotImplementedError
+
+    def row(self, key: Any) -> Row | None:
+        """All attributes of an entity, None when it is gone."""
+        raise NotImplementedError
+
+    def plain_row(self, key: Any) -> Row | None:
+        """The row as it stands among those of other types: with a name and an identity that no other type has."""
+        return self.row(key)
+
+    def by_identity(self, identity: str) -> Any | None:
+        """The key of an entity."""
+        return self._first("identity", identity)
+
+    def by_name(self, name: str) -> Sequence[Any]:
+        """The keys of the entities with this name."""
+        found = self._first("name", name)
+        return () if found is None else (found,)
+
+    def _first(self, column: str, text: str) -> Any | None:
+        return next((key for key in self.keys() if (row := self.row(key)) is not None and row[column] == text), None)
+
+    def cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
+        """The cells of an entity as values of AMQP types, None when it is gone."""
+        return _picked(self.row(key), columns)
+
+    def plain_cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
+        """As ``cells``, of the plain row."""
+        return _picked(self.plain_row(key), columns)
+
+
+def _picked(row: Row | None, columns: Sequence[str]) -> list[object] | None:
+    return None if row is None else [to_wire(row.get(column)) for column in columns]
+
+
+class Fixed(Provider):
+    """A provider whose rows are few and made all at once, by identity."""
+
+    def rows(self) -> Mapping[str, Row]:
+        """The rows by identity."""
+        raise NotImplementedError
+
+    def keys(self) -> Sequence[str]:
+        return list(self.rows())
+
+    def row(self, key: str) -> Row | None:
+        return self.rows().get(key)
+
+    def by_identity(self, identity: str) -> str | None:
+        if not identity.startswith(f"{self.kind.short}/"):
+            return None
+        return identity if identity in self.rows() else None
+
+    def by_name(self, name: str) -> Sequence[str]:
+        return [key for key, row in self.rows().items() if row["name"] == name]
+
+
+class Nothing(Provider):
+    """A type of which there is never an entity."""
+
+    def keys(self) -> Sequence[Any]:
+        return ()
+
+    def row(self, key: Any) -> Row | None:
+        return None

@@ -1,0 +1,133 @@
+"""What is configured, from the file or at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from trouter.config import Configuration
+from trouter.config.changes import row as entity_row
+from trouter.config.entities import Entity
+from trouter.config.schema import EntityType
+from trouter.management.ports import Control
+from trouter.wire.types import UInt, ULong
+
+from .base import Provider, Row
+from .routing import number_of
+
+
+class Configured(Provider):
+    """The configured entities of one type; a key is the identity that configuration gives them."""
+
+    def __init__(self, kind: EntityType, control: Control) -> None:
+        super().__init__(kind)
+        self._control = control
+        self._seen: Configuration | None = None
+        self._entities: dict[str, Entity] = {}
+
+    def entities(self) -> Mapping[str, Entity]:
+        """What there is now, by identity."""
+        configuration = self._control.configuration
+        if configuration is not self._seen:
+            self._seen = configuration
+            self._entities = {entity.identity: entity for entity in configuration.of(self.kind.short)}
+            self.changed()
+        return self._entities
+
+    def changed(self) -> None:
+        """The configuration is another than before."""
+
+    def keys(self) -> Sequence[str]:
+        return list(self.entities())
+
+    def row(self, key: str) -> Row | None:
+        entity = self.entities().get(key)
+        return None if entity is None else self.row_of(entity)
+
+    def row_of(self, entity: Entity) -> dict[str, object]:
+        """All attributes of an entity, with what is observed of it."""
+        return {**entity_row(entity), **self._control.status(entity)}
+
+    def by_identity(self, identity: str) -> str | None:
+        return identity if identity in self.entities() else None
+
+    def by_name(self, name: str) -> Sequence[str]:
+        return [key for key, entity in self.entities().items() if entity.name == name]
+
+
+class Routing(Configured):
+    """Configured addresses, routes and exchanges. They have two identities.
+
+    Among their own kind it is a number, from the counter that links have theirs from; among all entities, that of
+    the configuration. One that was made at run time without a name has none among its own kind.
+    """
+
+    def __init__(self, kind: EntityType, control: Control, next_number: Callable[[], int]) -> None:
+        super().__init__(kind, control)
+        self._next_number = next_number
+        self._numbers: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+        self._nameless: set[str] = set()
+        self.entities()
+
+    def created(self, entity: Entity, name: str | None) -> None:
+        """``entity`` was made at run time, under ``name``."""
+        if name is None:
+            self._nameless.add(entity.identity)
+
+    def changed(self) -> None:
+        self._numbers = {key: self._numbers.get(key) or self._next_number() for key in self._entities}
+        self._keys = {number: key for key, number in self._numbers.items()}
+        self._nameless &= self._numbers.keys()
+
+    def row(self, key: str) -> Row | None:
+        entity = self.entities().get(key)
+        if entity is None:
+            return None
+        name = None if key in self._nameless else entity.name
+        own = self.row_of(entity)
+        return {
+            **own,
+            **_OBSERVED.get(self.kind.short, _nothing)(own),
+            "name": name,
+            "identity": str(self._numbers[key]),
+        }
+
+    def plain_row(self, key: str) -> Row | None:
+        entity = self.entities().get(key)
+        return None if entity is None else self.row_of(entity)
+
+    def by_identity(self, identity: str) -> str | None:
+        entities = self.entities()
+        return identity if identity in entities else self._keys.get(number_of(identity))
+
+
+def _nothing(_: Mapping[str, Any]) -> dict[str, object]:
+    return {}
+
+
+def _address(row: Mapping[str, Any]) -> dict[str, object]:
+    return {"priority": -1 if row.get("priority") is None else row["priority"]}
+
+
+def _route(row: Mapping[str, Any]) -> dict[str, object]:
+    return {"operStatus": row.get("operStatus") or "inactive"}
+
+
+def _counted(*names: str) -> Callable[[Mapping[str, Any]], dict[str, object]]:
+    def count(row: Mapping[str, Any]) -> dict[str, object]:
+        return {name: row.get(name) or (UInt(0) if name == "bindingCount" else ULong(0)) for name in names}
+
+    return count
+
+
+#: What routing knows of an entity beyond its configuration, where nothing was observed yet.
+_OBSERVED: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, object]]]] = {
+    "router.config.address": _address,
+    "router.config.linkRoute": _route,
+    "router.config.autoLink": _route,
+    "router.config.exchange": _counted(
+        "bindingCount", "receivedCount", "droppedCount", "forwardedCount", "divertedCount"
+    ),
+    "router.config.binding": _counted("matchedCount"),
+}

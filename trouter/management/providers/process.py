@@ -1,0 +1,228 @@
+"""The router itself and what it is made of: its own row, its log, its memory, its place in the network."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import trouter
+from trouter.config.changes import row as entity_row
+from trouter.config.schema import EntityType
+from trouter.core import memory
+from trouter.core.router import Router
+from trouter.core.rows import router_row
+from trouter.management.kinds import SELF
+from trouter.management.ports import Control, LogBook
+from trouter.wire.types import UInt, ULong
+
+from .base import Fixed, Provider, Row
+from .configured import Configured
+
+#: The router's identity among routers; among all entities it is ``router/ID``.
+ROUTER_IDENTITY: Final = "1"
+_STATM: Final = Path("/proc/self/statm")
+_LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
+_PROTOCOL_VERSION: Final = 1
+
+
+class RouterItself(Provider):
+    """``router``, a single row; its key is the id."""
+
+    def __init__(self, kind: EntityType, router: Router, control: Control, now: Callable[[], float]) -> None:
+        super().__init__(kind)
+        self._router = router
+        self._control = control
+        self._now = now
+        self._started_at_s = now()
+
+    def keys(self) -> tuple[str]:
+        return (self._router.table.router_id,)
+
+    def row(self, key: str) -> Row | None:
+        counted = router_row(self._router)
+        connections = self._control.connections()
+        configuration = self._control.configuration
+        return {
+            **entity_row(configuration.router),
+            **counted,
+            "name": key,
+            "identity": ROUTER_IDENTITY,
+            "id": key,
+            "mode": self._router.table.mode,
+            "area": "0",
+            "version": trouter.__version__,
+            "hostName": os.uname().nodename,
+            "linkRouteCount": ULong(len(configuration.link_routes)),
+            "autoLinkCount": ULong(len(configuration.auto_links)),
+            "connectionCount": ULong(len(connections)),
+            "blockedLinkCount": counted["linksBlocked"],
+            "uptimeSeconds": UInt(max(0, int(self._now() - self._started_at_s))),
+            "memoryUsage": virtual_bytes(),
+        }
+
+    def plain_row(self, key: str) -> Row | None:
+        row = self.row(key)
+        return None if row is None else {**row, "name": f"router/{key}", "identity": f"router/{key}"}
+
+    def by_identity(self, identity: str) -> str | None:
+        key = self._router.table.router_id
+        return key if identity in (ROUTER_IDENTITY, f"router/{key}") else None
+
+    def by_name(self, name: str) -> tuple[str, ...]:
+        key = self._router.table.router_id
+        return (key,) if name in (key, f"router/{key}") else ()
+
+
+def virtual_bytes() -> ULong | None:
+    """The size of the process's address space, None where the system does not say."""
+    try:
+        pages = int(_STATM.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return None
+    return ULong(pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+class ManagementNode(Fixed):
+    """``management``, the node that answers."""
+
+    def rows(self) -> Mapping[str, Row]:
+        return {SELF: {"name": SELF, "identity": SELF, "type": self.kind.full_name}}
+
+    def by_identity(self, identity: str) -> str | None:
+        return identity if identity == SELF else None
+
+
+class LogStatistics(Fixed):
+    """``logStats``: events by module and level, whether they were written or not."""
+
+    def __init__(self, kind: EntityType, book: LogBook) -> None:
+        super().__init__(kind)
+        self._book = book
+
+    def rows(self) -> Mapping[str, Row]:
+        return {
+            f"logStats/{module}": {
+                **{f"{level}Count": counts.get(level, 0) for level in _LEVELS},
+                "name": module,
+                "identity": f"logStats/{module}",
+                "type": self.kind.full_name,
+            }
+            for module, counts in self._book.counts().items()
+        }
+
+
+class Allocator(Fixed):
+    """``allocator``: what the router holds, by the kind of object. There are no pools: all of it is in use."""
+
+    def __init__(self, kind: EntityType, router: Router) -> None:
+        super().__init__(kind)
+        self._router = router
+
+    def rows(self) -> Mapping[str, Row]:
+        return {
+            f"allocator/{name}": {
+                "typeName": name,
+                "typeSize": size_bytes,
+                "transferBatchSize": 0,
+                "localFreeListMax": 0,
+                "globalFreeListMax": 0,
+                "totalAllocFromHeap": count,
+                "totalFreeToHeap": 0,
+                "heldByThreads": count,
+                "batchesRebalancedToThreads": 0,
+                "batchesRebalancedToGlobal": 0,
+                "name": f"allocator/{name}",
+                "identity": f"allocator/{name}",
+                "type": self.kind.full_name,
+            }
+            for name, size_bytes, count in memory.owners(self._router)
+        }
+
+
+class Node(Fixed):
+    """``router.node``: the routers of the network. A router that stands alone, or on the edge, knows of none."""
+
+    def __init__(self, kind: EntityType, router: Router) -> None:
+        super().__init__(kind)
+        self._router = router
+        self._started_at_s = int(time.time())
+
+    def rows(self) -> Mapping[str, Row]:
+        if self._router.table.mode != "interior":
+            return {}
+        its_id = self._router.table.router_id
+        identity = f"router.node/{its_id}"
+        return {
+            identity: {
+                "id": its_id,
+                "protocolVersion": _PROTOCOL_VERSION,
+                "instance": self._started_at_s,
+                "linkState": [],
+                "nextHop": "(self)",
+                "validOrigins": [],
+                "address": f"amqp:/_topo/0/{its_id}",
+                "routerLink": None,
+                "cost": None,
+                "lastTopoChange": None,
+                "index": 0,
+                "name": identity,
+                "identity": identity,
+                "type": self.kind.full_name,
+            }
+        }
+
+
+class Policy(Configured):
+    """``policy``: the settings, and how many connections there were."""
+
+    def row(self, key: str) -> Row | None:
+        row = super().row(key)
+        if row is None:
+            return None
+        return {
+            **row,
+            "connectionsProcessed": self._control.accepted_count(),
+            "connectionsDenied": 0,
+            "connectionsCurrent": len(self._control.connections()),
+            "linksDenied": 0,
+            "maxMessageSizeDenied": 0,
+            "totalDenials": 0,
+        }
+
+
+class VhostStatistics(Fixed):
+    """``vhostStats``: what each vhost let in and turned away."""
+
+    def __init__(self, kind: EntityType, control: Control) -> None:
+        super().__init__(kind)
+        self._control = control
+
+    def rows(self) -> Mapping[str, Row]:
+        rows: dict[str, Row] = {}
+        for vhost in self._control.configuration.vhosts:
+            identity = f"vhostStats/{vhost.hostname}"
+            rows[identity] = {
+                "id": vhost.hostname,
+                "hostname": vhost.hostname,
+                **dict.fromkeys(_VHOST_COUNTS, 0),
+                "perUserState": {},
+                "perHostState": {},
+                "name": identity,
+                "identity": identity,
+                "type": self.kind.full_name,
+            }
+        return rows
+
+
+_VHOST_COUNTS: Final = (
+    "connectionsApproved",
+    "connectionsDenied",
+    "connectionsCurrent",
+    "sessionDenied",
+    "senderDenied",
+    "receiverDenied",
+    "maxMessageSizeDenied",
+)

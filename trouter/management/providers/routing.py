@@ -1,0 +1,109 @@
+"""Links, addresses and connections, straight from those who have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trouter.config.schema import EntityType
+from trouter.core.router import Router
+from trouter.core.rows import ADDRESS_COLUMNS, LINK_COLUMNS, address_row, link_row
+from trouter.management.ports import Control
+
+from .base import Provider, Row
+
+
+class Links(Provider):
+    """``router.link``; a key is the number that is the identity."""
+
+    rooted = False
+
+    def __init__(self, kind: EntityType, router: Router) -> None:
+        super().__init__(kind)
+        self._router = router
+
+    def keys(self) -> Sequence[int]:
+        return list(self._router.links)
+
+    def row(self, key: int) -> Row | None:
+        endpoint = self._router.links.get(key)
+        return None if endpoint is None else link_row(self._router, endpoint)
+
+    def cells(self, key: int, columns: Sequence[str]) -> list[object] | None:
+        endpoint = self._router.links.get(key)
+        if endpoint is None:
+            return None
+        return [LINK_COLUMNS[name](self._router, endpoint) if name in LINK_COLUMNS else None for name in columns]
+
+    plain_cells = cells
+
+    def by_identity(self, identity: str) -> int | None:
+        number = number_of(identity)
+        return number if number in self._router.links else None
+
+    def by_name(self, name: str) -> Sequence[int]:
+        return [key for key, endpoint in self._router.links.items() if endpoint.link.name == name]
+
+
+class Addresses(Provider):
+    """``router.address``; a key is the address's own."""
+
+    rooted = False
+
+    def __init__(self, kind: EntityType, router: Router) -> None:
+        super().__init__(kind)
+        self._router = router
+
+    def keys(self) -> Sequence[str]:
+        return list(self._router.table.records)
+
+    def row(self, key: str) -> Row | None:
+        record = self._router.table.records.get(key)
+        return None if record is None else address_row(self._router, record)
+
+    def cells(self, key: str, columns: Sequence[str]) -> list[object] | None:
+        record = self._router.table.records.get(key)
+        if record is None:
+            return None
+        return [ADDRESS_COLUMNS[name](self._router, record) if name in ADDRESS_COLUMNS else None for name in columns]
+
+    plain_cells = cells
+
+    def by_identity(self, identity: str) -> str | None:
+        return identity if identity in self._router.table.records else None
+
+    def by_name(self, name: str) -> Sequence[str]:
+        return (name,) if name in self._router.table.records else ()
+
+
+class OpenConnections(Provider):
+    """``connection``; a key is the connection's number."""
+
+    rooted = False
+
+    def __init__(self, kind: EntityType, control: Control, now: Callable[[], float]) -> None:
+        super().__init__(kind)
+        self._control = control
+        self._now = now
+
+    def keys(self) -> Sequence[int]:
+        return list(self._control.connections())
+
+    def row(self, key: int) -> Row | None:
+        connection = self._control.connections().get(key)
+        return None if connection is None else connection.row(self._now())
+
+    def by_identity(self, identity: str) -> int | None:
+        number = number_of(identity)
+        return number if number in self._control.connections() else None
+
+    def by_name(self, name: str) -> Sequence[int]:
+        return [
+            number
+            for number, connection in self._control.connections().items()
+            if connection.row(self._now())["name"] == name
+        ]
+
+
+def number_of(identity: str) -> int:
+    """The number that an identity in decimal digits is, -1 for any other."""
+    return int(identity) if identity.isascii() and identity.isdigit() and len(identity) < 20 else -1

@@ -1,0 +1,121 @@
+"""QUERY: rows of one type, of a base type's descendants, or of everything, whole or in pages.
+
+Rows are made and encoded a few milliseconds' worth at a time, with a turn for everybody else in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from trouter.config.schema import EntityType
+from trouter.wire.codec import encode
+
+from .cursor import Asker, Cursors, Group
+from .directory import Directory
+from .kinds import all_columns, column_of, columns_of, descendants_of
+from .providers.base import Provider
+from .requests import Request, shown, type_of
+from .responses import Answer, table
+from .status import bad_request, not_found
+
+#: For how long rows are made in one go.
+PORTION_S: Final = 0.002
+MAX_NAMES: Final = 1000
+#: A longer answer is refused: it would have to be held in one piece.
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
+
+Breathe = Callable[[], Awaitable[None]]
+
+
+class Queries:
+    """Answers QUERY, and remembers where each requester's pages are."""
+
+    def __init__(self, directory: Directory, now: Callable[[], float], breathe: Breathe) -> None:
+        self.cursors = Cursors()
+        self._directory = directory
+        self._now = now
+        self._breathe = breathe
+
+    async def run(self, request: Request, kind: EntityType | None) -> Answer:
+        """The rows of ``kind`` and what extends it, all attributes of all types for None; Refusal."""
+        names = _names_asked(request) or _all_names(kind)
+        columns = _columns(kind, names)
+        offset = request.number("offset") or 0
+        count = request.number("count") or 0
+        if offset < 0:
+            return table(names, ())
+        rows = await self._rows(request, kind, columns, offset, count)
+        return table(names, rows)
+
+    async def _rows(
+        self, request: Request, kind: EntityType | None, columns: Sequence[str], offset: int, count: int
+    ) -> list[bytes]:
+        asker: Asker = (request.reply_to, "" if kind is None else kind.short, str(hash(tuple(columns))))
+        listing = self.cursors.open(asker, offset, self._now()) if count > 0 else None
+        if listing is None:
+            listing = self.cursors.begin(self._groups(kind), self._now())
+        start = listing.places.get(offset)
+        skip = 0
+        if start is None:
+            start, skip = (offset, 0) if kind is not None else (0, offset)
+        next_place = len(listing)
+        mixed = kind is None or len(descendants_of(kind)) > 1
+        rows: list[bytes] = []
+        size = 0
+        turn_at_s = time.perf_counter() + PORTION_S
+        for place, owner, key in listing.walk(start):
+            provider: Provider = owner
+            if 0 < count <= len(rows):
+                next_place = place
+                break
+            cells = provider.plain_cells(key, columns) if mixed else provider.cells(key, columns)
+            if cells is not None and (kind is not None or any(cell is not None for cell in cells)):
+                if skip > 0:
+                    skip -= 1
+                    continue
+                rows.append(encode(cells))
+                size += len(rows[-1])
+                if size > MAX_ANSWER_BYTES:
+                    raise bad_request(
+                        f"the answer would have more than {MAX_ANSWER_BYTES} octets: "
+                        "ask for fewer attributes, or for pages with offset and count"
+                    )
+            if time.perf_counter() > turn_at_s:
+                await self._breathe()
+                turn_at_s = time.perf_counter() + PORTION_S
+        if count > 0:
+            self.cursors.turn(asker, listing, (offset, start), (offset + count, next_place))
+        return rows
+
+    def _groups(self, kind: EntityType | None) -> Sequence[Group]:
+        return [(each, each.keys()) for each in self._directory.providers(kind, passing=kind is not None)]
+
+
+def _names_asked(request: Request) -> list[str]:
+    """The attributeNames of the body; none for all of them."""
+    names = request.map_body().get("attributeNames")
+    if not isinstance(names, list) or not names:
+        return []
+    if len(names) > MAX_NAMES:
+        raise bad_request(f"attributeNames has {len(names)} entries; at most {MAX_NAMES} are accepted")
+    for name in names:
+        if not isinstance(name, str):
+            raise bad_request(f"attributeNames holds {type_of(name)}; it must be a list of strings")
+    return names
+
+
+def _all_names(kind: EntityType | None) -> Sequence[str]:
+    return all_columns() if kind is None else columns_of(kind)
+
+
+def _columns(kind: EntityType | None, names: Sequence[str]) -> list[str]:
+    """The column for each name; Refusal names what is unknown."""
+    columns = [column_of(kind, name) for name in names]
+    unknown = [shown(name) for name, column in zip(names, columns, strict=True) if column is None]
+    if unknown:
+        whose = "any type" if kind is None else f"'{kind.full_name}'"
+        known = "" if kind is None else f"; its attributes are {', '.join(columns_of(kind))}"
+        raise not_found(f"Unknown attribute {', '.join(map(repr, unknown[:5]))} for {whose}{known}")
+    return [column for column in columns if column is not None]
