@@ -10,13 +10,19 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 import trouter
 from trouter import _twin
-from trouter.cli import bench, check, manage, run, stat
 
-COMMANDS = (run, check, stat, manage, bench)
+#: Each is a module beside this one, imported when it is needed: the router must not wait for the tools.
+COMMANDS: Final = ("run", "check", "stat", "manage", "bench", "completion")
+#: Names under which the older router's programs are called.
+OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
+#: Set while a shell asks for completions.
+COMPLETING: Final = "_ARGCOMPLETE"
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,7 +41,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if args is not None:
             self._given = tuple(args)
-        if not self._intermixed or "_ARGCOMPLETE" in os.environ:
+        if not self._intermixed or COMPLETING in os.environ:
             return super().parse_known_args(args, namespace)
         self._intermixed = False
         try:
@@ -62,8 +68,8 @@ class Version(argparse.Action):
         parser.exit(0)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """The command line: all of it, or as much as is needed for one command."""
     top = Parser(
         prog="trouter",
         description="An AMQP 1.0 message router.",
@@ -71,14 +77,28 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("-v", "--version", action=Version, nargs=0, help="print version and compiled or interpreted")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(commands)
+    for command in (only,) if only in COMMANDS else COMMANDS:
+        import_module(f"trouter.cli.{command}").add_parser(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
-    parsed = parser().parse_args(arguments)
+    """Run the command line; the exit status. Called as `qdstat`, `qdmanage` or `qdrouterd`, be that program."""
+    if arguments is None:
+        name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
+        if name in OLDER_NAMES:
+            program: Callable[[], int] = getattr(import_module("trouter.cli.names"), name)
+            return program()
+    return obey(parser(next(iter(arguments), "")), arguments)
+
+
+def obey(command_line: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
+    """Do what the arguments say; the exit status."""
+    if COMPLETING in os.environ:
+        import argcomplete  # noqa: PLC0415  # only when a shell asks
+
+        argcomplete.autocomplete(command_line)
+    parsed = command_line.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.run
     try:
         return command(parsed)

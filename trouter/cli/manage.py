@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from trouter.cli import completion
 from trouter.tools.cover import cover_arguments
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.options import ConnectionOptions, add_connection_options
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 #: The largest text that is read from stdin.
 MAX_INPUT_CHARACTERS: Final = 64 * 1024 * 1024
 
-_EPILOG: Final = """examples:
+EPILOG: Final = """examples:
   trouter manage query --type listener name host port
   trouter manage create --type listener port=5673 saslMechanisms=ANONYMOUS
   trouter manage update log/DEFAULT enable=debug+
@@ -39,18 +40,26 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "manage",
         help="create, read, update and delete what a running router is made of",
         description="Ask a router's management node.",
-        epilog=_EPILOG,
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage_status=2,
         intermixed=True,
     )
-    parser.add_argument(
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None:
+    """Every option; ``older``: READ and DELETE take no name as a word."""
+    operation = parser.add_argument(
         "operation", metavar="OPERATION", help=f"{', '.join(PLANS)}, or another one that the router knows"
     )
-    parser.add_argument(
+    words = parser.add_argument(
         "words", nargs="*", default=(), metavar="ATTR[=VALUE]", help="attributes; without a value: null"
     )
-    parser.add_argument("--type", default="", help="the type of entity, as in `listener`, `address`, `connection`")
+    kind = parser.add_argument("--type", default="", help="the type of entity, as in `listener`, `connection`")
+    completion.completed(operation, lambda **_: PLANS)
+    completion.completed(words, completion.words)
+    completion.completed(kind, completion.types)
     parser.add_argument("--name", default="", help="the name of the entity")
     parser.add_argument("--identity", default="", metavar="ID", help="the identity of the entity")
     parser.add_argument(
@@ -60,7 +69,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--body", metavar="JSON", help="the body of the request, for operations not listed here")
     parser.add_argument("--properties", metavar="JSON", help="a map of properties for such a request")
     add_connection_options(parser)
-    parser.set_defaults(run=run, name_first=True, command_parser=parser)
+    parser.set_defaults(run=run, name_first=not older, command_parser=parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "org.apache.qpid.dispatch."
 #: What one writes for types that have longer names.
-_SHORT: Final = {
+SHORT_NAMES: Final = {
     "link": "router.link",
     "node": "router.node",
     "address": "router.config.address",
@@ -28,7 +28,7 @@ _BOOLEANS: Final = {"yes": True, "on": True, "no": False, "off": False}
 
 def long_type(word: str) -> str:
     """The name of a type as it is sent; a name with a dot stays as it is."""
-    return word if not word or "." in word else PREFIX + _SHORT.get(word, word)
+    return word if not word or "." in word else PREFIX + SHORT_NAMES.get(word, word)
 
 
 def attributes_of(

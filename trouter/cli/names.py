@@ -1,0 +1,42 @@
+"""The programs of the older router, by name: each is a command of trouter with that program's command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from trouter.cli import Parser, obey
+
+
+def qdstat() -> int:
+    """`trouter stat`, with the options of that name."""
+    from trouter.cli import stat  # noqa: PLC0415  # of the three programs only one is called
+
+    parser = Parser(prog="qdstat", description="Show what a router holds and does.", usage_status=2)
+    stat.add_options(parser, older=True)
+    return obey(parser, sys.argv[1:])
+
+
+def qdmanage() -> int:
+    """`trouter manage`, with the options of that name."""
+    from trouter.cli import manage  # noqa: PLC0415
+
+    parser = Parser(
+        prog="qdmanage",
+        description="Ask a router's management node.",
+        epilog=manage.EPILOG.replace("trouter manage", "qdmanage"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage_status=2,
+        intermixed=True,
+    )
+    manage.add_options(parser, older=True)
+    return obey(parser, sys.argv[1:])
+
+
+def qdrouterd() -> int:
+    """`trouter run`, with the options of that name."""
+    from trouter.cli import qdrouterd as daemon  # noqa: PLC0415
+
+    parser = Parser(prog="qdrouterd", description="An AMQP 1.0 message router.")
+    daemon.add_options(parser)
+    return obey(parser, sys.argv[1:])
