@@ -108,6 +108,8 @@ class HttpConnection:
                 if isinstance(event, h11.Request):
                     request = event
                     self._is_head = event.method == b"HEAD"
+                    if not event.http_version.startswith(b"1."):
+                        raise NotTaken(refusal(505))
                 elif isinstance(event, h11.Data):
                     body_bytes += len(event.data)
                     if body_bytes > MAX_BODY_BYTES:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final
 
 #: The class of an address and the outcome of a delivery to it, both from small fixed sets.
 ClassAndOutcome = tuple[str, str]
-NOTHING: Final[Mapping[ClassAndOutcome, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,19 +84,19 @@ class Figures:
     ready: bool = True
     listeners: Sequence[ListenerFigures] = ()
     #: Open connections by the vhost they asked for: configured vhosts by name, all other names together as "".
-    vhost_connections: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    vhost_connections: Mapping[str, int] = field(default_factory=dict)
     #: Deliveries that ended.
-    deliveries: Mapping[ClassAndOutcome, int] = NOTHING
+    deliveries: Mapping[ClassAndOutcome, int] = field(default_factory=dict)
     #: The upper bounds of the histograms below, ascending, without the infinite one.
     latency_bounds_s: Sequence[float] = ()
     #: From a message's arrival to its settlement.
-    settle_latency: Mapping[ClassAndOutcome, Histogram] = field(default_factory=lambda: MappingProxyType({}))
+    settle_latency: Mapping[ClassAndOutcome, Histogram] = field(default_factory=dict)
     memory: Sequence[MemoryOwner] = ()
     #: Octets of messages under way that the router holds, and may hold.
     held_bytes: int = 0
     held_limit_bytes: int = 0
     #: Events by log module and level, written or not.
-    log_events: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
+    log_events: Mapping[tuple[str, str], int] = field(default_factory=dict)
     #: Log lines that could not be written.
     log_lines_lost: int = 0
     certificates: Sequence[CertificateExpiry] = ()

@@ -132,7 +132,7 @@ def _deliveries(figures: Figures) -> Iterator[Metric]:
     latency = HistogramMetricFamily(
         "trouter_settle_latency_seconds", "From the arrival of a message to its settlement.", labels=labels
     )
-    bounds = [*(f"{bound_s:g}" for bound_s in figures.latency_bounds_s), "+Inf"]
+    bounds = [*(str(float(bound_s)) for bound_s in figures.latency_bounds_s), "+Inf"]
     for class_and_outcome, histogram in figures.settle_latency.items():
         counts = accumulate(histogram.counts)
         latency.add_metric(class_and_outcome, list(zip(bounds, counts, strict=True)), histogram.sum_s)

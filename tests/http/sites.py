@@ -1,0 +1,148 @@
+"""A site and an HTTP listener in the test's own process, spoken to over real sockets."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import trio
+
+from trouter.config import ListenerEntity
+from trouter.http import Figures, HttpListener, Totals
+
+Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+async def echo(stream: trio.SocketStream) -> None:
+    """Return what comes in until it ends."""
+    async for data in stream:
+        await stream.send_all(data)
+
+
+@dataclass
+class Site:
+    """A site whose answers the test sets."""
+
+    amqp: Serve = echo
+    is_ready: bool = True
+    is_live: bool = True
+    is_healthy: bool = True
+    totals: Totals = field(default_factory=Totals)
+    shown: int = 0
+    served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
+
+    async def open_sockets(self, entity: ListenerEntity, leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
+        assert not leaving
+        sock = socket.create_server((entity.host, int(entity.port)))
+        sock.setblocking(False)
+        return [sock]
+
+    def figures(self) -> Figures:
+        self.shown += 1
+        return Figures(totals=self.totals, version="1.2.3", twin="interpreted", uptime_s=float(self.shown))
+
+    async def healthy(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self.is_healthy
+
+    def ready(self) -> bool:
+        return self.is_ready
+
+    def live(self) -> bool:
+        return self.is_live
+
+    async def serve_amqp(self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity) -> None:
+        self.served.append((remote, entity.name))
+        async with trio.SocketStream(trio.socket.from_stdlib_socket(sock)) as stream:
+            await self.amqp(stream)
+
+
+def http_entity(**attributes: object) -> ListenerEntity:
+    """A listener for HTTP on this machine."""
+    return ListenerEntity(**{"name": "web", "host": "127.0.0.1", "port": "0", "http": True, **attributes})  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def listening(site: Site, **attributes: object) -> AsyncIterator[HttpListener]:
+    """An HTTP listener that runs. At the end it must stop, and all its connections must end."""
+    listener = HttpListener(http_entity(**attributes), site)
+    await listener.bind()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.run)
+        yield listener
+        listener.stop()
+        await listener.done.wait()
+    assert not listener.peers
+
+
+async def connect(listener: HttpListener) -> trio.SocketStream:
+    """A connection to it."""
+    return await trio.open_tcp_stream(*listener.sockets[0].getsockname()[:2])
+
+
+@dataclass
+class Answer:
+    """A response as it came."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Client:
+    """Speaks HTTP/1.1 by hand: what is sent is up to the test."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self.unread = b""
+
+    async def send(self, octets: bytes) -> None:
+        await self.stream.send_all(octets)
+
+    async def ask(self, target: str, method: str = "GET", **headers: str) -> Answer:
+        """One request and its answer."""
+        lines = [f"{method} {target} HTTP/1.1", "Host: localhost"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        await self.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        return await self.answer(has_body=method != "HEAD")
+
+    async def answer(self, *, has_body: bool = True) -> Answer:
+        """The next answer."""
+        while b"\r\n\r\n" not in self.unread:
+            await self._more()
+        head, _, self.unread = self.unread.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        match = re.fullmatch(r"HTTP/1\.1 (\d{3}) .*", first)
+        assert match is not None, first
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        size = int(headers.get("content-length", "0")) if has_body else 0
+        while len(self.unread) < size:
+            await self._more()
+        body, self.unread = self.unread[:size], self.unread[size:]
+        return Answer(int(match[1]), headers, body)
+
+    async def rest(self) -> bytes:
+        """Everything until the other end closes."""
+        rest, self.unread = self.unread, b""
+        return rest + b"".join([bytes(data) async for data in self.stream])
+
+    async def _more(self) -> None:
+        data = await self.stream.receive_some()
+        assert data, f"closed after {self.unread!r}"
+        self.unread += data
+
+
+@asynccontextmanager
+async def client_of(listener: HttpListener) -> AsyncIterator[Client]:
+    """A client with a connection of its own."""
+    async with await connect(listener) as stream:
+        yield Client(stream)
+
+
+async def ask(listener: HttpListener, target: str, method: str = "GET", **headers: str) -> Answer:
+    """One request on a connection of its own."""
+    async with client_of(listener) as client:
+        return await client.ask(target, method, **headers)

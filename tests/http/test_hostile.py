@@ -1,0 +1,312 @@
+"""Strangers on an HTTP port: nobody holds more than their share, and nobody else notices."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from tests.http.sites import Client, Site, ask, client_of, connect, listening
+from trouter.http import connection, listener
+from trouter.http.settings import IDLE_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, REQUEST_S
+
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.fixture
+def patient_clock() -> MockClock:
+    """Jumps over a wait only when even the sockets have been quiet for a while."""
+    return MockClock(autojump_threshold=0.1)
+
+
+@pytest.mark.parametrize(
+    ("octets", "status"),
+    [
+        (b"AMQP\x00\x01\x00\x00" + b"\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (b"GET /\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+        (b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\x00c\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n folded: x\r\n\r\n", 404),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"GET /" + b"a" * 3 * MAX_HEAD_BYTES + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * MAX_HEAD_BYTES, 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * MAX_HEAD_BYTES, 431),
+        (b"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        (b"GET metrics HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+async def test_what_is_no_request_here_is_told_so(octets: bytes, status: int) -> None:
+    async with listening(Site()) as listener:
+        async with client_of(listener) as client:
+            await client.send(octets)
+            assert (await client.answer()).status == status
+        assert (await ask(listener, "/healthz")).status == 200
+
+
+async def test_after_a_request_that_is_not_understood_the_connection_ends() -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        await client.send(HEALTHZ + b"\x00\r\n\r\n" + HEALTHZ)
+        assert (await client.answer()).status == 200
+        refused = await client.answer()
+        assert (refused.status, refused.headers["connection"]) == (400, "close")
+        await client.stream.send_eof()
+        assert await client.rest() == b""
+
+
+async def test_requests_that_come_at_once_are_answered_in_turn(tmp_path: Path) -> None:
+    for number in range(200):
+        (tmp_path / str(number)).write_text(str(number))
+    requests = b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(200))
+    async with listening(Site(), http_root_dir=str(tmp_path)) as listener, client_of(listener) as client:
+        await client.send(requests)
+        for number in range(200):
+            assert (await client.answer()).body == str(number).encode()
+
+
+async def test_a_body_is_skipped_to_the_next_request() -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        body = HEALTHZ * 10
+        await client.send(b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body + HEALTHZ)
+        assert (await client.answer()).status == 200
+        assert (await client.answer()).status == 200
+        await client.stream.send_eof()
+        assert await client.rest() == b""
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_a_body_beyond_the_limit_is_refused_while_it_comes(framing: str) -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        header = "Content-Length: 99999999999" if framing == "length" else "Transfer-Encoding: chunked"
+        await client.send(f"POST /healthz HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n".encode())
+        piece = b"a" * 1000
+        framed = piece if framing == "length" else b"%x\r\n%b\r\n" % (len(piece), piece)
+        await client.send(framed * (MAX_BODY_BYTES // len(piece) + 2))
+        answer = await client.answer()
+        assert (answer.status, answer.headers["connection"]) == (413, "close")
+
+
+async def test_who_asks_before_sending_a_body_is_answered_without_it() -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        answer = await client.ask("/healthz", "POST", Expect="100-continue", Content_Length="10")
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+
+
+async def test_a_request_that_comes_too_slowly_is_given_up(patient_clock: MockClock) -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        begun = trio.current_time()
+        await client.send(HEALTHZ[:10])
+        assert (await client.answer()).status == 408
+        assert trio.current_time() - begun == pytest.approx(REQUEST_S, abs=1)
+
+
+async def test_a_byte_now_and_then_buys_no_time(patient_clock: MockClock) -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        begun = trio.current_time()
+        async with trio.open_nursery() as nursery:
+
+            async def trickle() -> None:
+                for octet in HEALTHZ[:-1]:
+                    await client.send(bytes([octet]))
+                    await trio.sleep(1)
+
+            nursery.start_soon(trickle)
+            assert (await client.answer()).status == 408
+            nursery.cancel_scope.cancel()
+        assert trio.current_time() - begun < REQUEST_S + 5
+
+
+async def test_a_body_that_never_ends_is_given_up(patient_clock: MockClock) -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        await client.send(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+        assert (await client.answer()).status == 408
+
+
+async def test_the_listeners_own_time_limit_counts(patient_clock: MockClock) -> None:
+    async with listening(Site(), initial_handshake_timeout_seconds=3) as listener, client_of(listener) as client:
+        begun = trio.current_time()
+        assert await client.rest() == b""
+        assert trio.current_time() - begun == pytest.approx(3, abs=0.5)
+
+
+async def test_without_a_limit_of_its_own_a_listener_still_has_one(patient_clock: MockClock) -> None:
+    async with listening(Site(), initial_handshake_timeout_seconds=0) as listener, client_of(listener) as client:
+        assert await client.rest() == b""
+
+
+async def test_a_connection_that_asks_nothing_more_is_closed(patient_clock: MockClock) -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        assert (await client.ask("/healthz")).status == 200
+        begun = trio.current_time()
+        assert await client.rest() == b""
+        assert trio.current_time() - begun == pytest.approx(IDLE_S, abs=1)
+
+
+async def test_who_does_not_read_is_given_up(tmp_path: Path, patient_clock: MockClock) -> None:
+    with (tmp_path / "x").open("wb") as file:
+        file.truncate(64 * 1024 * 1024)
+    async with listening(Site(), http_root_dir=str(tmp_path)) as listener, client_of(listener) as client:
+        await client.send(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+        await trio.sleep(1000)
+        assert not listener.peers
+        assert len(await client.rest()) < 64 * 1024 * 1024
+
+
+async def test_a_client_that_will_send_no_more_is_answered() -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        await client.send(HEALTHZ)
+        await client.stream.send_eof()
+        assert (await client.rest()).endswith(b"OK")
+
+
+async def test_half_a_request_and_an_end_is_an_error_for_that_one_only() -> None:
+    async with listening(Site()) as listener:
+        async with client_of(listener) as client:
+            await client.send(HEALTHZ[:20])
+            await client.stream.send_eof()
+            assert (await client.answer()).status == 400
+        assert (await ask(listener, "/healthz")).status == 200
+
+
+async def test_scraping_goes_on_while_clients_die() -> None:
+    async with listening(Site()) as listener:
+        for ending in (b"", b"GET /metrics", b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20):
+            for _ in range(20):
+                stream = await connect(listener)
+                await stream.send_all(ending)
+                stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                await stream.aclose()
+            assert (await ask(listener, "/metrics")).status == 200
+
+
+async def test_beyond_the_most_who_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MAX_PLAIN", 3)
+    async with listening(Site()) as door:
+        first, second, third = [Client(await connect(door)) for _ in range(3)]
+        for client in (second, third, first):
+            assert (await client.ask("/healthz")).status == 200
+        async with client_of(door) as fourth:
+            assert (await fourth.ask("/healthz")).status == 200
+        assert await second.rest() == b""
+        assert (await first.ask("/healthz")).status == 200
+        assert (await third.ask("/healthz")).status == 200
+        for client in (first, second, third):
+            await client.stream.aclose()
+
+
+async def test_beyond_the_most_with_all_being_served_the_new_one_is_turned_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow(Site):
+        async def healthy(self) -> bool:
+            asked.set()
+            await answer.wait()
+            return True
+
+    monkeypatch.setattr(listener, "MAX_PLAIN", 1)
+    asked, answer = trio.Event(), trio.Event()
+    async with listening(Slow()) as door, client_of(door) as client:
+        await client.send(HEALTHZ)
+        await asked.wait()
+        async with client_of(door) as other:
+            assert await other.rest() == b""
+        answer.set()
+        assert (await client.answer()).status == 200
+        assert (door.accepted, door.refused) == (1, 1)
+
+
+async def test_max_connections_turns_the_next_one_away() -> None:
+    async with listening(Site(), max_connections=1) as listener, client_of(listener) as client:
+        assert (await client.ask("/healthz")).status == 200
+        async with client_of(listener) as other:
+            assert await other.rest() == b""
+        assert (await client.ask("/healthz")).status == 200
+        assert (listener.accepted, listener.refused) == (1, 1)
+
+
+async def test_accept_rate_spaces_connections(patient_clock: MockClock) -> None:
+    async with listening(Site(), accept_rate=2) as listener:
+        begun = trio.current_time()
+        for _ in range(5):
+            assert (await ask(listener, "/healthz")).status == 200
+        assert trio.current_time() - begun == pytest.approx(2, abs=0.2)
+
+
+async def test_a_stopped_listener_ends_who_waits_and_answers_who_asked() -> None:
+    class Slow(Site):
+        async def healthy(self) -> bool:
+            asked.set()
+            await answer.wait()
+            return True
+
+    asked, answer = trio.Event(), trio.Event()
+    async with listening(Slow()) as listener, client_of(listener) as idle, client_of(listener) as busy:
+        assert (await idle.ask("/livez")).status == 200
+        await busy.send(HEALTHZ)
+        await asked.wait()
+        where = listener.sockets[0].getsockname()
+        listener.stop()
+        assert await idle.rest() == b""
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(where)
+        answer.set()
+        last = await busy.answer()
+        assert (last.status, last.headers["connection"]) == (200, "close")
+        await busy.stream.aclose()
+        await listener.done.wait()
+
+
+async def test_a_bug_of_ours_ends_one_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listening(Site()) as listener:
+        with monkeypatch.context() as patch:
+            patch.setattr(connection, "handshake_in", lambda _: 1 / 0)
+            async with client_of(listener) as client:
+                await client.send(HEALTHZ)
+                assert await client.rest() == b""
+        assert (await ask(listener, "/healthz")).status == 200
+    assert "internal error" in caplog.text
+
+
+@pytest.mark.fuzz
+@settings(max_examples=50)
+@given(
+    octets=st.lists(
+        st.one_of(
+            st.binary(max_size=100),
+            st.sampled_from(
+                [HEALTHZ, b"\r\n", b"GET ", b" HTTP/1.1", b"Host: x", b"Upgrade: websocket", b"Content-Length: 5"]
+            ),
+        ),
+        max_size=12,
+    ).map(b"".join)
+)
+def test_any_octets_are_answered_or_dropped(octets: bytes) -> None:
+    async def main() -> None:
+        async with listening(Site()) as listener, client_of(listener) as client:
+            try:
+                await client.send(octets)
+                await client.stream.send_eof()
+                rest = await client.rest()
+            except trio.BrokenResourceError:
+                return
+            assert rest == b"" or rest.startswith(b"HTTP/1.1 ")
+            assert b" 500 " not in rest
+
+    trio.run(main)

@@ -1,0 +1,172 @@
+"""The text of /metrics: exact names and types, bounded labels, always parsable."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from trouter.http import CertificateExpiry, Figures, Histogram, ListenerFigures, MemoryOwner, Totals
+from trouter.http.metrics import MAX_LABEL_VALUES, exposition
+
+#: As dashboards of the older router have them.
+OLDER_ROUTERS = {
+    "qdr_connections_total": "gauge",
+    "qdr_links_total": "gauge",
+    "qdr_addresses_total": "gauge",
+    "qdr_routers_total": "gauge",
+    "qdr_link_routes_total": "gauge",
+    "qdr_auto_links_total": "gauge",
+    "qdr_presettled_deliveries_total": "counter",
+    "qdr_dropped_presettled_deliveries_total": "counter",
+    "qdr_accepted_deliveries_total": "counter",
+    "qdr_released_deliveries_total": "counter",
+    "qdr_rejected_deliveries_total": "counter",
+    "qdr_modified_deliveries_total": "counter",
+    "qdr_deliveries_ingress_total": "counter",
+    "qdr_deliveries_egress_total": "counter",
+    "qdr_deliveries_transit_total": "counter",
+    "qdr_deliveries_ingress_route_container_total": "counter",
+    "qdr_deliveries_egress_route_container_total": "counter",
+    "qdr_deliveries_delayed_1sec_total": "counter",
+    "qdr_deliveries_delayed_10sec_total": "counter",
+    "qdr_deliveries_stuck_total": "gauge",
+    "qdr_links_blocked_total": "gauge",
+    "qdr_deliveries_redirected_to_fallback_total": "counter",
+}
+NUMBERED = Totals(**{each.name: number for number, each in enumerate(dataclasses.fields(Totals), 1)})
+PLAIN = Figures(totals=NUMBERED, version="1.2.3", twin="compiled", uptime_s=12.5)
+
+
+def lines_of(figures: Figures) -> list[str]:
+    return exposition(figures).decode().splitlines()
+
+
+def samples_of(figures: Figures) -> dict[str, float]:
+    """What a scraper makes of it: by name and labels."""
+    families: list[Metric] = list(text_string_to_metric_families(exposition(figures).decode()))
+    return {
+        sample.name + (str(dict(sorted(sample.labels.items()))) if sample.labels else ""): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_the_series_of_the_older_router_have_its_names_types_and_no_labels() -> None:
+    lines = lines_of(PLAIN)
+    types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE qdr_"))
+    assert types == OLDER_ROUTERS
+    samples = [line for line in lines if line.startswith("qdr_")]
+    assert {line.split()[0] for line in samples} == set(OLDER_ROUTERS)
+    assert len(samples) == len(OLDER_ROUTERS) == 22
+
+
+def test_each_total_stands_in_its_own_series() -> None:
+    samples = samples_of(PLAIN)
+    for number, each in enumerate(dataclasses.fields(Totals), 1):
+        assert samples[f"qdr_{each.name}_total"] == number
+
+
+def test_the_same_moment_gives_the_same_text() -> None:
+    def ours(figures: Figures) -> list[str]:
+        return [line for line in lines_of(figures) if "process_" not in line]
+
+    assert ours(PLAIN) == ours(PLAIN)
+    later = dataclasses.replace(PLAIN, uptime_s=99.0)
+    assert [line.split()[:3] for line in ours(later) if line[0] == "#"] == [
+        line.split()[:3] for line in ours(PLAIN) if line[0] == "#"
+    ]
+
+
+def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:
+    latency = {("mobile", "accepted"): Histogram([3, 2, 1, 4], 7.25)}
+    samples = samples_of(dataclasses.replace(PLAIN, latency_bounds_s=(0.001, 0.5, 10), settle_latency=latency))
+    name, labels = "trouter_settle_latency_seconds", {"address_class": "mobile", "outcome": "accepted"}
+
+    def upto(bound: str) -> float:
+        return samples[f"{name}_bucket{dict(sorted({**labels, 'le': bound}.items()))}"]
+
+    assert [upto("0.001"), upto("0.5"), upto("10.0"), upto("+Inf")] == [3, 5, 6, 10]
+    assert samples[f"{name}_count{labels}"] == 10
+    assert samples[f"{name}_sum{labels}"] == 7.25
+    assert f"# TYPE {name} histogram" in lines_of(PLAIN)
+
+
+def test_a_histogram_with_another_number_of_counts_than_bounds_is_a_bug_and_not_a_wrong_figure() -> None:
+    latency = {("mobile", "accepted"): Histogram([3, 2], 7.25)}
+    with pytest.raises(ValueError, match="zip"):
+        exposition(dataclasses.replace(PLAIN, latency_bounds_s=(0.001, 0.5), settle_latency=latency))
+
+
+def test_connections_are_shown_by_listener() -> None:
+    samples = samples_of(dataclasses.replace(PLAIN, listeners=[ListenerFigures("amqp", 3, 10, 2)]))
+    assert samples["trouter_connections{'listener': 'amqp'}"] == 3
+    assert samples["trouter_connections_accepted_total{'listener': 'amqp'}"] == 10
+    assert samples["trouter_connections_refused_total{'listener': 'amqp'}"] == 2
+
+
+def test_listeners_of_one_name_are_one_series() -> None:
+    samples = samples_of(
+        dataclasses.replace(PLAIN, listeners=[ListenerFigures("a", 1, 2, 3), ListenerFigures("a", 4, 5, 6)])
+    )
+    assert samples["trouter_connections{'listener': 'a'}"] == 5
+    assert samples["trouter_connections_refused_total{'listener': 'a'}"] == 9
+
+
+def test_the_values_of_a_label_are_bounded_and_nothing_is_lost_in_the_sum() -> None:
+    many = dataclasses.replace(
+        PLAIN,
+        listeners=[ListenerFigures(f"l{number}", 1, 2, 3) for number in range(1000)],
+        vhost_connections={f"v{number}": 1 for number in range(1000)} | {"": 5},
+    )
+    samples = samples_of(many)
+    for name, total in (("trouter_connections", 1000), ("trouter_vhost_connections", 1005)):
+        series = [value for key, value in samples.items() if key.startswith(f"{name}{{")]
+        assert len(series) == MAX_LABEL_VALUES + 1
+        assert sum(series) == total
+    assert samples["trouter_vhost_connections{'vhost': '_other'}"] == 805
+
+
+def test_deliveries_memory_logs_and_certificates_are_shown() -> None:
+    samples = samples_of(
+        dataclasses.replace(
+            PLAIN,
+            deliveries={("mobile", "accepted"): 7},
+            memory=[MemoryOwner("qdr_link_t", 1200, 3)],
+            held_bytes=10,
+            held_limit_bytes=100,
+            log_events={("SERVER", "error"): 4},
+            log_lines_lost=2,
+            certificates=[CertificateExpiry("server", 2e9)],
+        )
+    )
+    assert samples["trouter_deliveries_total{'address_class': 'mobile', 'outcome': 'accepted'}"] == 7
+    assert samples["trouter_memory_bytes{'owner': 'qdr_link_t'}"] == 3600
+    assert samples["trouter_memory_objects{'owner': 'qdr_link_t'}"] == 3
+    assert samples["qdr_allocator_qdr_link_t:held_by_threads_bytes"] == 3
+    assert samples["qdr_allocator_qdr_link_t:total_free_to_heap_bytes"] == 0
+    assert samples["trouter_held_message_bytes"] == 10
+    assert samples["trouter_held_message_bytes_limit"] == 100
+    assert samples["trouter_log_events_total{'level': 'error', 'module': 'SERVER'}"] == 4
+    assert samples["trouter_log_lines_lost_total"] == 2
+    assert samples["trouter_tls_cert_not_after_seconds{'ssl_profile': 'server'}"] == 2e9
+    assert samples["trouter_uptime_seconds"] == 12.5
+    assert samples["trouter_ready"] == 1
+    assert math.isfinite(samples["process_resident_memory_bytes"])
+    assert any(key.startswith("trouter_build_info") and "'twin': 'compiled'" in key for key in samples)
+
+
+@given(name=st.text(st.characters(codec=None, categories=None), max_size=20), count=st.integers(0, 2**63))
+def test_any_configured_name_makes_a_text_that_parses(name: str, count: int) -> None:
+    figures = dataclasses.replace(
+        PLAIN,
+        listeners=[ListenerFigures(name, count, count, count)],
+        vhost_connections={name: count},
+        certificates=[CertificateExpiry(name, 1.0)],
+    )
+    assert samples_of(figures)["qdr_connections_total"] == 1
