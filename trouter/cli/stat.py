@@ -45,6 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage_status=2,
+        intermixed=True,  # so that a word too many is an error of this command
     )
     add_options(parser)
 
