@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trouter.core import watch
+from trouter.core.attach import PeerTerms
 from trouter.core.watch import STUCK_TEXT
 from trouter.testing import MemoryReceiver, MemoryRouter, SentMessage, compose
 
@@ -93,11 +94,11 @@ def test_a_link_without_credit_is_blocked_until_it_has_some() -> None:
     router = MemoryRouter()
     client = router.connect()
     receiver = client.receiver("x")
-    assert scan(router, 100.0) == []
-    assert scan(router, 110.0) == []
-    assert scan(router, 120.5) == ["Link blocked with zero credit for 20 seconds"]
+    assert scan(router, 10.0) == []
+    assert scan(router, 20.5) == ["Link blocked with zero credit for 20 seconds"]
+    assert scan(router, 31.0) == []
     assert router.core.links_blocked() == 1
-    assert router.core.zero_credit_s(next(iter(router.core.egresses())).link) == 20.5
+    assert router.core.zero_credit_s(next(iter(router.core.egresses())).link) == 31.0
     receiver.grant(1)
     router.pump()
     assert router.core.links_blocked() == 0
@@ -108,13 +109,80 @@ def test_a_link_without_credit_is_blocked_until_it_has_some() -> None:
 
 def test_a_link_that_had_credit_between_two_looks_is_not_blocked() -> None:
     router, receiver, sent = stuck_pair(1)
-    for now_s in (100.0, 111.0, 122.0, 133.0):
-        assert not [text for text in scan(router, now_s) if "blocked" in text]
+    for now_s in (11.0, 22.0, 33.0):
+        router.now_s = now_s - 2.0
         receiver.received[-1].settle()
         receiver.grant(1)
         sent.sender.send(compose(b"x"))
         router.pump()
+        assert not [text for text in scan(router, now_s) if "blocked" in text]
+        assert zero_credit(router) == [2.0, 0.0]
     assert router.core.links_blocked() == 0
+
+
+def test_a_link_that_had_credit_is_no_longer_blocked_though_it_has_none_again() -> None:
+    router, receiver, sent = stuck_pair(1)
+    assert "Link blocked with zero credit for 30 seconds" in scan(router, 30.0)
+    receiver.received[-1].settle()
+    receiver.grant(1)
+    sent.sender.send(compose(b"x"))
+    router.pump()
+    assert router.core.links_blocked() == 0
+    assert scan(router, 40.0) == ["Link unblocked"]
+    assert scan(router, 50.5) == ["Link blocked with zero credit for 20 seconds"]
+
+
+def zero_credit(router: MemoryRouter) -> list[float]:
+    return [router.core.zero_credit_s(each.link) for each in router.core.links.values()]
+
+
+def test_a_receiver_has_been_without_credit_since_it_used_the_last() -> None:
+    router, receiver, sent = stuck_pair(2)
+    assert zero_credit(router) == [0.0, 0.0]
+    router.now_s = 3.0
+    sent.sender.send(compose(b"x"))
+    router.pump()
+    router.now_s = 7.0
+    assert zero_credit(router) == [4.0, 0.0]
+    receiver.grant(1)
+    router.pump()
+    assert zero_credit(router) == [0.0, 0.0]
+    receiver.drain()
+    router.pump()
+    router.now_s = 8.0
+    assert zero_credit(router) == [1.0, 0.0]
+
+
+def test_a_sender_has_been_without_credit_since_it_used_the_last() -> None:
+    router = MemoryRouter()
+    client = router.connect(PeerTerms(link_capacity=2))
+    sender = client.sender("x")
+    router.now_s = 1.0
+    assert zero_credit(router) == [1.0]
+    receiver = client.receiver("x", credit=10)
+    assert zero_credit(router) == [0.0, 0.0]
+    router.now_s = 2.0
+    for _ in range(2):
+        sender.send(compose(b"x"))
+    router.pump()
+    router.now_s = 5.0
+    assert zero_credit(router) == [3.0, 0.0]
+    receiver.received[0].settle()
+    router.pump()
+    assert zero_credit(router) == [0.0, 0.0]
+    receiver.detach()
+    sender.send(compose(b"x"))
+    router.pump()
+    router.now_s = 6.5
+    assert sender.drains
+    assert zero_credit(router) == [1.5]
+
+
+def test_time_never_runs_backwards_for_who_reads_between_two_rounds() -> None:
+    router = MemoryRouter()
+    router.connect().receiver("x")
+    router.core.pulse.now_s = -5.0
+    assert zero_credit(router) == [0.0]
 
 
 def test_a_blocked_link_that_goes_is_no_longer_counted() -> None:

@@ -11,6 +11,7 @@ from trouter.wire.performatives import Attach, Coordinator, Error, Source, Targe
 from .addresses import AREA, FALLBACK_PHASE, ROUTER, temporary_source, temporary_target, temporary_token
 from .egress import Egress
 from .ingress import Ingress
+from .latency import family_of
 from .messagelog import MessageLog, SentLog
 from .record import Record
 from .table import MAX_ADDRESS_BYTES
@@ -128,6 +129,7 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
     capacity = terms.link_capacity or DEFAULT_CAPACITY
     egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
     egress.record = record
+    egress.family = family_of(record.key)
     egress.log = None if terms.log is None else SentLog(terms.log, egress)
     link.sink = egress
     link.attach(

@@ -29,6 +29,8 @@ cdef class Egress(LinkSink):
     cdef public Py_ssize_t connection_number
     cdef public double attached_at_s
     cdef public object pace
+    cdef public Py_ssize_t family
+    cdef public double dry_since_s
 
     cpdef Py_ssize_t load(self)
     @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, stop=Py_ssize_t)

@@ -34,6 +34,8 @@ class Egress(LinkSink):
         "capacity",
         "connection_number",
         "counters",
+        "dry_since_s",
+        "family",
         "identity",
         "link",
         "log",
@@ -67,6 +69,10 @@ class Egress(LinkSink):
         self.connection_number = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
+        #: The class of its address, an index into ``latency.FAMILIES``.
+        self.family = 0
+        #: When the receiver's credit ran out, as long as it is out; negative for not known.
+        self.dry_since_s = pulse.now_s
 
     def load(self) -> int:
         """Deliveries waiting or unsettled: the value by which balanced distribution chooses (routing.md 2.3)."""
@@ -156,6 +162,8 @@ class Egress(LinkSink):
     def on_credit(self, link: LinkPort) -> None:
         """Send what credit, window and output room allow; give the rest of the credit back if a drain asks for it."""
         sender = self.link
+        if sender.credit > 0:
+            self.dry_since_s = -1.0
         while self.backlog > 0:
             out = self.queue[0]
             if not (out.begun or sender.credit > 0) or sender.waiting or not sender.attached:
@@ -173,6 +181,8 @@ class Egress(LinkSink):
             self._take_next()
         if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
             sender.drained()
+        if sender.credit == 0 and self.dry_since_s < 0:
+            self.dry_since_s = self.pulse.now_s
 
     def _push(self, out: Delivery, message: Message) -> None:
         """Send as much of the message as there is and as the link takes."""
@@ -199,6 +209,8 @@ class Egress(LinkSink):
     def _sent(self, out: Delivery) -> None:
         """The last frame of ``out`` is written."""
         self.counters.deliveries += 1
+        if self.link.credit == 0:
+            self.dry_since_s = self.pulse.now_s
         if self.log is not None:
             self.log.sent(out)
         if not out.settled:
@@ -224,7 +236,7 @@ class Egress(LinkSink):
 
     def _count_dropped(self) -> None:
         self.counters.dropped_presettled += 1
-        self.pulse.totals.dropped_presettled += 1
+        self.pulse.outcomes.count_dropped(self.family)
 
     # --- what the receiver says
 

@@ -23,6 +23,8 @@ cdef class Ingress(InEndpoint):
     cdef public Py_ssize_t connection_number
     cdef public double attached_at_s
     cdef public object pace
+    cdef public Py_ssize_t family
+    cdef public double dry_since_s
     cdef public object table
     cdef dict _known
     cdef public Record record
@@ -42,6 +44,7 @@ cdef class Ingress(InEndpoint):
     cpdef on_drained(self, LinkPort link)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t)
     cdef _top_up(self)
+    cdef _grant(self, Py_ssize_t count)
     @cython.locals(message=Message)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(whole=bytes, settled=bint, copy=Delivery, egress=Egress)

@@ -15,6 +15,7 @@ from trouter.wire.sections import InvalidMessage, MessageScan
 from .counters import AddressCounters
 from .egress import Egress
 from .inprocess import MAX_INSIDE_BYTES
+from .latency import family_of
 from .message import Message
 from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .pace import Pace
@@ -48,6 +49,8 @@ class Ingress(InEndpoint):
         "attached_at_s",
         "capacity",
         "connection_number",
+        "dry_since_s",
+        "family",
         "identity",
         "is_fallback",
         "link",
@@ -101,6 +104,10 @@ class Ingress(InEndpoint):
         self.connection_number = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
+        #: The class of its address, an index into ``latency.FAMILIES``.
+        self.family = family_of(None if record is None else record.key)
+        #: When the sender's credit ran out, as long as it is out; negative for not known.
+        self.dry_since_s = pulse.now_s
 
     # --- credit
 
@@ -115,11 +122,12 @@ class Ingress(InEndpoint):
         if (self.pending > 0 or self.link.draining) and not self.pulse.draining:
             count = self.pending
             self.pending = 0
-            self.link.grant(count)
+            self._grant(count)
 
     def on_drained(self, link: LinkPort) -> None:
         """The sender gave its credit back (3.3)."""
         self.pending = self.capacity - self.unsettled
+        self.dry_since_s = self.pulse.now_s
         if self.record is None or self.record.reachable():
             self.destination_appeared()
 
@@ -136,7 +144,12 @@ class Ingress(InEndpoint):
             if link.credit == 0 and self.record is not None and not self.record.reachable():
                 self.pending += owed
             else:
-                link.grant(owed)
+                self._grant(owed)
+
+    def _grant(self, count: int) -> None:
+        self.link.grant(count)
+        if self.link.credit > 0:
+            self.dry_since_s = -1.0
 
     # --- messages
 
@@ -150,6 +163,8 @@ class Ingress(InEndpoint):
                 delivery.settled = True
             else:
                 self.unsettled += 1
+            if self.link.credit == 0:
+                self.dry_since_s = delivery.arrived_at
             if delivery.complete:
                 if self.log is not None:
                     self.log.received(self.link, data[start:end])
@@ -366,16 +381,16 @@ class Ingress(InEndpoint):
     def _count_end(self, delivery: Delivery, code: int) -> None:
         age_s = self.pulse.now_s - delivery.arrived_at
         self.counters.count(code, age_s)
-        self.pulse.totals.count(code, age_s)
+        self.pulse.latency.count(self.family, code, age_s)
 
     def _count_presettled(self) -> None:
         self.counters.presettled += 1
-        self.pulse.totals.presettled += 1
+        self.pulse.outcomes.count_presettled(self.family)
 
     def _count_dropped(self) -> None:
         self._count_presettled()
         self.counters.dropped_presettled += 1
-        self.pulse.totals.dropped_presettled += 1
+        self.pulse.outcomes.count_dropped(self.family)
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Tell the sender what its receiver said; an outcome that it heard once is final."""

@@ -1,4 +1,5 @@
 from trouter.core.counters cimport Counters
+from trouter.core.latency cimport Latency, Outcomes
 from trouter.core.message cimport Message
 from trouter.engine.ports cimport Delivery, LinkSink
 
@@ -7,7 +8,8 @@ cdef class Pulse:
     cdef public bint draining
     cdef public double now_s
     cdef public Py_ssize_t next_tag
-    cdef public Counters totals
+    cdef public Outcomes outcomes
+    cdef public Latency latency
 
 
 cdef class InEndpoint(LinkSink):

@@ -5,20 +5,28 @@ from __future__ import annotations
 from trouter.engine.ports import Delivery, LinkSink
 
 from .counters import Counters
+from .latency import Outcomes
 from .message import Message
 
 
 class Pulse:
-    """What all endpoints share: the time as net last told it, the counter for delivery tags, the router's counters."""
+    """What all endpoints share: the time as net last told it, the counter for delivery tags, how deliveries ended."""
 
-    __slots__ = ("draining", "next_tag", "now_s", "totals")
+    __slots__ = ("draining", "latency", "next_tag", "now_s", "outcomes")
 
     def __init__(self) -> None:
         #: The router is about to stop: nobody gets credit any more.
         self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
-        self.totals = Counters()
+        self.outcomes = Outcomes()
+        #: The part of ``outcomes`` that the data path writes to.
+        self.latency = self.outcomes.latency
+
+    @property
+    def totals(self) -> Counters:
+        """Deliveries of all incoming links since the start, as they stand now."""
+        return self.outcomes.totals()
 
 
 class InEndpoint(LinkSink):

@@ -14,11 +14,12 @@ from .counters import AddressCounters
 from .egress import Egress
 from .ingress import Ingress
 from .inprocess import Consumer, InsideSender, Subscription
+from .latency import Latency, Outcomes
 from .pace import Paces
 from .ports import Pulse
 from .record import Record
 from .table import AddressRule, AddressTable
-from .watch import Notice, Watch
+from .watch import Notice, Watch, zero_credit_s
 
 
 class Router:
@@ -42,6 +43,16 @@ class Router:
         self._paces = Paces()
         for rule in rules:
             self.table.add_rule(rule)
+
+    @property
+    def latency(self) -> Latency:
+        """How long deliveries took, by class of address and by outcome."""
+        return self.pulse.latency
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What became of deliveries, by class of address."""
+        return self.pulse.outcomes
 
     def next_identity(self) -> int:
         """A number that nothing of this router had before: links and configured addresses and routes count together."""
@@ -143,12 +154,12 @@ class Router:
 
     def links_blocked(self) -> int:
         """Links that have been without credit for more than 10 s."""
-        return self._watch.blocked()
+        return self._watch.blocked(self.pulse.now_s)
 
     def zero_credit_s(self, link: Link) -> float:
         """For how long ``link`` has been without credit."""
         sink = link.sink
-        return self._watch.zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Ingress | Egress) else 0.0
+        return zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Ingress | Egress) else 0.0
 
     # --- inside the router
 

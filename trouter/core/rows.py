@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from trouter.wire.types import Int, Long, UInt, ULong
 
+from .counters import Counters
 from .egress import Egress
 from .ingress import Ingress
 from .pace import settled_count
@@ -142,26 +143,26 @@ ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
 }
 
 #: Column -> its value for the router, as far as the core knows it; counts hold since the start.
-ROUTER_COLUMNS: Final[dict[str, Callable[[Router], object]]] = {
-    "addrCount": lambda router: _ulong(len(router.table.records)),
-    "linkCount": lambda router: _ulong(len(router.links)),
-    "nodeCount": lambda _: _NO_ULONG,
-    "presettledDeliveries": lambda router: _ulong(router.pulse.totals.presettled),
-    "droppedPresettledDeliveries": lambda router: _ulong(router.pulse.totals.dropped_presettled),
-    "acceptedDeliveries": lambda router: _ulong(router.pulse.totals.accepted),
-    "rejectedDeliveries": lambda router: _ulong(router.pulse.totals.rejected),
-    "releasedDeliveries": lambda router: _ulong(router.pulse.totals.released),
-    "modifiedDeliveries": lambda router: _ulong(router.pulse.totals.modified),
-    "deliveriesDelayed1Sec": lambda router: _ulong(router.pulse.totals.delayed_1s),
-    "deliveriesDelayed10Sec": lambda router: _ulong(router.pulse.totals.delayed_10s),
-    "deliveriesStuck": lambda router: _ulong(router.deliveries_stuck()),
-    "deliveriesIngress": lambda router: _ulong(router.totals.ingress),
-    "deliveriesEgress": lambda router: _ulong(router.totals.egress),
-    "deliveriesTransit": lambda router: _ulong(router.totals.transit),
-    "deliveriesIngressRouteContainer": lambda _: _NO_ULONG,
-    "deliveriesEgressRouteContainer": lambda _: _NO_ULONG,
-    "deliveriesRedirectedToFallback": lambda router: _ulong(router.totals.redirected),
-    "linksBlocked": lambda router: _uint(router.links_blocked()),
+ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
+    "addrCount": lambda router, _: _ulong(len(router.table.records)),
+    "linkCount": lambda router, _: _ulong(len(router.links)),
+    "nodeCount": lambda _, __: _NO_ULONG,
+    "presettledDeliveries": lambda _, totals: _ulong(totals.presettled),
+    "droppedPresettledDeliveries": lambda _, totals: _ulong(totals.dropped_presettled),
+    "acceptedDeliveries": lambda _, totals: _ulong(totals.accepted),
+    "rejectedDeliveries": lambda _, totals: _ulong(totals.rejected),
+    "releasedDeliveries": lambda _, totals: _ulong(totals.released),
+    "modifiedDeliveries": lambda _, totals: _ulong(totals.modified),
+    "deliveriesDelayed1Sec": lambda _, totals: _ulong(totals.delayed_1s),
+    "deliveriesDelayed10Sec": lambda _, totals: _ulong(totals.delayed_10s),
+    "deliveriesStuck": lambda router, _: _ulong(router.deliveries_stuck()),
+    "deliveriesIngress": lambda router, _: _ulong(router.totals.ingress),
+    "deliveriesEgress": lambda router, _: _ulong(router.totals.egress),
+    "deliveriesTransit": lambda router, _: _ulong(router.totals.transit),
+    "deliveriesIngressRouteContainer": lambda _, __: _NO_ULONG,
+    "deliveriesEgressRouteContainer": lambda _, __: _NO_ULONG,
+    "deliveriesRedirectedToFallback": lambda router, _: _ulong(router.totals.redirected),
+    "linksBlocked": lambda router, _: _uint(router.links_blocked()),
 }
 
 
@@ -181,4 +182,5 @@ def address_row(router: Router, record: Record, names: Sequence[str] = ()) -> di
 
 def router_row(router: Router) -> dict[str, object]:
     """What the core counts for the router's row, in the row's order."""
-    return {name: read(router) for name, read in ROUTER_COLUMNS.items()}
+    totals = router.pulse.totals
+    return {name: read(router, totals) for name, read in ROUTER_COLUMNS.items()}

@@ -43,18 +43,14 @@ STUCK_TEXT: Final = (
 
 
 class _Patient:
-    """A link with something to remember: since when it has no credit, and which deliveries are stuck."""
+    """A link that was found without credit or with stuck deliveries, and what was told of it."""
 
-    __slots__ = ("blocked", "delivery_count", "stuck", "told_stuck", "zero_since_s")
+    __slots__ = ("stuck", "told_blocked", "told_stuck")
 
     def __init__(self) -> None:
         self.stuck: list[Delivery] = []
         self.told_stuck = False
-        self.blocked = False
-        #: Negative while there is credit.
-        self.zero_since_s = -1.0
-        #: Tells whether there was credit between two looks.
-        self.delivery_count = 0
+        self.told_blocked = False
 
 
 class Watch:
@@ -90,16 +86,9 @@ class Watch:
         patient = self._patients.get(endpoint)
         return 0 if patient is None else _still_stuck(patient)
 
-    def blocked(self) -> int:
-        """Links found blocked that still have no credit."""
-        return sum(patient.blocked and each.link.credit == 0 for each, patient in self._patients.items())
-
-    def zero_credit_s(self, endpoint: Endpoint, now_s: float) -> float:
-        """For how long a link has been without credit, as far as the watch has seen; 0 with credit."""
-        patient = self._patients.get(endpoint)
-        if patient is None or patient.zero_since_s < 0 or endpoint.link.credit > 0:
-            return 0.0
-        return now_s - patient.zero_since_s
+    def blocked(self, now_s: float) -> int:
+        """Links found without credit that have had none for too long."""
+        return sum(zero_credit_s(each, now_s) > BLOCKED_AFTER_S for each in self._patients)
 
     def _look(self, session: Session, now_s: float, notices: list[Notice]) -> int:
         """Look at one session; how much there was to see."""
@@ -132,20 +121,23 @@ class Watch:
         if stuck and not patient.told_stuck:
             patient.told_stuck = True
             notices.append(Notice(link, STUCK_TEXT))
-        if link.credit > 0:
-            if patient.blocked:
-                notices.append(Notice(link, "Link unblocked"))
-            patient.blocked = False
-            patient.zero_since_s = -1.0
-            if not patient.told_stuck:
-                del self._patients[endpoint]
-        elif patient.zero_since_s < 0 or link.delivery_count != patient.delivery_count:
-            patient.zero_since_s = now_s
-        elif not patient.blocked and now_s - patient.zero_since_s > BLOCKED_AFTER_S:
-            patient.blocked = True
-            for_s = now_s - patient.zero_since_s
+        if link.credit == 0 and endpoint.dry_since_s < 0:
+            endpoint.dry_since_s = now_s
+        for_s = zero_credit_s(endpoint, now_s)
+        if for_s > BLOCKED_AFTER_S and not patient.told_blocked:
+            patient.told_blocked = True
             notices.append(Notice(link, f"Link blocked with zero credit for {for_s:.0f} seconds"))
-        patient.delivery_count = link.delivery_count
+        elif for_s <= BLOCKED_AFTER_S and patient.told_blocked:
+            patient.told_blocked = False
+            notices.append(Notice(link, "Link unblocked"))
+        if link.credit > 0 and not patient.told_stuck:
+            del self._patients[endpoint]
+
+
+def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
+    """For how long a link has been without credit; 0 with credit."""
+    since_s = endpoint.dry_since_s
+    return max(0.0, now_s - since_s) if endpoint.link.credit == 0 and since_s >= 0 else 0.0
 
 
 def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:

@@ -1,0 +1,122 @@
+"""How deliveries of incoming links ended, and after how long: by class of address and by outcome (for metrics).
+
+A delivery is counted once, when it ends. Time is what the pulse says, so whatever begins and ends within one pass took
+no time at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .counters import Counters
+
+#: Classes of addresses. A link without an address, whose messages name theirs, is a class of its own.
+FAMILIES: Final = ("mobile", "local", "topological", "router", "anonymous")
+_FAMILY_OF_LETTER: Final = {"M": 0, "L": 1, "T": 2, "R": 3, "A": 3, "H": 3}
+_ANONYMOUS: Final = 4
+#: The outcomes from 0x24 on, in the order of their descriptors, and settlement without one.
+OUTCOMES: Final = ("accepted", "rejected", "released", "modified", "none")
+#: What a bucket holds at most, in seconds; one more holds the rest.
+BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+# As ints of C in the compiled twin; a test holds them to the tables above.
+_FAMILIES = 5
+_KINDS = 5
+_BOUNDS = 13
+_SLOTS = 14
+_FIRST = 0x24
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Deliveries by how long they took: as many numbers as ``BOUNDS_S`` and one, and the sum of all times."""
+
+    counts: tuple[int, ...]
+    sum_s: float
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return sum(self.counts)
+
+
+class Latency:
+    """Times from a delivery's arrival to its end."""
+
+    __slots__ = ("_bounds", "_counts", "_sums")
+
+    def __init__(self) -> None:
+        self._bounds = list(BOUNDS_S)
+        # Arrays in the compiled twin; they take a list that is made, not one that is multiplied.
+        self._counts = [0 for _ in range(_FAMILIES * _KINDS * _SLOTS)]
+        self._sums = [0.0 for _ in range(_FAMILIES * _KINDS)]
+
+    def count(self, family: int, code: int, age_s: float) -> None:
+        """A delivery ended: the outcome's code (0, or any other, for a settlement without one) and its age."""
+        kind = code - _FIRST
+        if kind < 0 or kind >= _KINDS:
+            kind = _KINDS - 1
+        slot = 0
+        while slot < _BOUNDS and age_s > self._bounds[slot]:
+            slot += 1
+        row = family * _KINDS + kind
+        self._counts[row * _SLOTS + slot] += 1
+        self._sums[row] += age_s
+
+    def snapshot(self) -> dict[tuple[str, str], Histogram]:
+        """The histogram of each class and outcome."""
+        counts, sums = list(self._counts), list(self._sums)
+        return {
+            (family, outcome): Histogram(tuple(counts[row * _SLOTS : (row + 1) * _SLOTS]), sums[row])
+            for row, (family, outcome) in enumerate((family, kind) for family in FAMILIES for kind in OUTCOMES)
+        }
+
+
+class Outcomes:
+    """All deliveries by class and by what became of them; those with an outcome stand in ``latency``."""
+
+    __slots__ = ("_dropped", "_presettled", "latency")
+
+    def __init__(self) -> None:
+        self.latency = Latency()
+        self._presettled = [0 for _ in range(_FAMILIES)]
+        self._dropped = [0 for _ in range(_FAMILIES)]
+
+    def count_presettled(self, family: int) -> None:
+        """A pre-settled delivery came."""
+        self._presettled[family] += 1
+
+    def count_dropped(self, family: int) -> None:
+        """A pre-settled delivery was thrown away."""
+        self._dropped[family] += 1
+
+    def snapshot(self) -> dict[tuple[str, str], int]:
+        """How many there were of each class and outcome; to the outcomes come ``presettled`` and ``dropped``."""
+        presettled, dropped = list(self._presettled), list(self._dropped)
+        totals = {key: histogram.count for key, histogram in self.latency.snapshot().items()}
+        for index, family in enumerate(FAMILIES):
+            totals[family, "presettled"] = presettled[index]
+            totals[family, "dropped"] = dropped[index]
+        return totals
+
+    def totals(self) -> Counters:
+        """All classes together, as the router's row has them."""
+        counters = Counters()
+        for (_, outcome), histogram in self.latency.snapshot().items():
+            if outcome != "none":
+                setattr(counters, outcome, getattr(counters, outcome) + histogram.count)
+            counters.delayed_1s += sum(histogram.counts[_ONE_SECOND:-1])
+            counters.delayed_10s += histogram.counts[-1]
+        counters.presettled = sum(list(self._presettled))
+        counters.dropped_presettled = sum(list(self._dropped))
+        return counters
+
+
+def family_of(key: str | None) -> int:
+    """The class, an index into ``FAMILIES``, of the address with this key; None for no address."""
+    return _ANONYMOUS if key is None else _FAMILY_OF_LETTER.get(key[0], 0)
+
+
+#: The first bucket of those that took more than a second.
+_ONE_SECOND: Final = BOUNDS_S.index(1.0) + 1
