@@ -1,0 +1,46 @@
+"""Any octets, in any pieces, are told in the same lines: printable, short, and without what SASL keeps secret.
+
+The first octet chooses how the rest is cut and whether tracing begins midway.
+
+Allowed: nothing. A trace is a look at what others do.
+"""
+
+from __future__ import annotations
+
+from trouter.net.trace import KEPT_BYTES, FrameTrace
+from trouter.net.trace_text import MAX_SHOWN
+from trouter.wire.codec import encode
+from trouter.wire.framing import FRAME_SASL, frame
+from trouter.wire.types import Described, Symbol, ULong
+
+SECRET = "open-sesame"
+MOST_KEPT = KEPT_BYTES + 64
+
+
+def lines_of(stream: bytes, step: int, midway: bool) -> list[str]:
+    lines: list[str] = []
+    trace = FrameTrace("[C1]", lines.append, midway=midway)
+    for start in range(0, len(stream), step):
+        trace.received(stream[start : start + step])
+        trace.sent(stream[start : start + step])
+    for each in (trace._in, trace._out):
+        assert len(each._kept) + len(each._head) <= MOST_KEPT
+    received = [line for line in lines if "<-" in line.split(" ", 2)[1]]
+    sent = [line for line in lines if "->" in line.split(" ", 2)[1]]
+    assert len(received) == len(sent) == len(lines) // 2
+    return received
+
+
+def check(data: bytes) -> None:
+    how = data[0] if data else 0
+    stream = data[1:]
+    midway = bool(how & 1)
+    whole = lines_of(stream, len(stream) or 1, midway)
+    assert lines_of(stream, (how >> 1) or 1, midway) == whole
+    for line in whole:
+        assert line.isprintable()
+        assert len(line) <= MAX_SHOWN + 100
+    # Whatever a peer puts into the fields of a SASL frame, and whatever it is behind, the response stays hidden.
+    init = Described(ULong(0x41), [Symbol("PLAIN"), [SECRET, stream[:64]], "h", SECRET])
+    hidden = frame(how, encode(init) + SECRET.encode(), FRAME_SASL)
+    assert SECRET not in "".join(lines_of(hidden, (how >> 1) or 1, False))
