@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .addresses import FALLBACK_PHASE, LOCAL, MOBILE, Address, parse_address
-from .patterns import PatternTree, prefix_pattern
+from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
 
 UNAVAILABLE: Final = "unavailable"
@@ -30,6 +30,11 @@ class AddressRule:
     enable_fallback: bool = False
     name: str = ""
 
+    @property
+    def tree_pattern(self) -> str:
+        """What the rule is in a tree of patterns; PatternError when its prefix has no token."""
+        return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
+
 
 class AddressTable:
     """Records by key. ``area`` is always 0."""
@@ -45,7 +50,28 @@ class AddressTable:
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
-        self._rules.insert(prefix_pattern(rule.pattern) if rule.is_prefix else rule.pattern, rule)
+        self._rules.insert(rule.tree_pattern, rule)
+        self._forget_spellings()
+
+    def remove_rule(self, rule: AddressRule) -> None:
+        """Take a pattern out again; KeyError if it is not there. Records that exist keep their treatment."""
+        self._rules.remove(rule.tree_pattern)
+        self._forget_spellings()
+
+    def replace_rule(self, old: AddressRule, new: AddressRule) -> None:
+        """``remove_rule`` and ``add_rule`` in one; whatever either raises, nothing has changed then."""
+        self.remove_rule(old)
+        try:
+            self.add_rule(new)
+        except PatternError:
+            self.add_rule(old)
+            raise
+
+    def _forget_spellings(self) -> None:
+        """Where anonymous messages go may have changed with the rules."""
+        for record in self.known.values():
+            record.known_as.clear()
+        self.known.clear()
 
     def rule_for(self, address: Address) -> AddressRule:
         """The rule that ``address`` falls under: the best match, else the default distribution."""
