@@ -78,7 +78,7 @@ class Server(LinkSink):
         self.port = 0
         self._changed = trio.lowlevel.ParkingLot()
         self._writing = trio.Lock()
-        self._stream: trio.SocketStream | None = None
+        self._stream: trio.abc.Stream | None = None
         self.engine: Any = None
 
     @property
@@ -91,12 +91,12 @@ class Server(LinkSink):
         async with listener:
             self.port = listener.socket.getsockname()[1]
             task_status.started()
-            self._stream = await listener.accept()
+            self._stream = await self.welcome(await listener.accept())
         self.engine = Engine(self.limits, self.open, [], self.sasl, server=True)
         async with self._stream:
             while not self.engine.finished:
                 try:
-                    octets = await self._stream.receive_some()
+                    octets = await self._stream.receive_some(65536)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     return
                 if not octets:
@@ -108,6 +108,10 @@ class Server(LinkSink):
                     self._answer(event)
                 await self.flush()
                 self._changed.unpark_all()
+
+    async def welcome(self, stream: trio.SocketStream) -> trio.abc.Stream:
+        """What to talk over to somebody who connected."""
+        return stream
 
     async def flush(self) -> None:
         """Send what there is to send."""
