@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -104,20 +105,20 @@ def test_a_change_that_cannot_be_had_changes_nothing(tmp_path: Path) -> None:
     assert path.read_text() == "AGENT (info) x\n"
 
 
-def test_what_was_prepared_takes_effect_when_it_is_committed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_was_prepared_takes_effect_when_it_is_applied(capfd: pytest.CaptureFixture[str]) -> None:
     configured("log { module: DEFAULT, includeTimestamp: no }")
     prepared = logs.prepare(entities("log { module: DEFAULT, includeTimestamp: no, enable: error }"), ROUTER)
     logs.of("SERVER").info("before")
-    prepared.commit()
+    prepared.apply()
     logs.of("SERVER").info("after")
     assert capfd.readouterr().err == "SERVER (info) before\n"
 
 
-def test_what_was_prepared_and_discarded_leaves_the_files_in_use_open(tmp_path: Path) -> None:
+def test_what_was_prepared_and_dropped_leaves_the_files_in_use_open(tmp_path: Path) -> None:
     kept, new = tmp_path / "kept", tmp_path / "new"
     text = f"log {{ module: DEFAULT, outputFile: {kept}, includeTimestamp: no }}"
     configured(text)
-    logs.prepare(entities(f"{text}\nlog {{ module: AGENT, outputFile: {new} }}"), ROUTER).discard()
+    logs.prepare(entities(f"{text}\nlog {{ module: AGENT, outputFile: {new} }}"), ROUTER).drop()
     logs.of("AGENT").info("x")
     assert kept.read_text() == "AGENT (info) x\n"
     assert new.read_text() == ""
@@ -130,3 +131,16 @@ def test_configuring_anew_changes_every_module(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == ""
     assert (tmp_path / "b").read_text().endswith("ROUTER (info) x\n")
     assert len([one for one in logging.getLogger(logs.ROOT).handlers if isinstance(one, logs.LogHandler)]) == 1
+
+
+def test_a_line_that_was_asked_for_in_particular_is_logged_whatever_is_enabled(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    configured("log { module: DEFAULT, enable: none, includeTimestamp: no, includeSource: yes }")
+    before = logs.book.counts()["PROTOCOL"]["trace"]
+    logs.always("PROTOCOL", logs.TRACE, "[C5]: 100 %s\n")
+    assert re.fullmatch(
+        r"PROTOCOL \(trace\) \[C5\]: 100 %s\\n \(tests/logs/test_settings\.py:\d+\)\n", capfd.readouterr().err
+    )
+    assert logs.book.recent(1)[0].text == "[C5]: 100 %s\\n"
+    assert logs.book.counts()["PROTOCOL"]["trace"] == before + 1

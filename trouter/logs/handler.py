@@ -1,6 +1,6 @@
 """The one handler of the process: each event as the settings of its module say.
 
-Settings change as a whole. `prepare` opens what they need and touches nothing that is in use; `commit` cannot fail, so
+Settings change as a whole. `prepare` opens what they need and touches nothing that is in use; `apply` cannot fail, so
 whoever changes more than the log can prepare everything first. Writing never stops the router: a line that an output
 cannot take is counted, and once it takes lines again the gap is told there, once.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -75,13 +76,18 @@ class LogHandler(logging.Handler):
         settings = self.settings_of(module_of(record.name))
         number = known_number(record.levelno)
         if number in settings.numbers:
-            entry = entry_of(record)
-            self._book.keep(entry)
-            self._write(number, entry, traceback_of(record), settings)
+            self._write(number, record, settings)
 
-    def _write(self, number: int, entry: Entry, trace: str, settings: Settings) -> None:
+    def write(self, record: logging.LogRecord) -> None:
+        """Write a record whether or not its level is enabled."""
+        with self.lock or nullcontext():
+            self._write(known_number(record.levelno), record, self.settings_of(module_of(record.name)))
+
+    def _write(self, number: int, record: logging.LogRecord, settings: Settings) -> None:
         output = settings.output
         try:
+            entry, trace = entry_of(record), traceback_of(record)
+            self._book.keep(entry)
             if output.lost:
                 self._tell_gap(output, settings.shape)
             output.put(number, line_of(entry, trace, _shape_for(output, settings.shape), self.state.clock))
@@ -116,13 +122,13 @@ class LogHandler(logging.Handler):
 
 
 class Prepared:
-    """Settings that can take effect, their files open: either `commit` or `discard` them, before others are made."""
+    """Settings that can take effect, their files open: `apply` or `drop` them, before others are prepared."""
 
     def __init__(self, handler: LogHandler, state: State) -> None:
         self._handler = handler
         self._state = state
 
-    def commit(self) -> None:
+    def apply(self) -> None:
         """Log like this from now on; cannot fail."""
         before, self._handler.state = self._handler.state, self._state
         _close(before, but=self._state)
@@ -135,7 +141,7 @@ class Prepared:
             if module != DEFAULT:
                 of(module).setLevel(min(settings.numbers, default=SILENT))
 
-    def discard(self) -> None:
+    def drop(self) -> None:
         """Forget them; the log goes on as it was."""
         _close(self._state, but=self._handler.state)
 
@@ -162,14 +168,14 @@ def prepare(entities: Iterable[LogEntity], router: RouterEntity) -> Prepared:
     state = State(modules, outputs.files, Clock(zone, router.timestamp_format or DEFAULT_FORMAT))
     prepared = Prepared(_handler, state)
     if outputs.problems:
-        prepared.discard()
+        prepared.drop()
         raise ConfigurationError(outputs.problems)
     return prepared
 
 
 def apply(entities: Sequence[LogEntity], router: RouterEntity) -> None:
     """Log as `entities` say from now on; ConfigurationError, and no change, if an output cannot be had."""
-    prepare(entities, router).commit()
+    prepare(entities, router).apply()
 
 
 def configure(configuration: Configuration) -> LogHandler:
@@ -178,8 +184,16 @@ def configure(configuration: Configuration) -> LogHandler:
     root = logging.getLogger(ROOT)
     root.addHandler(_handler)
     root.propagate = False
-    prepared.commit()
+    prepared.apply()
     return _handler
+
+
+def always(module: str, number: int, text: str) -> None:
+    """Log one line whatever is enabled: somebody asked for this very line."""
+    logger = of(module)
+    book.tally_of(module)[known_number(number)] += 1
+    file, line, *_ = logger.findCaller(stacklevel=2)
+    _handler.write(logger.makeRecord(logger.name, number, file, line, "%s", (text,), None))
 
 
 def reopen() -> None:
