@@ -42,7 +42,7 @@ class AddressTable:
     def __init__(self, router_id: str, mode: str = "standalone", default_distribution: str = "balanced") -> None:
         self.router_id = router_id
         self.mode = mode
-        self._default = AddressRule("#", distribution=default_distribution)
+        self.default_rule = AddressRule("#", distribution=default_distribution)
         self._rules: PatternTree[AddressRule] = PatternTree()
         self.records: dict[str, Record] = {}
         #: Texts of anonymous messages and where they lead; a few for each record, gone with it.
@@ -75,7 +75,7 @@ class AddressTable:
 
     def rule_for(self, address: Address) -> AddressRule:
         """The rule that ``address`` falls under: the best match, else the default distribution."""
-        return self._rules.match(address.text) or self._default
+        return self._rules.match(address.text) or self.default_rule
 
     def parse(self, text: str, phase: str = "0") -> Address:
         """Classify ``text`` as seen by this router."""

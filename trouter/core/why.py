@@ -1,0 +1,278 @@
+"""Why messages for an address flow or do not, as far as this router can tell: who is there and what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, Final
+
+from .addresses import AREA, EDGE, ROUTER, UPLINK_KEY, Address
+from .attach import CORE_ADDRESSES
+from .egress import Egress
+from .ingress import Ingress
+from .pace import settled_count
+from .table import MAX_ADDRESS_BYTES, UNAVAILABLE, AddressRule
+from .watch import STUCK_AFTER_S, zero_credit_s
+
+if TYPE_CHECKING:
+    from .record import Record
+    from .router import Router
+
+#: Links of each direction that are told of one by one: those with the most to do.
+MAX_LINKS: Final = 100
+#: Links that a verdict names.
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFacts:
+    """One link to or from the address. ``waits_for`` is credit, window, output or nothing."""
+
+    link: int
+    connection: int
+    container: str
+    name: str
+    credit: int
+    zero_credit_s: float
+    undelivered: int
+    unsettled: int
+    stuck: int
+    settle_rate: float
+    waits_for: str
+
+    def as_map(self) -> dict[str, object]:
+        """For an answer on the wire."""
+        return {
+            "link": self.link,
+            "connection": self.connection,
+            "container": self.container,
+            "name": self.name,
+            "credit": self.credit,
+            "zeroCreditSeconds": int(self.zero_credit_s),
+            "undelivered": self.undelivered,
+            "unsettled": self.unsettled,
+            "stuck": self.stuck,
+            "settleRate": int(self.settle_rate),
+            "waitsFor": self.waits_for,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What there is to know of an address; ``key`` is where its senders put their messages.
+
+    ``consumers`` and ``senders`` are no more than ``MAX_LINKS`` each, the counts beside them are of all. ``fallback``
+    is the key that messages without a consumer go to, or nothing.
+    """
+
+    address: str
+    key: str
+    rule: str
+    treatment: str
+    in_process: int
+    consumer_count: int
+    consumers: tuple[LinkFacts, ...]
+    sender_count: int
+    senders: tuple[LinkFacts, ...]
+    fallback: str
+    verdict: str
+
+    def as_map(self) -> dict[str, object]:
+        """For an answer on the wire."""
+        return {
+            "address": self.address,
+            "key": self.key,
+            "rule": self.rule,
+            "treatment": self.treatment,
+            "inProcess": self.in_process,
+            "consumerCount": self.consumer_count,
+            "consumers": [each.as_map() for each in self.consumers],
+            "senderCount": self.sender_count,
+            "senders": [each.as_map() for each in self.senders],
+            "fallback": self.fallback,
+            "verdict": self.verdict,
+        }
+
+
+def explain(router: Router, address: str) -> Explanation:
+    """Look at everybody who sends to ``address`` or receives from it; changes nothing, whatever the text is."""
+    if len(address.encode("utf-8", "replace")) > MAX_ADDRESS_BYTES:
+        return _without_record(address[:_SHOWN], "", "", "", "no address: too long")
+    table = router.table
+    parsed = table.parse(address)
+    rule = table.rule_for(parsed)
+    key = parsed.key_in_phase(str(rule.ingress_phase))
+    record = table.records.get(key)
+    if record is None:
+        verdict = _why_no_record(router, parsed, rule)
+        return _without_record(address, key, _describe(router, rule), rule.distribution, verdict)
+    consumers: list[Egress] = record.forwarder.consumers
+    senders: list[Ingress] = list(record.senders)
+    taken = _fallback(record)
+    return Explanation(
+        address,
+        key,
+        _describe(router, rule),
+        record.treatment,
+        len(record.forwarder.subscriptions),
+        len(consumers),
+        _facts(router, consumers),
+        len(senders),
+        _facts(router, senders),
+        "" if taken is None else taken.key,
+        _judge(router, parsed, rule, record),
+    )
+
+
+def _without_record(address: str, key: str, rule: str, treatment: str, verdict: str) -> Explanation:
+    return Explanation(address, key, rule, treatment, 0, 0, (), 0, (), "", verdict)
+
+
+def _describe(router: Router, rule: AddressRule) -> str:
+    """The rule as its entity says it."""
+    if rule is router.table.default_rule:
+        return f"defaultDistribution: {rule.distribution}"
+    kind = "prefix" if rule.is_prefix else "pattern"
+    name = f"{rule.name}: " if rule.name else ""
+    phases = f", phases {rule.ingress_phase} to {rule.egress_phase}" if rule.ingress_phase or rule.egress_phase else ""
+    fallback = ", fallback" if rule.enable_fallback else ""
+    return f"{name}{kind} {rule.pattern}, {rule.distribution}{phases}{fallback}"
+
+
+def _why_no_record(router: Router, address: Address, rule: AddressRule) -> str:
+    """What becomes of messages to an address that nobody uses."""
+    if not address.rest:
+        return "no address: empty"
+    if address.rest in CORE_ADDRESSES:
+        return "closed to clients: the router's own"
+    if address.letter in (ROUTER, AREA, EDGE) or address.key == UPLINK_KEY:
+        return "elsewhere: belongs to a router that this one does not know"
+    if rule.distribution == UNAVAILABLE:
+        return "unavailable by configuration"
+    if rule.ingress_phase != rule.egress_phase:
+        waiting = router.table.records.get(address.key_in_phase(str(rule.egress_phase)))
+        if waiting is not None and waiting.destinations() > 0:
+            return _no_waypoint(rule, waiting)
+    return "unknown address: nobody sends to it or receives from it"
+
+
+def _no_waypoint(rule: AddressRule, waiting: Record) -> str:
+    return (
+        f"no consumer in phase {rule.ingress_phase}, where messages enter: nothing takes them on to phase "
+        f"{rule.egress_phase}, which has {_count(waiting.destinations(), 'consumer')}"
+    )
+
+
+def _judge(router: Router, address: Address, rule: AddressRule, record: Record) -> str:
+    """The verdict, worst first."""
+    taken = _fallback(record)
+    served = record if taken is None else taken
+    if served.destinations() == 0:
+        return _judge_unserved(router, address, rule, record)
+    where = "" if taken is None else "on fallback: "
+    consumers: list[Egress] = served.forwarder.consumers
+    busy = [each for each in consumers if each.load() > 0]
+    stuck = [each for each in consumers if router.deliveries_stuck(each.link) > 0]
+    unpaid = [each for each in consumers if each.link.credit == 0]
+    if not served.forwarder.subscriptions and len(unpaid) == len(consumers):
+        return f"{where}consumers without credit: {_name(unpaid)}"
+    for reason, text in _BLOCKED.items():
+        blocked = [each for each in busy if each.backlog > 0 and _waits_for(each) == reason]
+        if blocked:
+            return f"{where}held by {_name(blocked)}: {text}"
+    if stuck:
+        holder = max(stuck, key=Egress.load)
+        count = router.deliveries_stuck(holder.link)
+        return f"{where}held by {_name([holder])}: {count} waiting or unsettled for more than {STUCK_AFTER_S:.0f} s"
+    thirsty = [each for each in record.senders if each.link.credit == 0]
+    if thirsty and len(thirsty) == len(record.senders) and busy:
+        holder = max(busy, key=Egress.load)
+        return f"{where}senders without credit: {_name([holder])} has {holder.load()} waiting or unsettled"
+    behind = [each for each in busy if each.backlog > 0]
+    if behind:
+        return f"{where}flowing, but {_name(behind)} {'is' if len(behind) == 1 else 'are'} behind"
+    if not record.senders:
+        return f"{where}ready: no sender of its own"
+    return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
+
+
+def _judge_unserved(router: Router, address: Address, rule: AddressRule, record: Record) -> str:
+    waiting = None
+    if rule.ingress_phase != rule.egress_phase:
+        waiting = router.table.records.get(address.key_in_phase(str(rule.egress_phase)))
+    if waiting is not None and waiting is not record and waiting.destinations() > 0:
+        return _no_waypoint(rule, waiting)
+    if record.senders:
+        return f"no consumer: {_count(len(record.senders), 'sender')} without new credit until one comes"
+    return "no consumer"
+
+
+#: What a link waits for when its receiver gave credit and yet nothing goes out.
+_BLOCKED: Final = {
+    "window": "its session's window is closed",
+    "output": "its connection takes nothing in",
+}
+
+
+def _waits_for(endpoint: Egress | Ingress) -> str:
+    """What keeps a link from going on; nothing if it can."""
+    if isinstance(endpoint, Egress) and endpoint.link.waiting:
+        session: Any = endpoint.link.session
+        return "window" if session.remote_incoming_window <= 0 else "output"
+    return "credit" if endpoint.link.credit == 0 else ""
+
+
+def _moves(router: Router, record: Record) -> bool:
+    now_s = router.pulse.now_s
+    return any(each.pace.rate(settled_count(each), now_s) > 0 for each in record.forwarder.consumers)
+
+
+def _fallback(record: Record) -> Record | None:
+    """Where messages go instead, when they do."""
+    fallback = record.fallback
+    return fallback if fallback is not None and record.destinations() == 0 and fallback.destinations() > 0 else None
+
+
+def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkFacts, ...]:
+    """The busiest of some links, by identity."""
+    chosen = nlargest(MAX_LINKS, endpoints, key=_load) if len(endpoints) > MAX_LINKS else endpoints
+    return tuple(_fact(router, each) for each in sorted(chosen, key=lambda each: each.identity))
+
+
+def _load(endpoint: Egress | Ingress) -> int:
+    return endpoint.load() if isinstance(endpoint, Egress) else endpoint.unsettled
+
+
+def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
+    now_s = router.pulse.now_s
+    connection: Any = endpoint.link.session.connection
+    remote = connection.remote_open
+    return LinkFacts(
+        link=endpoint.identity,
+        connection=endpoint.connection_number,
+        container="" if remote is None else remote.container_id,
+        name=endpoint.link.name,
+        credit=endpoint.link.credit,
+        zero_credit_s=zero_credit_s(endpoint, now_s),
+        undelivered=endpoint.backlog if isinstance(endpoint, Egress) else 0,
+        unsettled=endpoint.unsettled,
+        stuck=router.deliveries_stuck(endpoint.link),
+        settle_rate=endpoint.pace.rate(settled_count(endpoint), now_s),
+        waits_for=_waits_for(endpoint),
+    )
+
+
+def _name(endpoints: Iterable[Egress | Ingress]) -> str:
+    """``link 3 on connection 2, link 5 ... and 7 more``."""
+    some = sorted(endpoints, key=lambda each: each.identity)
+    named = ", ".join(f"link {each.identity} on connection {each.connection_number}" for each in some[:_NAMED])
+    return f"{named} and {len(some) - _NAMED} more" if len(some) > _NAMED else named
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+#: How much of a text that is no address is given back.
+_SHOWN: Final = 256
