@@ -402,7 +402,7 @@ async def _explain(node: Node, request: Request) -> Answer:
     address = request.text("address")
     if not 0 < len(address.encode()) <= MAX_ADDRESS_BYTES:
         raise bad_request(f"EXPLAIN needs the property 'address', of 1 to {MAX_ADDRESS_BYTES} octets")
-    return answer(asdict(explain(node.router, address)))
+    return answer(explain(node.router, address).as_map())
 
 
 async def _get_memory(node: Node, _: Request) -> Answer:

@@ -1,0 +1,114 @@
+"""A management client on python-qpid-proton: the second opinion on requests and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from proton import Message, Url, int32
+from proton.utils import BlockingConnection, BlockingReceiver, BlockingSender
+
+DEADLINE_S = 30.0
+PREFIX = "org.apache.qpid.dispatch."
+NODE = {"type": "org.amqp.management", "name": "self"}
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    description: str
+    body: Any
+    message: Message
+
+
+class Node:
+    """A connection to one management node, with a receiver for the answers."""
+
+    def __init__(self, port: int, address: str | None = "$management", *, anonymous: bool = False) -> None:
+        self.connection = BlockingConnection(Url(host="127.0.0.1", port=port), timeout=DEADLINE_S)
+        self.receiver: BlockingReceiver = self.connection.create_receiver(None, dynamic=True, credit=100)
+        self.sender: BlockingSender = self.connection.create_sender(None if anonymous else address)
+        self.address = address
+        self.reply_to: str = self.receiver.link.remote_source.address
+        self._asked = 0
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def send(self, properties: Mapping[str, Any], body: Any = None, **fields: Any) -> str:
+        """Send a request; its correlation id."""
+        self._asked += 1
+        fields.setdefault("correlation_id", str(self._asked))
+        fields.setdefault("reply_to", self.reply_to)
+        message = Message(properties=dict(properties), body=body, inferred=True, address=self.address, **fields)
+        self.sender.send(message, timeout=DEADLINE_S)
+        return str(fields["correlation_id"])
+
+    def receive(self) -> Answer:
+        """The next answer."""
+        message = self.receiver.receive(timeout=DEADLINE_S)
+        properties = message.properties
+        return Answer(int(properties["statusCode"]), str(properties["statusDescription"]), message.body, message)
+
+    def ask(self, operation: str | None, body: Any = None, **properties: Any) -> Answer:
+        """Request and answer; ``message`` holds properties of the message itself."""
+        fields = properties.pop("message", {})
+        named = {} if operation is None else {"operation": operation}
+        asked = self.send({**named, **properties}, body, **fields)
+        answer = self.receive()
+        assert answer.message.correlation_id == fields.get("correlation_id", asked)
+        return answer
+
+    def get(self, operation: str, body: Any = None, **properties: Any) -> Any:
+        """The body of a good answer."""
+        answer = self.ask(operation, body, **properties)
+        assert 200 <= answer.status < 300, (answer.status, answer.description)
+        return answer.body
+
+    def node(self, operation: str, body: Any = None, **properties: Any) -> Any:
+        """The body of a good answer from the management node itself."""
+        return self.get(operation, body, **{**NODE, **properties})
+
+    def query(self, kind: str | None = None, names: Sequence[str] = (), **properties: Any) -> list[dict[str, Any]]:
+        """The rows of a type as maps."""
+        if kind is not None:
+            properties["entityType"] = kind
+        body = self.node("QUERY", {"attributeNames": list(names)}, **properties)
+        assert set(body) == {"attributeNames", "results"}
+        return [dict(zip(body["attributeNames"], row, strict=True)) for row in body["results"]]
+
+    def create(self, kind: str, attributes: Mapping[str, Any], **properties: Any) -> dict[str, Any]:
+        """The attributes of a new entity."""
+        answer = self.ask("CREATE", dict(attributes), type=kind, **properties)
+        assert answer.status == 201, (answer.status, answer.description)
+        created: dict[str, Any] = answer.body
+        return created
+
+    def round_trip(self) -> None:
+        """Return when whatever the router said on this connection before has come."""
+        elsewhere = self.connection.create_sender("$management")
+        elsewhere.send(Message(properties={"operation": "READ", **NODE}, reply_to=self.reply_to), timeout=DEADLINE_S)
+        assert self.receive().status == 200
+
+    def refused(self, operation: str | None, body: Any = None, **properties: Any) -> tuple[int, str]:
+        """The status and description of a refusal."""
+        answer = self.ask(operation, body, **properties)
+        assert answer.status >= 400, answer
+        return answer.status, answer.description
+
+
+@contextmanager
+def node_of(port: int, address: str | None = "$management", *, anonymous: bool = False) -> Iterator[Node]:
+    """A client that is closed at the end."""
+    node = Node(port, address, anonymous=anonymous)
+    try:
+        yield node
+    finally:
+        node.close()
+
+
+def small(value: int) -> int32:
+    """An AMQP int."""
+    return int32(value)

@@ -1,0 +1,164 @@
+"""The operations of the management node itself (management.md 6)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.management.node import PREFIX, Node, node_of, small
+from tests.routers import RunningRouter, StartRouter
+
+
+def test_get_types_maps_each_type_to_what_it_extends(node: Node) -> None:
+    types = node.node("GET-TYPES")
+    assert len(types) == 29
+    assert types[PREFIX + "listener"] == [PREFIX + "configurationEntity", PREFIX + "entity"]
+    assert types[PREFIX + "management"][0] == PREFIX + "org.amqp.management"
+    assert types[PREFIX + "entity"] == []
+
+
+def test_get_types_of_a_type_gives_those_that_extend_it_too(node: Node) -> None:
+    assert list(node.node("GET-TYPES", entityType="listener")) == [PREFIX + "listener"]
+    found = node.node("GET-TYPES", entityType="operationalEntity")
+    assert {PREFIX + "operationalEntity", PREFIX + "connection", PREFIX + "router.link"} <= set(found)
+    assert PREFIX + "listener" not in found
+
+
+@pytest.mark.parametrize("spelling", ["org.amqp.management", PREFIX + "org.amqp.management"])
+def test_both_spellings_of_the_standard_type_are_one(node: Node, spelling: str) -> None:
+    assert PREFIX + "org.amqp.management" in node.node("GET-TYPES", entityType=spelling)
+    assert node.get("READ", type=spelling, name="self")["identity"] == "self"
+
+
+def test_get_attributes_lists_own_ones_first(node: Node) -> None:
+    attributes = node.node("GET-ATTRIBUTES", entityType="dummy")[PREFIX + "dummy"]
+    assert attributes == ["arg1", "arg2", "num1", "num2", "name", "identity", "type"]
+    assert len(node.node("GET-ATTRIBUTES")) == 29
+
+
+def test_get_operations_lists_own_ones_then_inherited_ones(node: Node) -> None:
+    operations = node.node("GET-OPERATIONS")
+    assert operations[PREFIX + "sslProfile"] == ["CREATE", "DELETE", "READ"]
+    assert operations[PREFIX + "router.link"] == ["UPDATE", "READ"]
+    assert operations[PREFIX + "management"] == [
+        "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-LOG", "PROFILE", "QUERY", "GET-TYPES", "GET-ANNOTATIONS",
+        "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES", "READ",
+    ]  # fmt: skip
+
+
+def test_there_are_no_annotations(node: Node) -> None:
+    assert node.node("GET-ANNOTATIONS") == {}
+
+
+@pytest.mark.parametrize("operation", ["GET-MGMT-NODES", "DISCOVER-MGMT-NODES"])
+def test_a_router_that_stands_alone_tells_of_no_nodes(node: Node, operation: str) -> None:
+    assert node.node(operation) == []
+
+
+def test_an_interior_router_tells_of_itself(start_router: StartRouter) -> None:
+    router = start_router(
+        "router { id: A/B, mode: interior }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+    )
+    with node_of(router.port) as node:
+        assert node.node("GET-MGMT-NODES") == ["amqp:/_topo/0/A/B/$management"]
+        row = node.get("READ", identity="router.node/A/B")
+        assert (row["id"], row["nextHop"]) == ("A/B", "(self)")
+
+
+def test_get_schema_describes_every_type(node: Node) -> None:
+    schema = node.node("GET-SCHEMA")
+    assert schema["prefix"] == "org.apache.qpid.dispatch"
+    assert len(schema["entityTypes"]) == 29
+    assert {"address", "linkRoute", "autoLink", "org.amqp.management"} <= set(schema["entityTypes"])
+    listener = schema["entityTypes"]["listener"]
+    assert listener["fullyQualifiedType"] == PREFIX + "listener"
+    assert listener["operations"] == ["CREATE", "DELETE", "READ"]
+    assert "type" not in listener["attributes"]
+    role = listener["attributes"]["role"]
+    assert (role["type"], role["default"]) == (["normal", "inter-router", "route-container", "edge"], "normal")
+    assert all(_something(entity) for entity in schema["entityTypes"].values())
+
+
+def _something(value: Any) -> bool:
+    """Nothing false, empty or zero stands in a schema."""
+    if isinstance(value, dict):
+        return bool(value) and all(map(_something, value.values()))
+    return bool(value)
+
+
+@pytest.mark.parametrize("operation", ["GET-JSON-SCHEMA", "GET-SCHEMA-JSON"])
+def test_the_schema_comes_as_json_too(node: Node, operation: str) -> None:
+    compact = node.node(operation)
+    assert json.loads(compact) == json.loads(node.node(operation, indent=small(2)))
+    assert "\n" not in compact
+    assert json.loads(compact)["entityTypes"].keys() == node.node("GET-SCHEMA")["entityTypes"].keys()
+    assert "\n    " in node.node(operation, indent=small(4))
+
+
+def test_get_log_gives_the_newest_entries_oldest_first(node: Node) -> None:
+    entries = node.node("GET-LOG", limit=small(3))
+    assert len(entries) == 3
+    module, level, text, file, line, seconds = entries[-1]
+    assert (module, level) == ("AGENT", "debug")
+    assert "GET-LOG" in text
+    assert isinstance(file, str)
+    assert isinstance(line, int)
+    assert isinstance(seconds, int)
+    assert [entry[5] for entry in entries] == sorted(entry[5] for entry in entries)
+    assert len(node.node("GET-LOG", limit="2")) == 2
+    assert len(node.node("GET-LOG")) > 3
+
+
+def test_get_log_may_be_limited_to_a_module(node: Node) -> None:
+    assert {entry[0] for entry in node.node("GET-LOG", module="SERVER")} == {"SERVER"}
+    status, text = node.refused("GET-LOG", module="NONE")
+    assert status == 400
+    assert "ROUTER_CORE" in text
+
+
+def test_profile_tells_where_the_time_goes(node: Node) -> None:
+    assert node.refused("PROFILE")[0] == 400
+    node.node("PROFILE", start=True)
+    node.query("router.link")
+    assert "cumulative" in node.node("PROFILE", stop=True)
+    assert node.refused("PROFILE", stop=True)[0] == 400
+
+
+@pytest.mark.parametrize("operation", ["REGISTER", "DEREGISTER", "DANCE"])
+def test_what_nobody_knows_is_not_implemented(node: Node, operation: str) -> None:
+    status, text = node.refused(operation)
+    assert status == 501
+    assert operation in text
+
+
+def test_explain_says_why_an_address_does_not_flow(node: Node) -> None:
+    explanation = node.node("EXPLAIN", address="nobody/here")
+    assert explanation["address"] == "nobody/here"
+    assert "verdict" in explanation
+    receiver = node.connection.create_receiver("somebody/here", credit=1)
+    explanation = node.node("EXPLAIN", address="somebody/here")
+    assert [end["connection"] for end in explanation["consumers"]]
+    receiver.close()
+    status, text = node.refused("EXPLAIN")
+    assert status == 400
+    assert "'address'" in text
+
+
+def test_get_memory_tells_who_holds_how_much(node: Node) -> None:
+    owners = {row["name"]: row for row in node.node("GET-MEMORY")}
+    assert owners["qdr_link_t"]["count"] >= 2
+    assert all(row["bytes"] == row["size"] * row["count"] for row in owners.values())
+
+
+def test_locales_are_accepted_and_mean_nothing(node: Node) -> None:
+    assert node.node("GET-ANNOTATIONS", locales="de-CH") == {}
+
+
+def test_requests_and_answers_are_logged(node: Node, shared: RunningRouter) -> None:
+    node.node("Get-Types", entityType="dummy")
+    shared.wait_for_line(r"AGENT \(debug\) Agent request Get-Types .*entityType=dummy")
+    shared.wait_for_line(r"AGENT \(debug\) Agent response: 200 to Get-Types")
+    node.refused("READ", name="not-there")
+    shared.wait_for_line(r"AGENT \(error\) Error performing READ: No entity with name=not-there")
