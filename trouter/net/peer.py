@@ -17,6 +17,7 @@ from typing import Final
 
 import trio
 
+from trouter import logs
 from trouter.core.attach import PeerTerms
 from trouter.core.messagelog import MessageLog
 from trouter.engine.connection import Connection
@@ -45,6 +46,7 @@ from .hub import Hub
 from .poller import Poller
 from .text import describe_properties, describe_terminus
 from .ticker import Ticker
+from .trace import FrameTrace
 
 READ_BYTES: Final = 131072
 #: Attaches and detaches of one session that may wait for their answer before reading pauses.
@@ -54,6 +56,7 @@ LINGER_S: Final = 2.0
 
 server_log = logging.getLogger("trouter.SERVER")
 message_log = logging.getLogger("trouter.MESSAGE")
+protocol_log = logging.getLogger("trouter.PROTOCOL")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
@@ -101,7 +104,9 @@ class Peer:
         self.opened = False
         #: The end was ordered by management.
         self.closing = False
-        self.trace = False
+        self._trace: FrameTrace | None = None
+        #: How much of the output the trace has seen.
+        self._traced_bytes = 0
         #: Why the connection failed, if it did.
         self.failure = ""
         self._opened_at_s = 0.0
@@ -120,10 +125,11 @@ class Peer:
         #: What the close says when it is ours.
         self._farewell: Error | None = None
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
-        self._terms = PeerTerms(link_capacity=settings.link_capacity)
+        self._terms = PeerTerms(connection_number=facts.connection_id, link_capacity=settings.link_capacity)
         self._label = f"[C{facts.connection_id}]"
         self.connection = self._converse()
         self.connection.owner = self
+        self.trace = protocol_log.isEnabledFor(TRACE)
 
     def _converse(self) -> Connection:
         """The conversation with whoever dialled."""
@@ -155,6 +161,32 @@ class Peer:
     @property
     def listener(self) -> str:
         return self.settings.name
+
+    @property
+    def trace(self) -> bool:
+        """Frames are logged for this connection, whatever the level of the module PROTOCOL; can be set."""
+        return self._trace is not None
+
+    @trace.setter
+    def trace(self, wanted: bool) -> None:
+        if wanted != self.trace:
+            self._trace = FrameTrace(self._label, self._log_frame) if wanted else None
+            self._traced_bytes = len(self.connection.out)
+
+    def _log_frame(self, line: str) -> None:
+        logs.always("PROTOCOL", TRACE, line)
+
+    def _trace_output(self) -> None:
+        """Show what came into the output since the last time."""
+        out = self.connection.out
+        if self._trace is not None and len(out) > self._traced_bytes:
+            self._trace.sent(bytes(out[self._traced_bytes :]))
+            self._traced_bytes = len(out)
+
+    def _sent(self, count: int) -> None:
+        """Drop from the front of the output what the socket took."""
+        del self.connection.out[:count]
+        self._traced_bytes = max(0, self._traced_bytes - count)
 
     def row(self, now_s: float) -> dict[str, object]:
         """What management shows (management.md 11)."""
@@ -232,6 +264,8 @@ class Peer:
         if not data:
             self._lost("peer closed the socket")
             return
+        if self._trace is not None:
+            self._trace.received(data)
         connection.receive_data(data)
         if connection.events or len(connection.out) > self.settings.limits.output_limit_bytes:
             self._ring()
@@ -275,6 +309,8 @@ class Peer:
         out = self.connection.out
         if self._writing is not None or self._gone or not out:
             return
+        if self._trace is not None:
+            self._trace_output()
         try:
             sent = self._sock.send(out)
         except BlockingIOError:
@@ -284,10 +320,11 @@ class Peer:
             return
         if sent == len(out):
             out.clear()
+            self._traced_bytes = 0
             if self.connection.paused:
                 self.connection.resume_output()
         else:
-            del out[:sent]
+            self._sent(sent)
             self._writing = trio.Event()
             self._nursery.start_soon(self._write_blocked, self._writing)
 
@@ -299,11 +336,13 @@ class Peer:
         try:
             while out:
                 await trio.lowlevel.wait_writable(self._sock)
+                if self._trace is not None:
+                    self._trace_output()
                 try:
                     sent = self._sock.send(out)
                 except BlockingIOError:
                     continue
-                del out[:sent]
+                self._sent(sent)
                 if len(out) <= low and connection.paused:
                     connection.resume_output()
                     self._hub.flush()
@@ -369,6 +408,7 @@ class Peer:
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
         self._terms = PeerTerms(
+            connection_number=self.number,
             link_capacity=self.settings.link_capacity,
             strip_in=strips.strip_in,
             strip_out=strips.strip_out,
