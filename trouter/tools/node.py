@@ -129,6 +129,17 @@ class Node:
             raise MalformedAnswer("the management nodes are no list of addresses")
         return [str(each) for each in answer]
 
+    @asynccontextmanager
+    async def of_router(self, router_id: str) -> AsyncIterator[Node]:
+        """Another router's node, over the same connection; only one of them is asked at a time."""
+        options = self._options.to_router(router_id)
+        async with AsyncExitStack() as stack:
+            with _told(options), _in_time(options, "the router attaches no link"):
+                sender = await stack.enter_async_context(self._connection.open_sender(options.address))
+            other = Node(options, self._connection, sender, self._receiver)
+            other._numbers = self._numbers
+            yield other
+
     async def _answer(self, number: str) -> Message:
         """The answer with this number; what answers a request given up before is dropped."""
         while True:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from trouter.tools import formats
-from trouter.tools.failures import StatusError
+from trouter.tools.failures import StatusError, Timeout
 from trouter.tools.node import Node, Table, open_node
 from trouter.tools.options import ConnectionOptions
 
@@ -21,6 +21,9 @@ from .render import Look
 
 #: The start of a management node's address, up to the router's id, and its end.
 _NODE = ("amqp:/_topo/0/", "/$management")
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +58,14 @@ class Window:
         if self._wishes.all_routers and len(addresses) > 1:
             for address in addresses:
                 identity = address.removeprefix(_NODE[0]).removesuffix(_NODE[1])
-                node = await stack.enter_async_context(open_node(options.to_router(identity)))
-                self._nodes[identity] = node
+                self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
 
     async def show(self, before: str = "") -> None:
-        """Ask, then write, after ``before``."""
+        """Ask, then write, after ``before``. Of several routers some may keep silent: Timeout, when all is written."""
         if self._wishes.json:
-            nodes = self._nodes.values() or [self._node]
-            found = [await self._document(node) for node in nodes]
-            indent, separators = (None, (",", ":")) if self._wishes.compact else (2, None)
-            whole = found if self._nodes else found[0]
-            self._out.write(before)
-            self._line(json.dumps(whole, indent=indent, separators=separators, default=formats.plain))
+            await self._show_json(before)
         elif self._nodes:
-            found_at = {identity: await self._parts(node) for identity, node in self._nodes.items()}
-            self._out.write(before)
-            self._line(formats.now_utc())
-            for identity, parts in found_at.items():
-                self._lines(f"Router  {formats.plain(identity)}", "")
-                self._write(parts, replace(self._look, router=identity))
-                self._line("")
+            await self._show_each(before)
         else:
             parts = await self._parts(self._node)
             heading: tuple[str, ...] = ()
@@ -83,6 +74,35 @@ class Window:
             self._out.write(before)
             self._lines(*heading)
             self._write(parts, self._look)
+
+    async def _show_each(self, before: str) -> None:
+        found = [(identity, await _in_time(self._parts(node))) for identity, node in self._nodes.items()]
+        self._out.write(before)
+        self._line(formats.now_utc())
+        for identity, parts in found:
+            self._lines(f"Router  {formats.plain(identity)}", "")
+            if isinstance(parts, Timeout):
+                self._line("No answer")
+            else:
+                self._write(parts, replace(self._look, router=identity))
+            self._line("")
+        _raise_first(parts for _, parts in found)
+
+    async def _show_json(self, before: str) -> None:
+        whole: object
+        found: list[dict[str, object] | Timeout] = []
+        if self._nodes:
+            found = [await _in_time(self._document(node)) for node in self._nodes.values()]
+            names = zip(self._nodes, found, strict=True)
+            whole = [
+                {"router": name, "error": str(each)} if isinstance(each, Timeout) else each for name, each in names
+            ]
+        else:
+            whole = await self._document(self._node)
+        indent, separators = (None, (",", ":")) if self._wishes.compact else (2, None)
+        self._out.write(before)
+        self._line(json.dumps(whole, indent=indent, separators=separators, default=formats.plain))
+        _raise_first(found)
 
     async def _parts(self, node: Node) -> list[list[Listing]]:
         return [await self._listings(node, view) for view in self._wishes.views]
@@ -126,6 +146,20 @@ class Window:
 
     def _line(self, line: str) -> None:
         self._out.write(f"{line}\n")
+
+
+async def _in_time(asked: Awaitable[T]) -> T | Timeout:
+    """What is asked, or that there was no answer in time."""
+    try:
+        return await asked
+    except Timeout as failure:
+        return failure
+
+
+def _raise_first(found: Iterable[object]) -> None:
+    for each in found:
+        if isinstance(each, Timeout):
+            raise each
 
 
 async def _answer(node: Node, request: Request, limit: int) -> Rows:

@@ -1,51 +1,62 @@
-"""Why messages for an address flow or do not, in the words of each router on the way."""
+"""Why messages for an address flow or do not, as each router that is asked sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from trouter.tools import formats
 
-from .model import Listing, Request, Row, Rows, View, attribute
+from .model import Field, Listing, Request, Row, Rows, View, attribute
 
-VERDICT_FIELDS = (
-    attribute("address", "address"),
-    attribute("treatment", "treatment", needs=True),
-    attribute("rule", "rule", needs=True),
+
+def _or_none(name: str) -> Field:
+    """A line that is there only if there is something to say."""
+    return Field(name, lambda row: row.get(name) or None, needs=name)
+
+
+ADDRESS_FIELDS = (
     attribute("verdict", "verdict"),
+    attribute("address", "address"),
+    _or_none("key"),
+    _or_none("rule"),
+    _or_none("treatment"),
+    _or_none("fallback"),
+    attribute("consumers", "consumerCount", formats.commas, needs=True),
+    attribute("inside the router", "inProcess", formats.commas, needs=True),
+    attribute("senders", "senderCount", formats.commas, needs=True),
 )
-END_FIELDS = (
-    attribute("link", "link"),
-    attribute("connection", "connection"),
-    attribute("container", "container", needs=True),
-    attribute("credit", "credit"),
-    attribute("no credit for", "zeroCreditSeconds", formats.blocked, needs=True, alarm=True),
-    attribute("undelivered", "undelivered", alarm=True),
-    attribute("unsettled", "unsettled"),
-    attribute("stuck", "stuck", needs=True, alarm=True),
+LINK_FIELDS = (
+    attribute("id", "link"),
+    attribute("conn id", "connection"),
+    attribute("container", "container"),
+    attribute("name", "name", detail=True),
+    attribute("cred", "credit"),
+    attribute("blkd", "zeroCreditSeconds", formats.blocked, alarm=True),
+    attribute("undel", "undelivered"),
+    attribute("unsett", "unsettled"),
+    attribute("stuck", "stuck", alarm=True),
+    attribute("rate", "settleRate"),
+    attribute("waits for", "waitsFor", alarm=True),
 )
-
-
-def _ends(name: str) -> Callable[[Row], Rows]:
-    """The links of one kind, out of an explanation."""
-
-    def of(explanation: Row) -> Rows:
-        found = explanation.get(name)
-        return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list | tuple) else []
-
-    return of
 
 
 def _explanation(reply: object) -> Rows:
+    """The reply to EXPLAIN."""
     return [reply] if isinstance(reply, Mapping) else []
+
+
+def _ends(explanation: Row, name: str) -> list[Row]:
+    """The links of one direction, the busiest if they are many."""
+    found = explanation.get(name)
+    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list | tuple) else []
 
 
 def _listings(answers: Sequence[Rows]) -> list[Listing]:
     found = answers[0]
-    listings = [Listing("Why", VERDICT_FIELDS, found, upright=True)]
+    listings = [Listing("Why", ADDRESS_FIELDS, found, upright=True)]
     for title, name in (("\nConsumers", "consumers"), ("\nSenders", "senders")):
-        ends = [row for explanation in found for row in _ends(name)(explanation)]
-        listings.append(Listing(title, END_FIELDS, ends, empty="", key="link"))
+        links = [row for explanation in found for row in _ends(explanation, name)]
+        listings.append(Listing(title, LINK_FIELDS, links, empty="", key="link"))
     return listings
 
 

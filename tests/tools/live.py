@@ -1,0 +1,75 @@
+"""Our tools against running routers: run like a command line, in this process, and what must vary made equal."""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+
+import trio
+
+from trouter.cli import main
+
+#: What differs from run to run, and what stands for it; nothing changes the width of a column.
+_VARYING = (
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC"), lambda _: "DATE UTC"),
+    (re.compile(r"(?<=127\.0\.0\.1:)\d{5}"), lambda _: "PPPPP"),
+    (re.compile(r"temp\.[A-Za-z0-9+_]{15}"), lambda _: "temp." + "T" * 15),
+    (re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"), lambda found: "U" * len(found[0])),
+    (re.compile(r"\d{3}:\d\d:\d\d:\d\d"), lambda _: "ddd:hh:mm:ss"),
+    (re.compile(r"\d+(\.\d+)? [KMGT]iB"), lambda _: "SIZE"),
+    (re.compile(r"(?m)^(  Version +)\S+$"), lambda found: f"{found[1]}VERSION"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+async def run(*words: str) -> Ran:
+    """`trouter WORDS` while the caller's own tasks go on."""
+    return await trio.to_thread.run_sync(_run, words)
+
+
+def _run(words: tuple[str, ...]) -> Ran:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = main(words)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+def steady(text: str) -> str:
+    """The text without what differs from run to run."""
+    for pattern, instead in _VARYING:
+        text = pattern.sub(instead, text)
+    return without_column(text, "rate")
+
+
+def without_column(text: str, head: str) -> str:
+    """The text with a dash in every cell of a numeric column, if there is such a column."""
+    lines = text.split("\n")
+    start = next((found.start() for line in lines if (found := re.search(rf"(?<= ){head}(?= )", line))), -1)
+    if start < 0:
+        return text
+    return "\n".join(
+        line[:start] + re.sub(r"^\d+", lambda found: "-" + " " * (len(found[0]) - 1), line[start:]) for line in lines
+    )
+
+
+def without_numbers(text: str) -> str:
+    """The words of a text alone: numbers, and the widths that follow from them, are gone."""
+    text = re.sub(r"(?<![\w.])[\d,]+(?:\.\d+)?\b", "N", text)
+    return re.sub(r"=+", "=", re.sub(r"(?<=\S) {2,}", "  ", text))

@@ -1,0 +1,115 @@
+"""Several routers, asked one after the other over one connection: a server speaks for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from tests.tools.live import Ran, run, steady
+from tests.tools.support import ManagementServer, reply, serving_node
+from trouter.client import Message
+
+NODES = [f"amqp:/_topo/0/{name}/$management" for name in ("A", "B/1", "C")]
+GENERAL = {"version": "1", "mode": "interior", "area": "0", "linkCount": 4, "addrCount": 12}
+
+
+def router_of(request: Message) -> str:
+    """The router that a request is for; A is the one that the connection leads to."""
+    return str(request.properties.to).removeprefix("_topo/0/").removesuffix("/$management").replace("$management", "A")
+
+
+def table(row: dict[str, object]) -> dict[str, object]:
+    return {"attributeNames": list(row), "results": [list(row.values())]}
+
+
+def network(request: Message) -> Sequence[Message]:
+    """Three routers of one network."""
+    asked = request.application_properties
+    router = router_of(request)
+    if asked["operation"] == "GET-MGMT-NODES":
+        return [reply(request, NODES)]
+    if asked["operation"] == "EXPLAIN":
+        links = [{"link": 7, "connection": 2, "container": "reader", "credit": 0, "waitsFor": "credit"}]
+        verdict = "no consumer" if router != "C" else "consumers without credit: link 7 on connection 2"
+        said = {"address": asked["address"], "verdict": verdict, "consumers": links if router == "C" else []}
+        return [reply(request, said)]
+    if asked["entityType"].endswith(".router"):
+        return [reply(request, table(GENERAL | {"id": router}))]
+    return [reply(request, table({"id": router, "nextHop": None, "routerLink": 3, "lastTopoChange": None}))]
+
+
+def dead(request: Message) -> Sequence[Message]:
+    """The same without C, which is still listed."""
+    return [] if router_of(request) == "C" else network(request)
+
+
+async def stat(server: ManagementServer, *options: str) -> Ran:
+    async with serving_node(server):
+        return await run("stat", "-b", f"127.0.0.1:{server.port}", "--timeout", "10", *options)
+
+
+async def test_every_router_is_shown_in_turn() -> None:
+    ran = await stat(ManagementServer(network), "-n", "--all-routers")
+    assert (ran.status, ran.err) == (0, "")
+    lines = ["DATE UTC"]
+    for router in ("A", "B/1", "C"):
+        head, row = f"{'router-id':9}  next-hop  link", f"{router:9}  -         3"
+        lines += [f"Router  {router}", "", "Routers in the Network", f"  {head}", f"  {'=' * 27}", f"  {row}", ""]
+    assert steady(ran.out).splitlines() == lines
+
+
+async def test_why_tells_which_hop_holds_what() -> None:
+    ran = await stat(ManagementServer(network), "--why", "orders")
+    verdicts = [line.split(maxsplit=1)[1] for line in ran.lines if line.startswith("  verdict")]
+    assert verdicts == ["no consumer", "no consumer", "consumers without credit: link 7 on connection 2"]
+    assert ran.out.count("Consumers") == 1
+
+
+@pytest.mark.parametrize("options", [["-r", "C"], ["-d", "C"]])
+async def test_why_asks_one_router_if_it_is_named(options: list[str]) -> None:
+    server = ManagementServer(network)
+    await stat(server, "--why", "orders", *options)
+    asked = [
+        str(each.properties.to) for each in server.requests if each.application_properties["operation"] == "EXPLAIN"
+    ]
+    assert asked == [f"{'_topo/0' if options[0] == '-r' else '_edge'}/C/$management"]
+
+
+async def test_all_routers_as_json_are_a_list() -> None:
+    ran = await stat(ManagementServer(network), "-g", "--all-routers", "--json")
+    assert [each["router"] for each in json.loads(ran.out)] == ["A", "B/1", "C"]
+
+
+async def test_a_router_that_does_not_answer_leaves_the_others_their_answers() -> None:
+    async with serving_node(server := ManagementServer(dead)):
+        ran = await run("stat", "-b", f"127.0.0.1:{server.port}", "--timeout", "0.3", "-g", "--all-routers")
+    assert ran.status == 1
+    assert ran.out.count("Router Statistics") == 2
+    assert ran.lines[-1].startswith("Timeout: ")
+
+
+async def test_every_request_is_that_of_the_older_tool() -> None:
+    server = ManagementServer(network)
+    await stat(server, "-l", "--limit", "7")
+    operations = [each.application_properties["operation"] for each in server.requests]
+    assert operations == ["GET-MGMT-NODES", "QUERY", "QUERY"]
+    links = server.requests[1]
+    assert links.application_properties == {
+        "operation": "QUERY",
+        "type": "org.amqp.management",
+        "name": "self",
+        "entityType": "org.apache.qpid.dispatch.router.link",
+        "offset": 0,
+        "count": 7,
+    }
+    body = links.body
+    assert isinstance(body, dict)
+    assert body["attributeNames"] == [
+        "linkType", "linkDir", "connectionId", "identity", "peer", "owningAddr", "capacity", "undeliveredCount",
+        "unsettledCount", "deliveryCount", "presettledCount", "droppedPresettledCount", "acceptedCount",
+        "rejectedCount", "releasedCount", "modifiedCount", "deliveriesDelayed1Sec", "deliveriesDelayed10Sec",
+        "deliveriesStuck", "creditAvailable", "zeroCreditSeconds", "adminStatus", "operStatus", "linkName", "priority",
+        "settleRate",
+    ]  # fmt: skip
