@@ -56,8 +56,11 @@ class Site:
 
     async def serve_amqp(self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity) -> None:
         self.served.append((remote, entity.name))
-        async with trio.SocketStream(trio.socket.from_stdlib_socket(sock)) as stream:
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        try:
             await self.amqp(stream)
+        finally:
+            stream.socket.close()
 
 
 def http_entity(**attributes: object) -> ListenerEntity:

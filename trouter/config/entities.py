@@ -261,6 +261,15 @@ class ListenerEntity(Entity):
     http: bool = attribute(Kind.BOOLEAN, "Serve HTTP and WebSockets instead of AMQP.", False, refused=NO_HTTP)
     http_root_dir: str | None = attribute(Kind.PATH, "Files to serve over HTTP.", old=("httpRoot",), refused=NO_HTTP)
     websockets: bool = attribute(Kind.BOOLEAN, "Serve AMQP over WebSockets.", True, inert=NO_HTTP)
+    web_socket_origins: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "Origins of pages that may open WebSockets besides the listener's own: `http[s]://host[:port]`, separated by "
+        "commas; `*` for every page.",
+        (),
+        default_doc="none",
+        parse=texts.web_socket_origins,
+        extra=True,
+    )
     healthz: bool = attribute(Kind.BOOLEAN, "Serve the path /healthz.", True, inert=NO_HTTP)
     metrics: bool = attribute(Kind.BOOLEAN, "Serve the path /metrics.", True, inert=NO_HTTP)
 

@@ -26,6 +26,8 @@ MESSAGE_COMPONENTS: Final = (
 )  # fmt: skip
 
 WELL_KNOWN_PORTS: Final = {"amqp": 5672, "amqps": 5671}
+#: What browsers leave out of an origin.
+WEB_PORTS: Final = {"http": "80", "https": "443"}
 
 RESERVED_PROPERTIES: Final = frozenset(
     {"product", "version", "failover-server-list", "network-host", "port", "scheme", "hostname"}
@@ -117,6 +119,21 @@ def _failover_url(item: str) -> FailoverUrl:
     if match is None:
         raise BadValue(f"'{item}' has no usable host", "[scheme://]host[:port], an IPv6 address in brackets")
     return FailoverUrl(host(match[1]), port(match[2]) if match[2] else "5672", scheme)
+
+
+def web_socket_origins(text: str) -> tuple[str, ...]:
+    """A list of `http[s]://host[:port]`, `null` or `*`, in the form in which browsers send origins."""
+    return tuple(_origin(word) for word in re.split(r"[\s,]+", text.strip().lower()) if word)
+
+
+def _origin(word: str) -> str:
+    if word in {"*", "null"}:
+        return word
+    match = re.fullmatch(r"(https?)://(\[[0-9a-f:.]+\]|[^\[\]:/@?#*]+)(?::(\d{1,5}))?/?", word)
+    if match is None:
+        raise BadValue(f"'{word}' is not the origin of a page", "https://host[:port], or * for every page")
+    scheme, name, number = match.groups()
+    return f"{scheme}://{name}" + ("" if number in {None, WEB_PORTS[scheme]} else f":{number}")
 
 
 def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:

@@ -27,15 +27,18 @@ log = logging.getLogger("trouter.HTTP")
 class Bridge:
     """Carries one WebSocket's octets to an AMQP connection and back until one of the two ends."""
 
-    def __init__(self, stream: trio.abc.Stream, early: bytes, going_away: Callable[[], bool]) -> None:
+    def __init__(self, stream: trio.abc.Stream, early: bytes, label: str, going_away: Callable[[], bool]) -> None:
         """``early`` are octets that came with the handshake; ``going_away`` says whether the listener has stopped."""
         self._stream = stream
+        self._label = label
         self._going_away = going_away
         self._sockets = Connection(ConnectionType.SERVER, trailing_data=early)
         self._sending = trio.Lock()
         self._message_bytes = 0
         self._failed = False
-        #: What comes in is discarded: it was no WebSocket's, or too much.
+        #: The client did what it may not: nothing of it is passed on any more.
+        self._refused = False
+        #: What it sends are no frames, so there is nothing to look for in it.
         self._deaf = False
         self._scope = trio.CancelScope()
 
@@ -59,7 +62,7 @@ class Bridge:
         try:
             await serve(far)
         except Exception:
-            log.exception("internal error, WebSocket dropped")
+            log.exception("internal error, WebSocket from %s dropped", self._label)
             self._failed = True
         finally:
             far.close()
@@ -93,21 +96,20 @@ class Bridge:
         """Every event waits for something, or lets others run: a flood of small ones is nobody else's trouble."""
         for event in self._sockets.events():
             match event:
-                case BytesMessage():
+                case BytesMessage() if not self._refused:
                     await self._take(event)
-                case TextMessage():
+                case TextMessage() if not self._refused:
                     await self._refuse(CloseReason.UNSUPPORTED_DATA, "AMQP is binary")
                 case Ping():
                     await self._send(event.response())
                 case CloseConnection() if self._sockets.state in {ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING}:
-                    await self._refuse(event.code, "")  # wsproto's word for octets that are no WebSocket's
+                    self._deaf = True  # so wsproto calls octets that are no frames
+                    await self._refuse(event.code, "")
                 case CloseConnection():
                     self._finish()
                     await self._send(event.response())
                 case _:
                     await trio.lowlevel.checkpoint()
-            if self._deaf:
-                return
 
     async def _take(self, message: BytesMessage) -> None:
         self._message_bytes += len(message.data)
@@ -122,9 +124,9 @@ class Bridge:
             await trio.lowlevel.checkpoint()  # AMQP has ended, and the client will hear of it
 
     async def _refuse(self, code: int, reason: str) -> None:
-        """End the WebSocket for what the client did, and listen no more."""
-        log.info("WebSocket ended with %d: %s", code, reason or CloseReason(code).name)
-        self._deaf = True
+        """End the WebSocket for what the client did."""
+        log.info("WebSocket from %s ended with %d: %s", self._label, code, reason or CloseReason(code).name)
+        self._refused = True
         self._finish()
         await self._send(CloseConnection(code=code, reason=reason))
 

@@ -196,7 +196,8 @@ class HttpConnection:
         log.info("WebSocket from %s:%d, subprotocol %s", *self.remote, subprotocol or "not named")
         early, _ = self._http.trailing_data
         with self._door.websocket():
-            await Bridge(self._stream, early, lambda: self._door.stopping).run(self._serve_amqp)
+            label = f"{self.remote[0]}:{self.remote[1]}"
+            await Bridge(self._stream, early, label, lambda: self._door.stopping).run(self._serve_amqp)
         return None
 
     async def _serve_amqp(self, sock: socket.socket) -> None:

@@ -50,6 +50,6 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
         metrics=entity.metrics,
         websockets=entity.websockets,
         root=Path(entity.http_root_dir) if entity.http_root_dir else None,
-        origins=tuple(getattr(entity, "web_socket_origins", ())),
+        origins=entity.web_socket_origins,
         request_s=float(entity.initial_handshake_timeout_seconds or REQUEST_S),
     )
