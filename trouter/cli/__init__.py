@@ -54,8 +54,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         for given in self._given:
-            if given.startswith("-") and "=" in given:
-                message = message.replace(given, given[: given.index("=") + 1] + "...")
+            name, equals, value = given.partition("=")
+            if equals and given.startswith("-"):
+                message = message.replace(given, f"{name}=...").replace(repr(value), "'...'")
         self.print_usage(sys.stderr)
         self.exit(self.usage_status, f"{self.prog}: {message}\n")
 

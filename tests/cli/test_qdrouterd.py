@@ -1,0 +1,232 @@
+"""The router under its older name: options, exit statuses, the daemon and its pid file."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trouter
+from tests.cli.programs import ROOT, TOO_LONG_S, called, installed
+from trouter.cli.qdrouterd import DaemonError, PidFile
+
+LISTENER = "router {{ id: R }}\nlistener {{ host: 127.0.0.1, port: {port}, saslMechanisms: ANONYMOUS }}\n"
+
+
+@pytest.fixture
+def qdrouterd(tmp_path: Path) -> Path:
+    return installed(tmp_path, "qdrouterd")
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    path = tmp_path / "some.conf"
+    path.write_text(LISTENER.format(port=0))
+    return path
+
+
+@pytest.fixture
+def started() -> Iterator[list[int]]:
+    """Ids of daemons; killed at the end if they still run."""
+    daemons: list[int] = []
+    yield daemons
+    for daemon in daemons:
+        try:
+            os.kill(daemon, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def wait_for_the_end_of(daemon: int) -> None:
+    watched = os.pidfd_open(daemon)
+    try:
+        ready, _, _ = select.select([watched], [], [], TOO_LONG_S)
+        assert ready, "the daemon does not end"
+    finally:
+        os.close(watched)
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_is_no_failure(qdrouterd: Path, option: str) -> None:
+    done = called(qdrouterd, option)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: qdrouterd")
+    for name in ("--config", "--include", "--daemon", "--pidfile", "--user", "--test-hooks", "--version"):
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("option", ["-v", "--version"])
+def test_the_version_is_all_that_is_printed(qdrouterd: Path, option: str) -> None:
+    done = called(qdrouterd, option)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{trouter.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--unknown"], "unrecognized arguments: --unknown"),
+        (["-c"], "expected one argument"),
+        (["a", "b"], "Unexpected arguments: a b"),
+        (["-c", "x", "stray"], "Unexpected arguments: stray"),
+    ],
+)
+def test_a_wrong_command_line_gives_usage_and_1(qdrouterd: Path, arguments: list[str], message: str) -> None:
+    done = called(qdrouterd, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("usage: qdrouterd")
+    assert message in done.stderr
+
+
+def test_the_default_configuration_is_where_the_older_router_has_it(qdrouterd: Path) -> None:
+    assert "etc/qpid-dispatch/qdrouterd.conf" in re.sub(r"\s+", "", called(qdrouterd, "-h").stdout)
+
+
+@pytest.mark.parametrize("daemon", [[], ["-d"]])
+def test_a_configuration_that_cannot_be_used_gives_1_and_leaves_no_pid_file(
+    qdrouterd: Path, tmp_path: Path, daemon: list[str]
+) -> None:
+    done = called(qdrouterd, *daemon, "-c", "missing.conf", "-P", "pid", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"{tmp_path / 'missing.conf'}: cannot be read" in done.stderr
+    assert not (tmp_path / "pid").exists()
+
+
+@pytest.mark.parametrize("daemon", [[], ["-d"]])
+def test_a_port_in_use_gives_1_and_leaves_no_pid_file(qdrouterd: Path, tmp_path: Path, daemon: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / "some.conf").write_text(LISTENER.format(port=port))
+        done = called(qdrouterd, *daemon, "-c", "some.conf", "-P", "pid", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "pid").exists()
+
+
+@pytest.mark.parametrize(("ended_by", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, -signal.SIGINT)])
+def test_in_the_foreground_the_pid_file_lasts_as_long_as_the_router(
+    qdrouterd: Path, configuration: Path, tmp_path: Path, ended_by: signal.Signals, status: int
+) -> None:
+    pid_file = tmp_path / "pid"
+    command: list[str | Path] = [qdrouterd, "-c", configuration, "-I", "ignored", "-T", "-P", pid_file]
+    variables = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"}
+    with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            lines = list(iter_until(process.stderr, "Operational"))
+            assert pid_file.read_text() == f"{process.pid}\n"
+            assert any("no test hooks" in line for line in lines)
+            process.send_signal(ended_by)
+            assert process.wait(TOO_LONG_S) == status
+        finally:
+            process.kill()
+    assert not pid_file.exists()
+
+
+def iter_until(lines: Iterator[str], word: str) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if word in line:
+            return
+    raise AssertionError(f"no line with {word}")
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_the_daemon_stands_when_its_caller_ends(
+    qdrouterd: Path, configuration: Path, tmp_path: Path, started: list[int], ended_by: signal.Signals
+) -> None:
+    done = called(qdrouterd, "--daemon", "--config", configuration.name, "--pidfile", "pid", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    daemon = int((tmp_path / "pid").read_text())
+    started.append(daemon)
+    assert (tmp_path / "pid").stat().st_mode & 0o777 == 0o644
+    listening = re.search(r"Listening on 127\.0\.0\.1:(\d+)", done.stderr)
+    assert listening is not None
+    socket.create_connection(("127.0.0.1", int(listening[1]))).close()
+    about = Path(f"/proc/{daemon}")
+    assert (about / "cwd").readlink() == Path("/")
+    assert [str((about / "fd" / str(number)).readlink()) for number in range(3)] == [os.devnull] * 3
+    assert os.getsid(daemon) not in {os.getsid(0), daemon}  # of a session of its own, and not its leader
+    os.kill(daemon, ended_by)
+    wait_for_the_end_of(daemon)
+    assert not (tmp_path / "pid").exists()
+
+
+def test_a_user_that_there_is_not_gives_1(qdrouterd: Path, configuration: Path, tmp_path: Path) -> None:
+    done = called(qdrouterd, "-c", configuration, "-U", "no-such-user", "-P", tmp_path / "pid")
+    assert (done.returncode, done.stderr) == (1, "qdrouterd: there is no user 'no-such-user'\n")
+    assert not (tmp_path / "pid").exists()
+
+
+def test_who_we_are_already_needs_no_switch(qdrouterd: Path, tmp_path: Path) -> None:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    done = called(qdrouterd, "-U", me, "-c", tmp_path / "missing.conf")
+    assert "missing.conf: cannot be read" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+def test_user_and_groups_are_given_up_for_good() -> None:
+    code = (
+        "import os, pwd; from trouter.cli.qdrouterd import become;"
+        "os.setgroups([0, 1]); account = pwd.getpwnam('nobody'); become(account);"
+        "print(os.getresuid() == (account.pw_uid,) * 3, os.getresgid() == (account.pw_gid,) * 3, 0 in os.getgroups())\n"
+        "try: os.setuid(0)\n"
+        "except PermissionError: print('for good')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=TOO_LONG_S
+    )
+    assert (done.stderr, done.stdout) == ("", "True True False\nfor good\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+def test_who_may_not_become_another_user_is_told_so() -> None:
+    code = (
+        "import pwd; from trouter.cli.qdrouterd import become, DaemonError; become(pwd.getpwnam('nobody'))\n"
+        "try: become(pwd.getpwnam('root'))\n"
+        "except DaemonError as refused: print(refused)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=TOO_LONG_S
+    )
+    assert (done.stderr, done.stdout) == ("", "we may not become user root, group root\n")
+
+
+# --- the pid file
+
+
+def test_a_pid_file_is_not_written_through_a_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    (tmp_path / "pid").symlink_to(precious)
+    with pytest.raises(DaemonError, match="pid cannot be written"):
+        PidFile(tmp_path / "pid", None)
+    assert precious.read_text() == "kept"
+
+
+def test_a_pid_file_in_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DaemonError, match="No such file or directory"):
+        PidFile(tmp_path / "missing" / "pid", None)
+
+
+def test_a_pid_file_that_another_process_has_written_since_stays(tmp_path: Path) -> None:
+    file = PidFile(tmp_path / "pid", None)
+    (tmp_path / "pid").write_text("1\n")
+    file.remove()
+    assert (tmp_path / "pid").read_text() == "1\n"
+
+
+def test_a_pid_file_that_is_gone_may_be_removed(tmp_path: Path) -> None:
+    file = PidFile(tmp_path / "pid", None)
+    file.remove()
+    file.remove()
+    assert not (tmp_path / "pid").exists()
