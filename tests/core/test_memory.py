@@ -1,0 +1,110 @@
+"""What the router keeps, by type: true counts of the moment, true sizes."""
+
+from __future__ import annotations
+
+import sys
+
+from trouter.core.attach import PeerTerms
+from trouter.core.egress import Egress
+from trouter.core.memory import BUFFER_BYTES, owners
+from trouter.core.table import AddressRule
+from trouter.engine.link import OutgoingLink
+from trouter.engine.ports import Delivery
+from trouter.testing import MemoryRouter, compose
+
+NAMES = ["qdr_address_t", "qdr_link_t", "qdr_delivery_t", "qd_message_t", "qd_buffer_t"]
+RULES = (AddressRule("m", distribution="multicast"),)
+
+
+def counts(router: MemoryRouter) -> list[int]:
+    rows = owners(router.core)
+    assert [name for name, _, _ in rows] == NAMES
+    return [count for _, _, count in rows]
+
+
+def test_an_empty_router_keeps_nothing() -> None:
+    assert counts(MemoryRouter()) == [0, 0, 0, 0, 0]
+
+
+def test_a_size_is_that_of_the_object_and_of_what_is_its_own() -> None:
+    router = MemoryRouter()
+    client = router.connect()
+    client.receiver("x")
+    sizes = {name: size for name, size, _ in owners(router.core)}
+    (egress,) = router.core.egresses()
+    assert isinstance(egress, Egress)
+    assert isinstance(egress.link, OutgoingLink)
+    least = sum(map(sys.getsizeof, (egress, egress.link, egress.counters, egress.queue)))
+    assert least < sizes["qdr_link_t"] < 3 * least
+    delivery = sys.getsizeof(Delivery(egress.link))
+    assert delivery <= sizes["qdr_delivery_t"] < 2 * delivery
+    assert sizes["qd_buffer_t"] == BUFFER_BYTES
+    client.sender("x")
+    mixed = {name: size for name, size, _ in owners(router.core)}
+    assert mixed["qdr_link_t"] < sizes["qdr_link_t"]  # an incoming link has no queue
+    assert {name: size for name, size in mixed.items() if name != "qdr_link_t"} == {
+        name: size for name, size in sizes.items() if name != "qdr_link_t"
+    }
+
+
+def test_deliveries_count_on_both_links_whether_they_wait_or_are_unsettled() -> None:
+    router = MemoryRouter()
+    client = router.connect()
+    receiver = client.receiver("x", credit=2)
+    sender = client.sender("x")
+    for _ in range(5):
+        sender.send(compose(b"x"))
+    router.pump()
+    assert counts(router)[:4] == [1, 2, 10, 3]
+    for message in receiver.received:
+        message.settle()
+    router.pump()
+    assert counts(router)[:4] == [1, 2, 6, 3]
+    receiver.detach()
+    sender.detach()
+    assert counts(router) == [0, 0, 0, 0, 0]
+
+
+def test_presettled_deliveries_count_where_they_wait() -> None:
+    router = MemoryRouter()
+    client = router.connect()
+    client.receiver("x")
+    sender = client.sender("x")
+    for _ in range(3):
+        sender.send(compose(b"x"), settled=True)
+    partial = sender.begin(compose(bytes(1000)), settled=True)
+    router.pump()
+    assert counts(router)[2:4] == [4, 4]
+    partial.abort()
+    router.pump()
+    assert counts(router)[2:4] == [3, 3]
+
+
+def test_a_multicast_message_is_one_however_many_wait_for_it() -> None:
+    router = MemoryRouter(RULES)
+    client = router.connect()
+    for _ in range(4):
+        client.receiver("m")
+    client.sender("m").send(compose(b"x"))
+    router.pump()
+    assert counts(router)[2:4] == [5, 1]
+
+
+def test_buffers_hold_what_came_and_did_not_go_on_yet() -> None:
+    router = MemoryRouter()
+    client = router.connect(PeerTerms(100))
+    receiver = client.receiver("x")
+    sender = client.sender("x")
+    for _ in range(10):
+        sender.send(compose(bytes(5120 - 8)))
+    router.pump()
+    assert counts(router)[4] == 100
+    client.stalled = True
+    receiver.grant(10)
+    router.pump()
+    held = sum(len(each.server.out) for each in router.clients)
+    assert held > 51200
+    assert counts(router)[4] == -(-held // BUFFER_BYTES)
+    client.stalled = False
+    router.pump()
+    assert counts(router)[4] == 0

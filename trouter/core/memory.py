@@ -1,0 +1,136 @@
+"""How many objects of each kind the router keeps, and how large one is: what the allocator's rows tell.
+
+Counts are those of the moment and cost a look at each link, however much waits on it. An object's size is measured
+once, with what belongs to it alone; a buffer is 512 octets of messages under way.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable
+from enum import Enum
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.limits import EngineLimits
+from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.ports import Budget, ConnectionPort, Delivery
+from trouter.engine.session import Session
+from trouter.wire.performatives import Attach, Source, Target
+
+from .counters import AddressCounters
+from .egress import Egress
+from .forwarders import Multicast
+from .ingress import Ingress
+from .inprocess import InsideSender
+from .message import Message
+from .ports import Pulse
+from .record import Record
+from .table import AddressTable
+
+if TYPE_CHECKING:
+    from .router import Router
+
+BUFFER_BYTES: Final = 512
+
+
+def owners(router: Router) -> list[tuple[str, int, int]]:
+    """(type, size of one in octets, how many there are) by type."""
+    links = len(router.links)
+    incoming = sum(isinstance(each, Ingress) for each in router.links.values())
+    sizes = _sizes()
+    link_bytes = sizes[Ingress] * incoming + sizes[Egress] * (links - incoming)
+    return [
+        ("qdr_address_t", sizes[Record], len(router.table.records)),
+        ("qdr_link_t", link_bytes // links if links else sizes[Egress], links),
+        ("qdr_delivery_t", sizes[Delivery], _count_deliveries(router)),
+        ("qd_message_t", sizes[Message], _count_messages(router)),
+        ("qd_buffer_t", BUFFER_BYTES, -(-_count_octets(router) // BUFFER_BYTES)),
+    ]
+
+
+def _sessions(router: Router) -> list[Session]:
+    sessions = dict.fromkeys(each.link.session for each in router.links.values())
+    return list(sessions)  # type: ignore[arg-type]  # what stands behind the port is a session
+
+
+def _count_deliveries(router: Router) -> int:
+    """Those that a session waits for an answer to, and those that no session knows: not begun, or settled."""
+    count = sum(session.incoming.count + session.outgoing.count for session in _sessions(router))
+    for each in router.links.values():
+        if isinstance(each, Egress):
+            count += each.backlog
+            if each.backlog > 0 and each.queue[0].begun and not each.queue[0].settled:
+                count -= 1
+        elif each.link.partial is not None and each.link.partial.remote_settled:
+            count += 1
+    return count
+
+
+def _count_messages(router: Router) -> int:
+    """Those that wait on a link, and those still coming in that wait on none; a multicast's copies share one."""
+    count = 0
+    for each in router.links.values():
+        if isinstance(each, Ingress):
+            partial = each.link.partial
+            count += partial is not None and partial.message is not None and not partial.message.copies
+    for record in router.table.records.values():
+        waiting = [egress.backlog for egress in record.forwarder.consumers]
+        shared = isinstance(record.forwarder, Multicast)
+        count += (max(waiting, default=0)) if shared else sum(waiting)
+    return count
+
+
+def _count_octets(router: Router) -> int:
+    """What sessions brought and is kept, and what waits in the output of connections."""
+    sessions = _sessions(router)
+    connections = dict.fromkeys(session.connection for session in sessions)
+    return sum(session.held_bytes for session in sessions) + sum(len(each.out) for each in connections)
+
+
+@cache
+def _sizes() -> dict[type, int]:
+    """What one object of each type takes, measured on a sample."""
+    table, pulse = AddressTable("sample"), Pulse()
+    session = Session(ConnectionPort([], Budget(0)), 0, EngineLimits(), [])
+    incoming, outgoing = IncomingLink(session, "sample"), OutgoingLink(session, "sample")
+    ingress = Ingress(
+        incoming, pulse, table, None, capacity=1, strips=True, to_override="sample", totals=AddressCounters()
+    )
+    egress = Egress(outgoing, pulse, 1, True, False)
+    links: tuple[Link, ...] = (incoming, outgoing)
+    for link, sink in zip(links, (ingress, egress), strict=True):
+        link.sink = sink
+        link.remote_attach = Attach("sample", 0, not link.incoming, source=Source("sample"), target=Target("sample"))
+    message = Message(None, InsideSender(pulse))
+    message.copies.append(Delivery(outgoing))
+    message.chunks.append(b"")
+    samples: dict[type, tuple[object, ...]] = {
+        Ingress: (ingress, incoming),
+        Egress: (egress, outgoing),
+        Record: (Record("M0sample", "sample", "balanced"),),
+        Delivery: (Delivery(outgoing),),
+        Message: (message,),
+    }
+    others = (pulse, table, table.known, session, ingress.totals, message.source)
+    return {kind: sum(_own_bytes(part, others) for part in parts) for kind, parts in samples.items()}
+
+
+#: What belongs to many, or is a sample of its own.
+_NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, Record, Delivery, Message)
+
+
+def _own_bytes(sample: object, others: Iterable[object]) -> int:
+    """The size of an object and of all that only it refers to."""
+    seen = {id(each) for each in others}
+    found = [sample]
+    size = 0
+    while found:
+        each = found.pop()
+        if id(each) not in seen and (each is sample or not isinstance(each, _NOT_OWN)):
+            seen.add(id(each))
+            size += sys.getsizeof(each)
+            found += gc.get_referents(each)
+    return size
