@@ -57,6 +57,9 @@ class Line:
         self._bell.set()
         return True
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     async def take(self) -> object:
         """The next one, when there is one."""
         while not self._waiting:
@@ -102,6 +105,11 @@ class Agent:
         finally:
             for subscription in subscriptions:
                 self._router.unsubscribe(subscription)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits to be done."""
+        return not (len(self._incoming) or len(self._changes))
 
     def receive(self, received: Received) -> None:
         """A request came: accepted at once, whatever it will be answered, unless there is no room for it."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
+from uuid import UUID
 
 from trouter.wire.types import Array, Described, Int, PairMap
 
 _INT_LOW: Final = -(2**31)
 _INT_HIGH: Final = 2**31 - 1
-_ITSELF: Final = (Array, Described, PairMap, bytes, float)
+_ITSELF: Final = (int, str, bytes, float, Array, Described, PairMap, UUID)
 
 
 def to_wire(value: Any) -> object:
@@ -22,7 +23,7 @@ def to_wire(value: Any) -> object:
         return Int(value) if _INT_LOW <= value <= _INT_HIGH else value
     if isinstance(value, Enum):
         return to_wire(value.value)
-    if isinstance(value, int | str | _ITSELF):
+    if isinstance(value, _ITSELF):
         return value
     if isinstance(value, Mapping):
         return {str(key): to_wire(item) for key, item in value.items()}

@@ -1,0 +1,123 @@
+"""A management node on a router without a process: memory for connections, a clock that a test moves, no sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import trio
+import trio.testing
+
+from trouter.config import Configuration, load
+from trouter.config.changes import created, deleted, updated
+from trouter.config.entities import Entity
+from trouter.config.schema import EntityType
+from trouter.logs import book
+from trouter.management import Agent, ConnectionFacts, ReloadReport
+from trouter.testing.memory import MemoryRouter
+from trouter.wire.codec import decode, encode
+from trouter.wire.types import Described, ULong
+
+
+class StillControl:
+    """Changes the configuration, and nothing follows it. ``gate`` holds up whoever creates something."""
+
+    def __init__(self, text: str = "router { id: R1 }\n") -> None:
+        self.configuration: Configuration = load(text=text)
+        self.gate: trio.Event | None = None
+        self.waiting = 0
+
+    async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
+        if self.gate is not None:
+            self.waiting += 1
+            await self.gate.wait()
+        self.configuration, entity = created(self.configuration, kind, name, attributes)
+        return entity
+
+    async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
+        self.configuration, entity = updated(self.configuration, entity, attributes)
+        return entity
+
+    async def delete(self, entity: Entity) -> None:
+        self.configuration = deleted(self.configuration, entity)
+
+    async def reload(self) -> ReloadReport:
+        return ReloadReport(kept=len(self.configuration.entities))
+
+    def connections(self) -> Mapping[int, ConnectionFacts]:
+        return {}
+
+    def status(self, entity: Entity) -> Mapping[str, object]:
+        return {}
+
+    def accepted_count(self) -> int:
+        return 0
+
+
+class Asker:
+    """A client of the node, in memory."""
+
+    def __init__(self, memory: MemoryRouter, control: StillControl, agent: Agent) -> None:
+        self.memory = memory
+        self.control = control
+        self.agent = agent
+        self.client = memory.connect()
+        self.sender = self.client.sender("$management")
+        self.receiver = self.client.receiver(dynamic=True, credit=10_000)
+        self._taken = 0
+
+    @property
+    def reply_to(self) -> str:
+        """Where answers come to."""
+        return self.receiver.address
+
+    def send(self, operation: str, body: object = None, reply_to: str = "", **properties: object) -> Any:
+        """Send a request."""
+        sent = self.sender.send(message({"operation": operation, **properties}, body, reply_to or self.reply_to))
+        self.memory.pump()
+        return sent
+
+    async def ask(self, operation: str, body: object = None, **properties: object) -> tuple[int, str, Any]:
+        """The status, description and body of an answer."""
+        self.send(operation, body, **properties)
+        await trio.testing.wait_all_tasks_blocked()
+        self.memory.pump()
+        return self.next_answer()
+
+    def next_answer(self) -> tuple[int, str, Any]:
+        """An answer that has come."""
+        status, body = parts(self.receiver.received[self._taken].payload)
+        self._taken += 1
+        return int(status["statusCode"]), status["statusDescription"], body
+
+    async def page(self, kind: str, offset: int, count: int) -> list[str]:
+        """The identities on a page."""
+        body = {"attributeNames": ["identity"]}
+        status, text, answer = await self.ask("QUERY", body, entityType=kind, offset=offset, count=count)
+        assert status == 200, text
+        return [row[0] for row in answer["results"]]
+
+
+def message(properties: dict[str, object], body: object, reply_to: str) -> bytes:
+    """A request as octets."""
+    sections = ((0x73, [None, None, None, None, reply_to]), (0x74, properties), (0x77, body))
+    return b"".join(encode(Described(ULong(code), content)) for code, content in sections)
+
+
+def parts(data: bytes) -> tuple[Any, Any]:
+    """The application properties and the body of an answer."""
+    found: dict[int, Any] = {}
+    offset = 0
+    while offset < len(data):
+        value, offset = decode(data, offset, len(data))
+        found[int(value.descriptor)] = value.value
+    return found[0x74], found[0x77]
+
+
+async def serve(nursery: trio.Nursery, text: str = "router { id: R1 }\n") -> Asker:
+    """A node that serves until the nursery is cancelled, and a client of it."""
+    memory = MemoryRouter()
+    control = StillControl(text)
+    agent = Agent(memory.core, control, book, lambda: memory.now_s, memory.flush)
+    await nursery.start(agent.run)
+    return Asker(memory, control, agent)

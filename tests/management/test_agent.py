@@ -1,0 +1,156 @@
+"""The agent on a router in memory: pages while links come and go, bounds, and a slow change that holds up nobody."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import trio
+import trio.testing
+
+from tests.management.still import Asker, message, serve
+from trouter.management.agent import MAX_UNREAD_BYTES, MAX_WAITING
+from trouter.testing.memory import MemoryReceiver
+from trouter.wire.performatives import Released
+
+
+@pytest.mark.parametrize("kind", ["router.link", "router.address"])
+async def test_pages_neither_repeat_nor_skip_while_links_come_and_go(nursery: trio.Nursery, kind: str) -> None:
+    asker = await serve(nursery)
+    other = asker.memory.connect()
+    links = [other.receiver(f"a{number:03}") for number in range(100)]
+    lasting = set(await asker.page(kind, 0, 0))
+    seen: list[str] = []
+    for offset in itertools.count(0, 7):
+        page = await asker.page(kind, offset, 7)
+        seen += page
+        if len(page) < 7:
+            break
+        before = set(await asker.page(kind, 0, 0))
+        links.pop(0).detach()
+        links.pop(len(links) // 2).detach()
+        other.receiver(f"new{offset}")
+        lasting &= before & set(await asker.page(kind, 0, 0))
+    assert len(seen) == len(set(seen))
+    assert lasting <= set(seen)
+
+
+async def test_two_who_page_do_not_disturb_each_other(nursery: trio.Nursery) -> None:
+    one = await serve(nursery)
+    two = Asker(one.memory, one.control, one.agent)
+    [one.client.receiver(f"a{number}") for number in range(20)]
+    whole = await one.page("router.link", 0, 0)
+    assert await one.page("router.link", 0, 10) == whole[:10]
+    assert await two.page("router.link", 0, 5) == whole[:5]
+    assert await one.page("router.link", 10, 10) == whole[10:20]
+    assert await two.page("router.link", 5, 5) == whole[5:10]
+    assert await two.page("router.link", 5, 5) == whole[5:10]
+
+
+async def test_a_change_that_takes_its_time_holds_up_nobody_who_looks(nursery: trio.Nursery) -> None:
+    asker = await serve(nursery)
+    asker.control.gate = trio.Event()
+    asker.send("CREATE", {}, type="dummy", name="slow")
+    await trio.testing.wait_all_tasks_blocked()
+    assert asker.control.waiting == 1
+    assert (await asker.ask("GET-MGMT-NODES"))[0] == 200
+    asker.send("CREATE", {}, type="dummy", name="later")
+    await trio.testing.wait_all_tasks_blocked()
+    assert asker.control.waiting == 1
+    asker.control.gate.set()
+    await trio.testing.wait_all_tasks_blocked()
+    asker.memory.pump()
+    assert [asker.next_answer()[2]["name"] for _ in range(2)] == ["slow", "later"]
+
+
+async def test_requests_that_wait_are_bounded_and_the_rest_is_released(nursery: trio.Nursery) -> None:
+    asker = await serve(nursery)
+    sent = []
+    while len(sent) < MAX_WAITING + 10:  # in one go: the agent has no turn in between
+        sent.append(asker.send("GET-MGMT-NODES"))
+    assert sum(isinstance(each.outcome, Released) for each in sent) == 10
+    while not asker.agent.idle:
+        asker.memory.pump()
+        await trio.lowlevel.checkpoint()
+    asker.memory.pump()
+    assert len(asker.receiver.received) == MAX_WAITING
+
+
+async def test_answers_that_nobody_takes_are_bounded(nursery: trio.Nursery) -> None:
+    asker = await serve(nursery)
+    silent: MemoryReceiver = asker.client.receiver(dynamic=True)
+    for _ in range(1000):
+        asker.send("GET-SCHEMA", reply_to=silent.address)
+        await trio.testing.wait_all_tasks_blocked()
+    record = asker.memory.core.table.find(silent.address.encode())
+    assert record is not None
+    held = sum(out.message.held for egress in record.forwarder.consumers for out in egress.queue)
+    assert 0 < held <= MAX_UNREAD_BYTES
+    assert (await asker.ask("GET-MGMT-NODES"))[0] == 200
+
+
+async def test_an_answer_to_who_is_gone_is_dropped(nursery: trio.Nursery) -> None:
+    asker = await serve(nursery)
+    asker.control.gate = trio.Event()
+    other = Asker(asker.memory, asker.control, asker.agent)
+    other.send("CREATE", {}, type="dummy", name="orphan")
+    await trio.testing.wait_all_tasks_blocked()
+    other.client.drop()
+    asker.control.gate.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert (await asker.ask("READ", name="orphan"))[0] == 200
+
+
+async def test_a_reply_to_that_is_the_node_itself_makes_no_circle(nursery: trio.Nursery) -> None:
+    asker = await serve(nursery)
+    asker.send("GET-MGMT-NODES", reply_to="$management")
+    await trio.testing.wait_all_tasks_blocked()
+    asker.memory.pump()
+    assert asker.receiver.received == []
+    assert (await asker.ask("GET-MGMT-NODES"))[0] == 200
+
+
+async def test_everybody_else_has_a_turn_while_rows_are_made(nursery: trio.Nursery) -> None:
+    asker = await serve(nursery)
+    for number in range(300):
+        asker.client.receiver(f"a{number}", pump=False)
+    asker.memory.pump()
+    turns = 0
+    done = trio.Event()
+
+    async def count() -> None:
+        nonlocal turns
+        while not done.is_set():
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            asker.send("QUERY", {}, entityType="router.link")
+        nursery.start_soon(count)
+        while len(asker.receiver.received) < 20:
+            asker.memory.pump()
+            await trio.lowlevel.checkpoint()
+        done.set()
+    assert turns > 20
+
+
+async def test_the_addresses_of_the_node_are_gone_when_it_stops() -> None:
+    async with trio.open_nursery() as nursery:
+        asker = await serve(nursery)
+        records = asker.memory.core.table.records
+        assert {"M0$management", "L$management", "L$_management_internal"} <= set(records)
+        asker.client.drop()
+        nursery.cancel_scope.cancel()
+    assert not records
+
+
+async def test_numbers_of_configured_addresses_are_not_used_twice(nursery: trio.Nursery) -> None:
+    asker = await serve(nursery)
+    kind = "router.config.address"
+    made = [(await asker.ask("CREATE", {"prefix": f"p{n}"}, type=kind))[2]["identity"] for n in range(3)]
+    assert (await asker.ask("DELETE", type=kind, identity=made[1]))[0] == 204
+    again = (await asker.ask("CREATE", {"prefix": "p1"}, type=kind))[2]["identity"]
+    links = await asker.page("router.link", 0, 0)
+    assert len({*made, again, *links}) == len(made) + 1 + len(links)
+    assert await asker.page(kind, 0, 0) == [made[0], made[2], again]
