@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -33,12 +33,6 @@ class Site:
     totals: Totals = field(default_factory=Totals)
     shown: int = 0
     served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
-
-    async def open_sockets(self, entity: ListenerEntity, leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
-        assert not leaving
-        sock = socket.create_server((entity.host, int(entity.port)))
-        sock.setblocking(False)
-        return [sock]
 
     def figures(self) -> Figures:
         self.shown += 1
@@ -71,8 +65,9 @@ def http_entity(**attributes: object) -> ListenerEntity:
 @asynccontextmanager
 async def listening(site: Site, **attributes: object) -> AsyncIterator[HttpListener]:
     """An HTTP listener that runs. At the end it must stop, and all its connections must end."""
-    listener = HttpListener(http_entity(**attributes), site)
-    await listener.bind()
+    sock = socket.create_server(("127.0.0.1", 0))
+    sock.setblocking(False)
+    listener = HttpListener(http_entity(**attributes), [sock], site)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.run)
         yield listener

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from trouter.http import CertificateExpiry, Figures, Histogram, ListenerFigures, MemoryOwner, Totals
+from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Histogram, Latency
+from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, Totals
 from trouter.http.metrics import MAX_LABEL_VALUES, exposition
 
 #: As dashboards of the older router have them.
@@ -84,7 +85,7 @@ def test_the_same_moment_gives_the_same_text() -> None:
 
 
 def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:
-    latency = {("mobile", "accepted"): Histogram([3, 2, 1, 4], 7.25)}
+    latency = {("mobile", "accepted"): Histogram((3, 2, 1, 4), 7.25)}
     samples = samples_of(dataclasses.replace(PLAIN, latency_bounds_s=(0.001, 0.5, 10), settle_latency=latency))
     name, labels = "trouter_settle_latency_seconds", {"address_class": "mobile", "outcome": "accepted"}
 
@@ -98,9 +99,21 @@ def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:
 
 
 def test_a_histogram_with_another_number_of_counts_than_bounds_is_a_bug_and_not_a_wrong_figure() -> None:
-    latency = {("mobile", "accepted"): Histogram([3, 2], 7.25)}
+    latency = {("mobile", "accepted"): Histogram((3, 2), 7.25)}
     with pytest.raises(ValueError, match="zip"):
         exposition(dataclasses.replace(PLAIN, latency_bounds_s=(0.001, 0.5), settle_latency=latency))
+
+
+def test_the_histograms_of_the_core_are_shown() -> None:
+    latency = Latency()
+    latency.count(0, 0x24, 0.02)
+    latency.count(0, 0x24, 99.0)
+    samples = samples_of(dataclasses.replace(PLAIN, latency_bounds_s=BOUNDS_S, settle_latency=latency.snapshot()))
+    labels = {"address_class": FAMILIES[0], "outcome": OUTCOMES[0]}
+    assert samples[f"trouter_settle_latency_seconds_count{labels}"] == 2
+    assert samples[f"trouter_settle_latency_seconds_sum{labels}"] == pytest.approx(99.02)
+    families = [key for key in samples if key.startswith("trouter_settle_latency_seconds_count")]
+    assert len(families) == len(FAMILIES) * len(OUTCOMES)
 
 
 def test_connections_are_shown_by_listener() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 #: The class of an address and the outcome of a delivery to it, both from small fixed sets.
 ClassAndOutcome = tuple[str, str]
@@ -47,12 +48,16 @@ class ListenerFigures:
     refused: int
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How often each span of time was counted: one count per bound, not added up, and one for all beyond the last."""
+class Histogram(Protocol):
+    """How often each span of time was counted."""
 
-    counts: Sequence[int]
-    sum_s: float
+    @property
+    def counts(self) -> Sequence[int]:
+        """One count per bound, not added up, and one for all beyond the last."""
+
+    @property
+    def sum_s(self) -> float:
+        """All spans together."""
 
 
 @dataclass(frozen=True, slots=True)

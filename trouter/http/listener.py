@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import socket
-from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -25,14 +24,13 @@ OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 log = logging.getLogger("trouter.HTTP")
-server_log = logging.getLogger("trouter.SERVER")
 
 
 class HttpListener:
-    """One configured listener with ``http: yes``; the same face as a listener for AMQP."""
+    """One configured listener with ``http: yes``: its sockets, which are open already, and its connections."""
 
-    def __init__(self, entity: ListenerEntity, site: Site) -> None:
-        self.sockets: list[socket.socket] = []
+    def __init__(self, entity: ListenerEntity, sockets: list[socket.socket], site: Site) -> None:
+        self.sockets = sockets
         self.peers: set[HttpConnection] = set()
         #: Connections taken so far, and those turned away.
         self.accepted = 0
@@ -56,16 +54,8 @@ class HttpListener:
         self._service = Service(entity, settings, self._site, Pages(settings, self._site), self._door)
         self._next_accept_s = 0.0
 
-    async def bind(self, leaving: Sequence[socket.socket] = ()) -> None:
-        """Open the sockets; raises what the site raises, with nothing left open."""
-        self.sockets = await self._site.open_sockets(self.entity, leaving)
-
     async def run(self) -> None:
         """Accept until ``stop``, and serve the connections until they are done."""
-        name = f" ({self.entity.name})" if self.entity.name else ""
-        for sock in self.sockets:
-            host, port = sock.getsockname()[:2]
-            server_log.info("Listening for HTTP on %s:%s%s", f"[{host}]" if ":" in host else host, port, name)
         async with trio.open_nursery() as nursery:
             try:
                 with self._accepting:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from typing import Protocol
 
 from trouter.config import ListenerEntity
@@ -13,10 +12,6 @@ from .figures import Figures
 
 class Site(Protocol):
     """The router behind the HTTP listeners."""
-
-    async def open_sockets(self, entity: ListenerEntity, leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
-        """Listening, non-blocking sockets for ``entity``; raises, with nothing left open, when one cannot be had."""
-        ...
 
     def figures(self) -> Figures:
         """This moment's figures."""
