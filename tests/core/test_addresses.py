@@ -116,6 +116,11 @@ def test_topo_my_area_my_id_is_local(mode: str) -> None:
     )
 
 
+def test_topo_all_areas_is_my_area_too() -> None:
+    assert parse("_topo/all/QDR.A/x").key == "Lx"
+    assert parse("_topo/all/QDR.B/x").key == "RQDR.B"
+
+
 @pytest.mark.parametrize("mode", ["standalone", "interior"])
 def test_topo_my_area_other_router(mode: str) -> None:
     assert parse("_topo/0/QDR.B/x/y", mode=mode) == Address("R", "RQDR.B", "_topo/0/QDR.B/x/y", "x/y")

@@ -106,7 +106,7 @@ def _parse_topological(path: str, parts: list[str], area: str, router_id: str, o
     its_area, there, rest = parts[0], parts[1], parts[2] if len(parts) == 3 else None
     if there == "all" and rest is not None and its_area in ("all", area):
         return Address(TOPOLOGICAL, TOPOLOGICAL + rest, path, rest)
-    if its_area != area:
+    if its_area not in ("all", area):
         rest = path[len("_topo/") + len(its_area) + 1 :]
         return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(AREA, AREA + its_area, path, rest)
     if rest is None:
