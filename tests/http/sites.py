@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import trio
 
@@ -57,6 +58,11 @@ class Site:
             stream.socket.close()
 
 
+def open_files() -> int:
+    """How many descriptors this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def http_entity(**attributes: object) -> ListenerEntity:
     """A listener for HTTP on this machine."""
     return ListenerEntity(**{"name": "web", "host": "127.0.0.1", "port": "0", "http": True, **attributes})  # type: ignore[arg-type]
@@ -64,7 +70,8 @@ def http_entity(**attributes: object) -> ListenerEntity:
 
 @asynccontextmanager
 async def listening(site: Site, **attributes: object) -> AsyncIterator[HttpListener]:
-    """An HTTP listener that runs. At the end it must stop, and all its connections must end."""
+    """An HTTP listener that runs. At the end it must stop, all its connections must end, and nothing stays open."""
+    files = open_files()
     sock = socket.create_server(("127.0.0.1", 0))
     sock.setblocking(False)
     listener = HttpListener(http_entity(**attributes), [sock], site)
@@ -74,6 +81,9 @@ async def listening(site: Site, **attributes: object) -> AsyncIterator[HttpListe
         listener.stop()
         await listener.done.wait()
     assert not listener.peers
+    assert not listener._door._waiting
+    assert listener.websockets == 0
+    assert open_files() == files
 
 
 async def connect(listener: HttpListener) -> trio.SocketStream:

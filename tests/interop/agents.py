@@ -4,7 +4,7 @@
 it waits. Roles: `send` (`count` messages of `size` octets, `settle`: settled, unsettled or mixed), `receive` (`count`
 messages with `credit`, answered by `answers` in turn, `settle`: first, second or settled; waits when it holds message
 number `hold`), `drain` (waits, drains `credit`, waits, takes `count` in all), `request` and `respond` (`count`
-requests, replies to a dynamic address through an anonymous sender).
+requests, replies to a dynamic address through an anonymous sender). The client `rhea-websocket` takes a `subprotocol`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ COMMANDS = {
     "azure": [sys.executable, str(HERE / "clients" / "azure_agent.py")],
 }
 CLIENTS = tuple(COMMANDS)
+#: Over a WebSocket, which is not another client.
+COMMANDS["rhea-websocket"] = ["node", "--experimental-websocket", "--no-warnings", *COMMANDS["rhea"][1:]]
 DEFAULTS = {"count": 1, "size": 100, "settle": "unsettled", "credit": 100, "answers": ["accepted"], "hold": 0}
 
 

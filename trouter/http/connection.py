@@ -85,7 +85,7 @@ class HttpConnection:
                 response = refused
             else:
                 response = await self._service.pages.answer(request)
-            log.debug("%s:%d %r %r: %d", *self.remote, request.method, request.target, response.status)
+            log.debug("%s:%d %r %r: %d", *self.remote, request.method[:256], request.target[:256], response.status)
         await self._send(response)
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             return True

@@ -73,7 +73,9 @@ class Handshake:
             return
         if not is_own_page(origin.lower(), self.headers.get("host", "").lower(), on_loopback=on_loopback):
             answer = refusal(403, why="pages from this origin may not open WebSockets here")
-            raise UpgradeRefused(answer, f"its origin {origin} is neither this listener's nor among webSocketOrigins")
+            raise UpgradeRefused(
+                answer, f"its origin {origin[:256]} is neither this listener's nor among webSocketOrigins"
+            )
 
     def _subprotocol(self) -> str:
         offered = self._words("sec-websocket-protocol")

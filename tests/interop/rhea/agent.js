@@ -190,8 +190,15 @@ function respond(connection) {
     });
 }
 
+// With a subprotocol named, over a WebSocket (`node --experimental-websocket` where that is not there anyway).
+function way() {
+    if (!options.subprotocol) return { host: '127.0.0.1', port: options.port };
+    const open = rhea.websocket_connect(WebSocket);
+    return { connection_details: open(`ws://127.0.0.1:${options.port}`, [options.subprotocol]) };
+}
+
 const connection = rhea.create_container({ id: 'rhea' }).connect({
-    host: '127.0.0.1', port: options.port, username: 'anonymous', reconnect: false,
+    ...way(), username: 'anonymous', reconnect: false,
 });
 connection.on('connection_error', (context) => {
     report('failed', { condition: context.connection.error.condition });
