@@ -47,7 +47,8 @@ class Router:
 
     def cut(self) -> None:
         """Every connection is gone, without a word."""
-        for peer in list(self.process.listeners[0].peers):
+        peers: list[Any] = list(self.process.listeners[0].peers)
+        for peer in peers:
             peer._sock.shutdown(socket.SHUT_RDWR)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from trouter.cli import completion
+from trouter.cli import COMPLETING, completion
 from trouter.tools.cover import cover_arguments
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.options import ConnectionOptions, add_connection_options
@@ -54,7 +55,11 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
         "operation", metavar="OPERATION", help=f"{', '.join(PLANS)}, or another one that the router knows"
     )
     words = parser.add_argument(
-        "words", nargs="*", default=(), metavar="ATTR[=VALUE]", help="attributes; without a value: null"
+        "words",
+        nargs="+" if COMPLETING in os.environ else "*",  # else a shell hears that there is room for none
+        default=(),
+        metavar="ATTR[=VALUE]",
+        help="attributes; without a value: null",
     )
     kind = parser.add_argument("--type", default="", help="the type of entity, as in `listener`, `connection`")
     completion.completed(operation, lambda **_: PLANS)
