@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.management.still import Asker, message, serve
+from tests.management.still import Asker, serve
 from trouter.management.agent import MAX_UNREAD_BYTES, MAX_WAITING
 from trouter.testing.memory import MemoryReceiver
 from trouter.wire.performatives import Released

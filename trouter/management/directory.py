@@ -116,9 +116,9 @@ class Directory:
                 yield Found(provider, key)
 
     def _only(self, kind: EntityType | None, candidates: Iterable[Found], said: str) -> Found:
-        wanted = set(descendants_of(kind))
+        wanted = {each.short for each in descendants_of(kind)}
         every = list(candidates)
-        fitting = [each for each in every if each.kind in wanted]
+        fitting = [each for each in every if each.kind.short in wanted]
         if len(fitting) == 1:
             return fitting[0]
         if fitting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from trouter.config.schema import EntityType
@@ -71,60 +70,47 @@ def is_node_type(text: str) -> bool:
     return not text or ((kind := type_named(text)) is not None and kind.short in NODE_TYPES)
 
 
-@cache
 def bases_of(kind: EntityType) -> tuple[EntityType, ...]:
     """What a type extends, nearest first."""
     return tuple(base for short in kind.bases if (base := type_named(short)) is not None)
 
 
-@cache
-def extends(kind: EntityType, base: EntityType) -> bool:
-    """Whether an entity of ``kind`` is one of ``base`` too."""
-    return kind is base or base.short in kind.bases
-
-
 def descendants_of(base: EntityType | None) -> tuple[EntityType, ...]:
     """A type and all that extend it; every type for None."""
-    return tuple(kind for kind in TYPES if base is None or extends(kind, base))
+    return tuple(kind for kind in TYPES if base is None or kind is base or base.short in kind.bases)
 
 
-@cache
+def is_base(kind: EntityType) -> bool:
+    """Whether other types extend this one."""
+    return len(descendants_of(kind)) > 1
+
+
 def listed_operations(kind: EntityType) -> tuple[str, ...]:
     """The operations that a type tells of: its own, then those it inherits."""
-    names = list(kind.operations)
-    for base in bases_of(kind):
-        names += base.operations
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys((*kind.operations, *kind.inherited)))
 
 
-@cache
-def can(kind: EntityType, operation: str) -> bool:
-    """Whether entities of a type have an operation, told of or not."""
-    return operation in listed_operations(kind) or operation in kind.all_operations
-
-
-@cache
 def attribute_names(kind: EntityType) -> tuple[str, ...]:
     """The attributes of a type as the schema has them."""
     return tuple(each.name for each in kind.attributes)
 
 
-@cache
-def columns_of(kind: EntityType) -> tuple[str, ...]:
-    """The columns of a type when a QUERY names none."""
-    return tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *attribute_names(kind))))
+#: The columns of each type when a QUERY names none.
+_COLUMNS: Final = {
+    kind.short: tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *attribute_names(kind)))) for kind in TYPES
+}
+#: The attributes of every type, each name once.
+ALL_COLUMNS: Final = tuple(dict.fromkeys(name for kind in TYPES for name in attribute_names(kind)))
 
 
-@cache
-def all_columns() -> tuple[str, ...]:
-    """The attributes of every type, each name once."""
-    return tuple(dict.fromkeys(name for kind in TYPES for name in attribute_names(kind)))
+def columns_of(kind: EntityType | None) -> tuple[str, ...]:
+    """The columns of a type when a QUERY names none; of all types for None."""
+    return ALL_COLUMNS if kind is None else _COLUMNS[kind.short]
 
 
-@cache
 def column_of(kind: EntityType | None, name: str) -> str | None:
     """The column of a type's rows (of any type's, for None) that a name means, today's or a former one."""
-    if name in (all_columns() if kind is None else columns_of(kind)):
+    if name in columns_of(kind):
         return name
     for each in TYPES if kind is None else (kind,):
         attribute = each.attribute(name)

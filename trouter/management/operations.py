@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from trouter.config.schema import EntityType
-from trouter.core import memory
+from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.core.table import MAX_ADDRESS_BYTES
 from trouter.core.why import explain
@@ -24,21 +24,21 @@ from .kinds import (
     SELF,
     attribute_names,
     bases_of,
-    can,
     columns_of,
     descendants_of,
+    is_base,
     is_node_type,
     kind_of,
     listed_operations,
 )
 from .ports import Control, LogBook
 from .profile import Profile
-from .providers.configured import Configured, Routing
+from .providers.configured import Configured
 from .query import Queries
 from .requests import Request, shown
 from .responses import Answer, answer
-from .schema_text import schema, schema_text
-from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_implemented
+from .schema_text import encoded_schema, schema_text
+from .status import CREATED, NO_CONTENT, OK, Refusal, bad_request, forbidden, not_implemented
 
 log = logging.getLogger("trouter.AGENT")
 
@@ -113,7 +113,7 @@ async def _on_entity(node: Node, request: Request, operation: str) -> Answer:
         name, identity = _text_in(body, "name"), _text_in(body, "identity")
     if not name and not identity:
         raise bad_request("the properties 'name' and 'identity' are both missing: one of them must name the entity")
-    if kind is not None and len(descendants_of(kind)) == 1:
+    if kind is not None and not is_base(kind):
         _check_can(kind, operation)
     return await _on_found(node, request, operation, _find(node, kind, name, identity, operation))
 
@@ -136,8 +136,8 @@ def _check_can(kind: EntityType, operation: str) -> None:
     """Refuse what entities of ``kind`` do not have, or what nobody may do with them."""
     if operation in FORBIDDEN.get(kind.short, ()):
         raise forbidden(f"Forbidden: {operation} of {kind.full_name}")
-    if (operation not in ENTITY_OPERATIONS and operation != "CREATE") or not can(kind, operation):
-        known = ", ".join(each for each in (*ENTITY_OPERATIONS, "CREATE") if can(kind, each))
+    if (operation not in ENTITY_OPERATIONS and operation != "CREATE") or operation not in kind.all_operations:
+        known = ", ".join(each for each in (*ENTITY_OPERATIONS, "CREATE") if each in kind.all_operations)
         raise not_implemented(f"Not implemented: {shown(operation)} of {kind.full_name}; it has {known}")
 
 
@@ -171,22 +171,19 @@ async def _create(node: Node, request: Request) -> Answer:
     name = name or inside
     attributes = {key: value for key, value in body.items() if key not in ("name", "type") and value is not None}
     entity = await node.control.create(kind, name or None, attributes)
-    provider = node.directory.provider(kind)
-    if isinstance(provider, Routing):
-        provider.created(entity, name or None)
-    return _row(Found(provider, entity.identity), CREATED)
+    return _row(Found(node.directory.provider(kind), entity.identity), CREATED)
 
 
 def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
     texts = [request.text("type"), request.text("entityType"), _text_in(body, "type")]
-    kinds = dict.fromkeys(kind_of(text) for text in texts if text)
+    kinds = {kind.short: kind for kind in (kind_of(text) for text in texts if text)}
     if len(kinds) > 1:  # who addresses the management node as such says the type elsewhere
-        kinds = dict.fromkeys(kind for kind in kinds if kind.short not in NODE_TYPES)
+        kinds = {short: kind for short, kind in kinds.items() if short not in NODE_TYPES}
     if not kinds:
         raise bad_request("the property 'type' is missing")
     if len(kinds) > 1:
-        raise bad_request("the request names several types: " + ", ".join(kind.full_name for kind in kinds))
-    return next(iter(kinds))
+        raise bad_request("the request names several types: " + ", ".join(each.full_name for each in kinds.values()))
+    return next(iter(kinds.values()))
 
 
 async def _read(_: Node, __: Request, found: Found) -> Answer:
@@ -195,6 +192,7 @@ async def _read(_: Node, __: Request, found: Found) -> Answer:
 
 async def _delete(node: Node, _: Request, found: Found) -> Answer:
     await node.control.delete(_entity(found))
+    found.provider.keys()  # so that its number goes with it, whatever is made under its identity afterwards
     return answer({}, NO_CONTENT)
 
 
@@ -352,7 +350,7 @@ async def _get_nodes(node: Node, _: Request) -> Answer:
 
 
 async def _get_schema(_: Node, __: Request) -> Answer:
-    return answer(schema())
+    return Answer(OK, encoded_schema())
 
 
 async def _get_json_schema(_: Node, request: Request) -> Answer:
@@ -406,7 +404,7 @@ async def _explain(node: Node, request: Request) -> Answer:
 
 
 async def _get_memory(node: Node, _: Request) -> Answer:
-    owners = memory.owners(node.router)
+    owners = owners(node.router)
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in owners])
 
 

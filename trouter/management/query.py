@@ -14,7 +14,7 @@ from trouter.wire.codec import encode
 
 from .cursor import Asker, Cursors, Group
 from .directory import Directory
-from .kinds import all_columns, column_of, columns_of, descendants_of
+from .kinds import column_of, columns_of, is_base
 from .providers.base import Provider
 from .requests import Request, shown, type_of
 from .responses import Answer, table
@@ -40,7 +40,7 @@ class Queries:
 
     async def run(self, request: Request, kind: EntityType | None) -> Answer:
         """The rows of ``kind`` and what extends it, all attributes of all types for None; Refusal."""
-        names = _names_asked(request) or _all_names(kind)
+        names = _names_asked(request) or columns_of(kind)
         columns = _columns(kind, names)
         offset = request.number("offset") or 0
         count = request.number("count") or 0
@@ -61,7 +61,7 @@ class Queries:
         if start is None:
             start, skip = (offset, 0) if kind is not None else (0, offset)
         next_place = len(listing)
-        mixed = kind is None or len(descendants_of(kind)) > 1
+        mixed = kind is None or is_base(kind)
         rows: list[bytes] = []
         size = 0
         turn_at_s = time.perf_counter() + PORTION_S
@@ -104,10 +104,6 @@ def _names_asked(request: Request) -> list[str]:
         if not isinstance(name, str):
             raise bad_request(f"attributeNames holds {type_of(name)}; it must be a list of strings")
     return names
-
-
-def _all_names(kind: EntityType | None) -> Sequence[str]:
-    return all_columns() if kind is None else columns_of(kind)
 
 
 def _columns(kind: EntityType | None, names: Sequence[str]) -> list[str]:

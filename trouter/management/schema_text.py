@@ -6,20 +6,26 @@ import json
 from functools import cache
 from typing import Any, Final
 
-from trouter.config.schema import Attribute, EntityType
+from trouter.config.schema import PREFIX, Attribute, EntityType
 from trouter.config.types import TYPES
+from trouter.wire.codec import encode
 
 from .kinds import listed_operations
 from .values import to_wire
 
-PREFIX: Final = "org.apache.qpid.dispatch"
 MAX_INDENT: Final = 16
 
 
 @cache
 def schema() -> dict[str, Any]:
     """The answer to GET-SCHEMA."""
-    return {"prefix": PREFIX, "entityTypes": {kind.schema_key: _described(kind) for kind in TYPES}}
+    return {"prefix": PREFIX, "entityTypes": {kind.key: _described(kind) for kind in TYPES}}
+
+
+@cache
+def encoded_schema() -> bytes:
+    """The same as an AMQP value."""
+    return encode(to_wire(schema()))
 
 
 def schema_text(indent: int | None) -> str:
@@ -42,11 +48,10 @@ def _described(kind: EntityType) -> dict[str, Any]:
 
 
 def _attribute(attribute: Attribute) -> dict[str, Any]:
-    kind = attribute.type_name
     return _without_nothing(
         {
-            "type": kind if isinstance(kind, str) else list(kind),
-            "default": _plain(attribute.default),
+            "type": attribute.type_name,
+            "default": attribute.schema_default,
             "required": attribute.required,
             "unique": attribute.unique,
             "deprecated": attribute.deprecated,
@@ -54,12 +59,6 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
             "graph": attribute.graph,
         }
     )
-
-
-def _plain(value: object) -> object:
-    """A default as JSON can say it."""
-    made = to_wire(value)
-    return int(made) if isinstance(made, int) and not isinstance(made, bool) else made
 
 
 def _without_nothing(described: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Routing(Configured):
     """Configured addresses, routes and exchanges. They have two identities.
 
     Among their own kind it is a number, from the counter that links have theirs from; among all entities, that of
-    the configuration. One that was made at run time without a name has none among its own kind.
+    the configuration.
     """
 
     def __init__(self, kind: EntityType, control: Control, next_number: Callable[[], int]) -> None:
@@ -67,29 +67,20 @@ class Routing(Configured):
         self._next_number = next_number
         self._numbers: dict[str, int] = {}
         self._keys: dict[int, str] = {}
-        self._nameless: set[str] = set()
         self.entities()
-
-    def created(self, entity: Entity, name: str | None) -> None:
-        """``entity`` was made at run time, under ``name``."""
-        if name is None:
-            self._nameless.add(entity.identity)
 
     def changed(self) -> None:
         self._numbers = {key: self._numbers.get(key) or self._next_number() for key in self._entities}
         self._keys = {number: key for key, number in self._numbers.items()}
-        self._nameless &= self._numbers.keys()
 
     def row(self, key: str) -> Row | None:
         entity = self.entities().get(key)
         if entity is None:
             return None
-        name = None if key in self._nameless else entity.name
         own = self.row_of(entity)
         return {
             **own,
             **_OBSERVED.get(self.kind.short, _nothing)(own),
-            "name": name,
             "identity": str(self._numbers[key]),
         }
 

@@ -11,7 +11,7 @@ from typing import Final
 import trouter
 from trouter.config.changes import row as entity_row
 from trouter.config.schema import EntityType
-from trouter.core import memory
+from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.core.rows import router_row
 from trouter.management.kinds import SELF
@@ -138,7 +138,7 @@ class Allocator(Fixed):
                 "identity": f"allocator/{name}",
                 "type": self.kind.full_name,
             }
-            for name, size_bytes, count in memory.owners(self._router)
+            for name, size_bytes, count in owners(self._router)
         }
 
 
