@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from proton import Message, Url, int32
-from proton.utils import BlockingConnection, BlockingReceiver, BlockingSender
+from proton import Message, int32
+from proton.utils import BlockingConnection
 
 DEADLINE_S = 30.0
 PREFIX = "org.apache.qpid.dispatch."
@@ -27,11 +27,11 @@ class Node:
     """A connection to one management node, with a receiver for the answers."""
 
     def __init__(self, port: int, address: str | None = "$management", *, anonymous: bool = False) -> None:
-        self.connection = BlockingConnection(Url(host="127.0.0.1", port=port), timeout=DEADLINE_S)
-        self.receiver: BlockingReceiver = self.connection.create_receiver(None, dynamic=True, credit=100)
-        self.sender: BlockingSender = self.connection.create_sender(None if anonymous else address)
+        self.connection: Any = BlockingConnection(f"127.0.0.1:{port}", timeout=DEADLINE_S)
+        self.receiver: Any = self.connection.create_receiver(None, dynamic=True, credit=100)
+        self.sender: Any = self.connection.create_sender(None if anonymous else address)
         self.address = address
-        self.reply_to: str = self.receiver.link.remote_source.address
+        self.reply_to = str(self.receiver.link.remote_source.address)
         self._asked = 0
 
     def close(self) -> None:
@@ -48,8 +48,8 @@ class Node:
 
     def receive(self) -> Answer:
         """The next answer."""
-        message = self.receiver.receive(timeout=DEADLINE_S)
-        properties = message.properties
+        message: Message = self.receiver.receive(timeout=DEADLINE_S)
+        properties: Any = message.properties
         return Answer(int(properties["statusCode"]), str(properties["statusDescription"]), message.body, message)
 
     def ask(self, operation: str | None, body: Any = None, **properties: Any) -> Answer:

@@ -71,13 +71,13 @@ class Asker:
         """Where answers come to."""
         return self.receiver.address
 
-    def send(self, operation: str, body: object = None, reply_to: str = "", **properties: object) -> Any:
+    def send(self, operation: str, body: object = None, *, reply_to: str = "", **properties: Any) -> Any:
         """Send a request."""
         sent = self.sender.send(message({"operation": operation, **properties}, body, reply_to or self.reply_to))
         self.memory.pump()
         return sent
 
-    async def ask(self, operation: str, body: object = None, **properties: object) -> tuple[int, str, Any]:
+    async def ask(self, operation: str, body: object = None, **properties: Any) -> tuple[int, str, Any]:
         """The status, description and body of an answer."""
         self.send(operation, body, **properties)
         await trio.testing.wait_all_tasks_blocked()

@@ -10,7 +10,7 @@ import trio.testing
 
 from tests.management.still import Asker, serve
 from trouter.management.agent import MAX_UNREAD_BYTES, MAX_WAITING
-from trouter.testing.memory import MemoryReceiver
+from trouter.testing.memory import MemoryReceiver, SentMessage
 from trouter.wire.performatives import Released
 
 
@@ -65,7 +65,7 @@ async def test_a_change_that_takes_its_time_holds_up_nobody_who_looks(nursery: t
 
 async def test_requests_that_wait_are_bounded_and_the_rest_is_released(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
-    sent = []
+    sent: list[SentMessage] = []
     while len(sent) < MAX_WAITING + 10:  # in one go: the agent has no turn in between
         sent.append(asker.send("GET-MGMT-NODES"))
     assert sum(isinstance(each.outcome, Released) for each in sent) == 10
@@ -124,10 +124,10 @@ async def test_everybody_else_has_a_turn_while_rows_are_made(nursery: trio.Nurse
             turns += 1
             await trio.lowlevel.checkpoint()
 
-    async with trio.open_nursery() as nursery:
+    async with trio.open_nursery() as turning:
         for _ in range(20):
             asker.send("QUERY", {}, entityType="router.link")
-        nursery.start_soon(count)
+        turning.start_soon(count)
         while len(asker.receiver.received) < 20:
             asker.memory.pump()
             await trio.lowlevel.checkpoint()

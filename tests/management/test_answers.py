@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from proton import Message, int32, symbol, ulong
+from proton import int32, symbol, ulong
 
 from tests.management.node import NODE, Node
 
@@ -14,9 +14,8 @@ from tests.management.node import NODE, Node
     "value", ["text", ulong(7), uuid.UUID(int=1 << 100), b"\x00\xff"], ids=["string", "ulong", "uuid", "binary"]
 )
 def test_the_correlation_id_comes_back_with_its_type(node: Node, value: object) -> None:
-    answer = node.ask("READ", message={"correlation_id": value}, **NODE)
-    assert type(answer.message.correlation_id) is type(value)
-    assert answer.message.correlation_id == value
+    came = node.ask("READ", message={"correlation_id": value}, **NODE).message.correlation_id
+    assert (type(came), came) == (type(value), value)
 
 
 def test_without_a_correlation_id_the_message_id_takes_its_place(node: Node) -> None:
@@ -26,7 +25,7 @@ def test_without_a_correlation_id_the_message_id_takes_its_place(node: Node) -> 
 
 def test_without_either_the_answer_has_none(node: Node) -> None:
     node.send({"operation": "READ", **NODE}, correlation_id=None)
-    assert node.receive().message.correlation_id is None
+    assert not node.receive().message.correlation_id
 
 
 def test_an_answer_says_to_whom_it_goes_and_nothing_else(node: Node) -> None:
@@ -39,8 +38,7 @@ def test_an_answer_says_to_whom_it_goes_and_nothing_else(node: Node) -> None:
 
 def test_an_answer_is_settled_already(node: Node) -> None:
     node.send({"operation": "READ", **NODE})
-    message = node.receiver.receive(timeout=30)
-    assert isinstance(message, Message)
+    assert node.receiver.receive(timeout=30).properties["statusCode"] == 200
     assert not node.receiver.fetcher.unsettled
 
 

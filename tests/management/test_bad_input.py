@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from proton import Message
+from proton.utils import SendException
 
 from tests.management.node import NODE, PREFIX, Node, node_of, small
 from tests.routers import RunningRouter
@@ -44,7 +46,7 @@ def others_are_served(shared: RunningRouter) -> Iterator[None]:
         ("GET-LOG", {**NODE, "limit": "few"}, 400, "limit"),
         ("READ", {"type": b"listener", "name": "x"}, 400, "type"),
         ("READ", {"name": small(3)}, 400, "name"),
-        (small(5), NODE, 400, "operation"),  # type: ignore[list-item]
+        (small(5), NODE, 400, "operation"),
     ],
 )
 def test_a_request_at_fault_is_told_why(
@@ -99,7 +101,10 @@ def test_a_read_only_attribute_cannot_be_updated(node: Node) -> None:
         node.get("DELETE", name="d")
 
 
-@pytest.mark.parametrize("body", ["text", small(1), [1, 2], True, {1: 2}])
+NO_MAPS: list[Any] = ["text", small(1), [1, 2], True, {1: 2}]
+
+
+@pytest.mark.parametrize("body", NO_MAPS)
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "QUERY"])
 def test_a_body_that_is_no_map_of_attributes_is_a_bad_request(node: Node, operation: str, body: Any) -> None:
     properties = NODE if operation == "QUERY" else {"type": "listener", "name": "l0"}
@@ -110,7 +115,8 @@ def test_a_body_that_is_no_map_of_attributes_is_a_bad_request(node: Node, operat
 
 @pytest.mark.parametrize("operation", ["READ", "GET-TYPES", "GET-SCHEMA", "GET-MGMT-NODES"])
 def test_a_body_that_nobody_needs_may_be_anything(node: Node, operation: str) -> None:
-    for body in (None, {}, [], "text"):
+    bodies: list[Any] = [None, {}, [], "text"]
+    for body in bodies:
         assert node.ask(operation, body, **NODE).status == 200
 
 
@@ -121,6 +127,10 @@ def test_names_of_attributes_are_text_and_not_too_many(node: Node) -> None:
         assert "attributeNames" in text
 
 
+def _has_outcome(delivery: Any) -> bool:
+    return bool(delivery.settled or delivery.remote_state)
+
+
 def test_octets_that_are_no_value_are_answered(node: Node) -> None:
     good = Message(properties={"operation": "CREATE", **DUMMY}, body={"name": "x"}, reply_to=node.reply_to).encode()
     link = node.sender.link
@@ -128,7 +138,7 @@ def test_octets_that_are_no_value_are_answered(node: Node) -> None:
         delivery = link.delivery(str(len(data)))
         link.send(data)
         link.advance()
-        node.connection.wait(lambda sent=delivery: sent.settled or sent.remote_state, msg="outcome")
+        node.connection.wait(partial(_has_outcome, delivery), msg="outcome")
         answer = node.receive()
         assert answer.status == 400
         assert "malformed" in answer.description
@@ -144,7 +154,7 @@ def test_who_names_no_place_for_the_answer_is_accepted_and_gets_none(node: Node,
 
 
 def test_an_answer_that_nobody_has_credit_for_waits_and_hinders_nobody(node: Node) -> None:
-    silent = node.connection.create_receiver(None, dynamic=True, credit=0)
+    silent: Any = node.connection.create_receiver(None, dynamic=True, credit=0)
     for _ in range(200):
         node.send({"operation": "GET-SCHEMA", **NODE}, reply_to=silent.link.remote_source.address)
     assert node.get("READ", **NODE)
@@ -155,8 +165,6 @@ def test_an_answer_that_nobody_has_credit_for_waits_and_hinders_nobody(node: Nod
 
 
 def test_a_request_of_ten_megabytes_is_refused(node: Node) -> None:
-    from proton.utils import SendException
-
     with pytest.raises(SendException):
         node.send({"operation": "CREATE", **DUMMY}, {"name": "big", "arg1": "x" * 10_000_000})
     assert node.refused("READ", name="big")[0] == 404

@@ -404,8 +404,8 @@ async def _explain(node: Node, request: Request) -> Answer:
 
 
 async def _get_memory(node: Node, _: Request) -> Answer:
-    owners = owners(node.router)
-    return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in owners])
+    held = owners(node.router)
+    return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
 
 
 NODE_OPERATIONS: Final[dict[str, Operation]] = {
