@@ -16,7 +16,7 @@ import pytest
 
 from tests.logs.talk import configured, entities, say_everything
 from trouter import logs
-from trouter.config import ConfigurationError, RouterEntity
+from trouter.config import ConfigurationError, LogEntity, RouterEntity
 
 ROUTER = RouterEntity(id="r")
 PLAIN = "log { module: DEFAULT, includeTimestamp: no }"
@@ -87,9 +87,8 @@ def test_a_file_that_cannot_be_opened_is_an_error_with_its_place(tmp_path: Path)
 
 
 def test_an_empty_name_is_no_file() -> None:
-    (entity,) = entities("log { module: AGENT }")
     with pytest.raises(ConfigurationError, match="Failed to open log file ''"):
-        logs.apply([type(entity)(module="AGENT", output_file="")], ROUTER)
+        logs.apply([LogEntity(module="AGENT", output_file="")], ROUTER)
 
 
 def test_a_pipe_that_nobody_reads_is_refused_and_not_waited_for(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.values import values
-from trouter import logs
-from trouter.net.trace import KEPT_BYTES, FrameTrace, log_frame
+from trouter.net.trace import KEPT_BYTES, FrameTrace
 from trouter.net.trace_text import MAX_SHOWN, show
 from trouter.testing.script import encode
 from trouter.wire import codec
@@ -308,9 +307,3 @@ def test_little_is_kept_of_a_frame_however_large_it_says_it_is() -> None:
     for _ in range(100):
         lost.received(bytes(65536))
     assert len(lost._in._kept) + len(lost._in._head) <= 16
-
-
-def test_a_trace_is_in_module_protocol_at_level_trace_whatever_is_enabled() -> None:
-    FrameTrace("[C5]", log_frame).received(encode(End()))
-    (entry,) = logs.book.recent(1)
-    assert (entry.module, entry.level, entry.text) == ("PROTOCOL", "trace", "[C5]:0 <- @end(23) []")

@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from trouter import logs
 from trouter.wire.codec import decode
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import FRAME_SASL, HEADER_BYTES
@@ -35,11 +34,6 @@ _LANDMARK: Final = re.compile(
     re.DOTALL,
 )
 _LANDMARK_BYTES: Final = 11
-
-
-def log_frame(text: str) -> None:
-    """Write one line of a trace: somebody asked for it, for all connections or for this one, so no level is asked."""
-    logs.always("PROTOCOL", logs.TRACE, text)
 
 
 class FrameTrace:
