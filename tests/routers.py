@@ -29,8 +29,10 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class RunningRouter:
     """A started router. ``ports`` are those of its listeners, in the order in which they were opened."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], configuration: Path) -> None:
         self.process = process
+        #: The file it was started with.
+        self.configuration = configuration
         self.ports: list[int] = []
         self.lines: list[str] = []
         self._changed = threading.Condition()
@@ -115,7 +117,7 @@ def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
     path.write_text(configuration, encoding="utf-8")
     command = [sys.executable, "-m", "trouter", "run", "-c", str(path)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as started:
-        router = RunningRouter(started)
+        router = RunningRouter(started, path)
         try:
             yield router
         finally:

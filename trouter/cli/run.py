@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from trouter import logs
 from trouter.cli.startup import StartError, existing_path, prepare
-from trouter.config import ConfigurationError
+from trouter.config import ConfigurationError, load
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,4 +44,4 @@ def route(path: Path | None, ready: Callable[[], None] | None = None, ended: Cal
         logs.of("MAIN").warning("%s", warning)
     from trouter.net.router import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 
-    return serve(configuration, plugins, ready=ready, ended=ended)
+    return serve(configuration, plugins, partial(load, path), ready, ended)

@@ -8,63 +8,56 @@ has a turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Final
 
 import trio
 
-from trouter.config import Configuration
+from trouter import logs
+from trouter.config import (
+    ChangeRefused,
+    Changes,
+    Configuration,
+    ConfigurationError,
+    ConnectorEntity,
+    Entity,
+    EntityType,
+    Updated,
+    compare,
+    created,
+    deleted,
+    row,
+    updated,
+)
 from trouter.core.table import AddressRule, AddressTable
-from trouter.hooks import Plugins
+from trouter.hooks import ConfigurationRefused, Plugins, RouterFacts
+from trouter.management.ports import ReloadReport
+from trouter.wire.performatives import Error
 
+from .connections import Connections
+from .connectors import Connectors
+from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners
-from .parts import Pending
+from .parts import Change
 from .service import Service, service_of
+from .sockets import ListenError
+
+BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
+#: What the older router answers, and its tools expect, where a log file cannot be opened.
+FAILED: Final = 500
 
 log = logging.getLogger("trouter.MAIN")
 
 
-class Change:
-    """A change that is prepared: ``apply`` it, or ``drop`` what was opened for it."""
+class Unfit(Exception):
+    """Something cannot be had; a line for each."""
 
-    def __init__(self) -> None:
-        self._parts: list[Pending] = []
-        self._undo = ExitStack()
-
-    def add(self, part: Pending) -> None:
-        """One more part, which is prepared."""
-        self._parts.append(part)
-        self._undo.callback(part.drop)
-
-    def apply(self) -> None:
-        """Let it be so."""
-        self._undo.pop_all()
-        for part in self._parts:
-            part.apply()
-
-    def drop(self) -> None:
-        """Leave everything as it is."""
-        self._undo.close()
-
-
-class PendingRules:
-    """Address rules that will hold for addresses which come into being afterwards."""
-
-    def __init__(self, table: AddressTable, old: Iterable[AddressRule], new: Iterable[AddressRule]) -> None:
-        self._table = table
-        self._old = tuple(old)
-        self._new = tuple(new)
-
-    def apply(self) -> None:
-        for rule in self._new:
-            self._table.add_rule(rule)
-
-    def drop(self) -> None:
-        """Nothing was opened."""
-
-
-class ChangeRefused(Exception):
-    """Nothing was changed; why."""
+    def __init__(self, lines: list[str], status: int) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+        self.status = status
 
 
 class Control:
@@ -73,46 +66,303 @@ class Control:
     def __init__(
         self,
         configuration: Configuration,
+        read: Callable[[], Configuration] | None,
         listeners: Listeners,
+        connectors: Connectors,
+        connections: Connections,
+        numbers: ConnectionNumbers,
         table: AddressTable,
         plugins: Plugins,
-        read: Callable[[], Configuration] | None = None,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
-        self.configuration = configuration
         self.listeners = listeners
+        self.connectors = connectors
+        self.service = Service()
+        self.stopping = False
+        self._configuration = configuration
+        self._read = read
+        self._connections = connections
+        self._numbers = numbers
         self._table = table
         self._plugins = plugins
-        self._read = read
-        self._service = Service((), ())
         self._one_at_a_time = trio.Lock()
-        self._stopping = False
+
+    # --- what is
+
+    @property
+    def configuration(self) -> Configuration:
+        """What is in force now."""
+        return self._configuration
+
+    def connections(self) -> Connections:
+        """Those that are open, by number."""
+        return self._connections
+
+    def accepted_count(self) -> int:
+        """How many connections there have been since the start."""
+        return self._numbers.given
+
+    def status(self, entity: Entity) -> Mapping[str, object]:
+        """What is observed of a connector; nothing of what is not in service."""
+        connector = self.connectors.find(entity) if isinstance(entity, ConnectorEntity) else None
+        if connector is None:
+            return {}
+        return {
+            "failoverUrls": connector.failover_urls,
+            "connectionStatus": connector.status,
+            "connectionMsg": connector.message or None,
+        }
+
+    # --- beginning and end
+
+    async def prepare_start(self) -> Change:
+        """What the router starts with, to be applied once it runs; ListenError when a listener cannot stand."""
+        service = service_of(self._configuration)
+        try:
+            return await self._prepare(self._configuration, service, Change())
+        except Unfit as unfit:
+            raise ListenError(*unfit.lines) from unfit
 
     def run_in(self, nursery: trio.Nursery) -> None:
         """Run the parts in this nursery."""
         self.listeners.run_in(nursery)
+        self.connectors.run_in(nursery)
 
-    async def prepare_start(self) -> Change:
-        """What the router starts with, to be applied once it runs; ListenError when a listener cannot stand."""
-        return await self._prepare(service_of(self.configuration))
+    def drain(self) -> None:
+        """Change nothing any more, and take in nobody; connections there are go on."""
+        self.stopping = True
+        for listener in self.listeners.standing:
+            listener.drain()
 
-    def stop(self) -> None:
-        """Change nothing any more, and take in nobody."""
-        self._stopping = True
+    def stop(self, error: Error) -> None:
+        """End everything, and tell whoever is connected why."""
+        listeners = self.listeners.all
         self.listeners.stop()
+        self.connectors.stop()
+        for peer in [peer for listener in listeners if isinstance(listener, Listener) for peer in listener.peers]:
+            peer.force_close(error)
+        for connection in list(self._connections.values()):
+            if not connection.closing:
+                connection.force_close(error)
 
-    async def reload(self) -> None:
-        """Read the configuration again and follow it; ChangeRefused with every problem, and then nothing changed."""
+    async def wait_done(self) -> None:
+        """Wait until the last connection has gone."""
+        for done in [*(each.done for each in self.listeners.all), *(each.done for each in self.connectors.all)]:
+            await done.wait()
+
+    # --- changes
+
+    async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
+        """Make an entity and put it into service; ChangeRefused, and nothing of it is left."""
+        async with self._turn():
+            configuration, entity = created(self._configuration, kind, name, attributes)
+            await self._become(configuration)
+            return entity
+
+    async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
+        """Change attributes of an entity; ChangeRefused, and it is as it was."""
+        async with self._turn():
+            present = self._present(entity)
+            shown = {**row(present), **self.status(present)}
+            configuration, changed = updated(self._configuration, present, attributes, shown)
+            await self._become(configuration)
+            return changed
+
+    async def delete(self, entity: Entity) -> None:
+        """Take an entity out of service; connections that came through it stay. ChangeRefused."""
+        async with self._turn():
+            await self._become(deleted(self._configuration, self._present(entity)))
+
+    async def reload(self) -> ReloadReport:
+        """Read the configuration again and follow it; ChangeRefused with every problem, and then nothing changed.
+
+        What was created since, and does not stand there, is deleted: afterwards the file is the truth again.
+        """
+        async with self._turn():
+            try:
+                return await self._reload()
+            except ChangeRefused as refused:
+                log.error("Reload refused, nothing was changed:")
+                for line in refused.description.splitlines():
+                    log.error("%s", line)
+                raise
+
+    async def _reload(self) -> ReloadReport:
+        if self._read is None:
+            raise ChangeRefused(FORBIDDEN, "this router was not started from a configuration that can be read again")
+        try:
+            changes = compare(self._configuration, await trio.to_thread.run_sync(self._read))
+        except ConfigurationError as error:
+            raise ChangeRefused(BAD_REQUEST, "\n".join(str(problem) for problem in error.problems)) from error
+        await self._become(changes.configuration, asks_plugins=True)
+        report = report_of(changes)
+        tell(report, self._configuration.source)
+        return report
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
         async with self._one_at_a_time:
-            if self._stopping:
-                raise ChangeRefused("the router is shutting down")
+            self._check_running()
+            yield
 
-    async def _prepare(self, service: Service) -> Change:
+    def _check_running(self) -> None:
+        if self.stopping:
+            raise ChangeRefused(FORBIDDEN, "the router is shutting down")
+
+    def _present(self, entity: Entity) -> Entity:
+        """The entity as it is now: another change may have come first."""
+        return self._configuration.find(entity.identity) or entity
+
+    async def _become(self, configuration: Configuration, asks_plugins: bool = False) -> None:
+        """Follow ``configuration``; ChangeRefused, and everything is as it was."""
+        service = service_of(configuration)
         change = Change()
         try:
-            change.add(await self.listeners.prepare(service.listeners))
-            change.add(PendingRules(self._table, self._service.rules, service.rules))
+            await self._prepare(configuration, service, change, logs_too=True, asks_plugins=asks_plugins)
+        except Unfit as unfit:
+            raise ChangeRefused(unfit.status, "\n".join(unfit.lines)) from unfit
+        if self.stopping:
+            change.drop()
+            self._check_running()
+        change.apply()
+        self._configuration = configuration
+        for warning in configuration.warnings:
+            log.warning("%s", warning)
+
+    async def _prepare(
+        self,
+        configuration: Configuration,
+        service: Service,
+        change: Change,
+        *,
+        logs_too: bool = False,
+        asks_plugins: bool = False,
+    ) -> Change:
+        """Prepare every part, and find out all that is wrong; Unfit, and nothing is open."""
+        problems: list[Unfit] = []
+
+        @contextmanager
+        def collecting() -> Iterator[None]:
+            try:
+                yield
+            except ListenError as error:
+                problems.append(Unfit(list(error.lines), BAD_REQUEST))
+            except ConfigurationError as error:
+                problems.append(Unfit([problem.message for problem in error.problems], FAILED))
+            except ConfigurationRefused as error:
+                problems.append(Unfit(list(error.problems), BAD_REQUEST))
+
+        try:
+            with collecting():
+                change.add(await self.listeners.prepare(service.listeners))
+            change.add(self.connectors.prepare(service.connectors))
+            change.add(PendingRules(self._table, self.service.rules, service.rules))
+            change.add(PendingService(self, service))
+            if logs_too:
+                with collecting():
+                    change.add(logs.prepare(configuration.logs, configuration.router))
+            if asks_plugins and not problems:  # last, because asking is changing
+                with collecting():
+                    change.add(PendingPlugins(self._plugins, self._configuration, configuration))
+            if problems:
+                lines = [line for problem in problems for line in problem.lines]
+                raise Unfit(lines, min(problem.status for problem in problems))
         except BaseException:
             change.drop()
             raise
         return change
+
+
+class PendingRules:
+    """Address rules, for addresses that come into being afterwards."""
+
+    def __init__(self, table: AddressTable, old: tuple[AddressRule, ...], new: tuple[AddressRule, ...]) -> None:
+        self._table = table
+        before, after = dict.fromkeys(old), dict.fromkeys(new)
+        self._gone = [rule for rule in old if rule not in after]
+        self._come = [rule for rule in new if rule not in before]
+
+    def apply(self) -> None:
+        for rule in self._gone:
+            self._table.remove_rule(rule)
+        for rule in self._come:
+            self._table.add_rule(rule)
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+class PendingService:
+    """What is in service, and word of what is withheld."""
+
+    def __init__(self, control: Control, service: Service) -> None:
+        self._control = control
+        self._service = service
+
+    def apply(self) -> None:
+        known = self._control.service.withheld
+        self._control.service = self._service
+        for line in self._service.withheld:
+            if line not in known:
+                log.critical("%s", line)
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+class PendingPlugins:
+    """Plugins take over what they are asked about, so this comes last; ConfigurationRefused when one does not."""
+
+    def __init__(self, plugins: Plugins, old: Configuration, new: Configuration) -> None:
+        self._plugins = plugins
+        self._old = old
+        try:
+            plugins.configure(router_facts(new))
+        except ConfigurationRefused:
+            self.drop()
+            raise
+
+    def apply(self) -> None:
+        """They have it already."""
+
+    def drop(self) -> None:
+        with suppress(ConfigurationRefused):  # a plugin that cannot go back keeps what it has
+            self._plugins.configure(router_facts(self._old))
+
+
+def router_facts(configuration: Configuration) -> RouterFacts:
+    """What plugins are told of the configuration."""
+    router = configuration.router
+    return RouterFacts(id=router.id, mode=router.mode, sasl_users_file=router.users_file)
+
+
+def report_of(changes: Changes) -> ReloadReport:
+    """What is told of a reload."""
+    return ReloadReport(
+        created=tuple(entity.identity for entity in changes.created),
+        updated=tuple(_updated(each) for each in changes.updated),
+        deleted=tuple(entity.identity for entity in changes.deleted),
+        kept=changes.kept,
+        restart=changes.restart,
+    )
+
+
+def _updated(each: Updated) -> str:
+    return f"{each.new.identity}: {', '.join(each.attributes)}"
+
+
+def tell(report: ReloadReport, source: str) -> None:
+    """Log what a reload did."""
+    log.info(
+        "Reloaded %s: %d created, %d updated, %d deleted, %d kept",
+        source,
+        len(report.created),
+        len(report.updated),
+        len(report.deleted),
+        report.kept,
+    )
+    for what, lines in (("created", report.created), ("updated", report.updated), ("deleted", report.deleted)):
+        for line in lines:
+            log.info("%s %s", what, line)
+    for line in report.restart:
+        log.warning("needs a restart: %s", line)

@@ -15,7 +15,7 @@ from trouter.config import ListenerEntity
 from trouter.hooks import PeerFacts
 
 from .peer import Peer, Services
-from .settings import listener_facts, peer_settings
+from .settings import listener_facts, listener_settings
 from .sockets import close_all
 
 #: Connections taken from one socket before other tasks get their turn.
@@ -91,7 +91,7 @@ class Listener:
         """Serve the peers to come as ``entity`` says; sockets and peers stay as they are."""
         self.entity = entity
         self.facts = listener_facts(entity)
-        self._settings = peer_settings(self._router_id, entity)
+        self._settings = listener_settings(self._router_id, entity)
         self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
 
     async def run(self) -> None:
@@ -105,6 +105,10 @@ class Listener:
             finally:
                 self.close()
         self.done.set()
+
+    def drain(self) -> None:
+        """As ``stop``: who came now would find nothing to do."""
+        self.stop()
 
     def stop(self) -> None:
         """Take no more connections, and close the sockets; connections there are go on."""

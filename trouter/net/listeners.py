@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from trouter.config import ListenerEntity
 
 from .parts import Key, Part, Parts, PendingParts, keyed
 from .sockets import ListenError, open_for
+
+#: What cannot change while the sockets stay: the attributes that say where to listen, and for what.
+_PLACE: Final = ("host", "port", "socket_address_family", "serves_http")
 
 log = logging.getLogger("trouter.SERVER")
 manager_log = logging.getLogger("trouter.CONN_MGR")
@@ -32,25 +35,28 @@ class Standing(Part, Protocol):
     def configure(self, entity: ListenerEntity) -> None:
         """Serve those to come as ``entity`` says."""
 
+    def drain(self) -> None:
+        """Take in nobody who could begin something new."""
 
-#: Makes the listener that serves an entity on sockets which are open already.
-Make = Callable[[ListenerEntity, list[socket.socket]], Standing]
+    def close(self) -> None:
+        """Close the sockets of a listener that never ran."""
 
 
 class Listeners(Parts[ListenerEntity, Standing]):
-    """Listeners by identity."""
+    """Listeners by host, port and name."""
 
-    def __init__(self, make: Make) -> None:
-        super().__init__(_configure, announce)
+    def __init__(self, make: Callable[[ListenerEntity, list[socket.socket]], Standing]) -> None:
+        super().__init__()
         self._make = make
 
-    async def prepare(self, entities: Iterable[ListenerEntity]) -> PendingParts:
+    async def prepare(self, entities: Iterable[ListenerEntity]) -> PendingParts[ListenerEntity, Standing]:
         """Open what ``entities`` ask for and nobody has; ListenError with a line for each that cannot be had."""
         wanted = keyed(entities)
+        before = self.entities
         leaving = [
             sock
-            for key, (entity, listener) in self._standing.items()
-            if key not in wanted or must_move(entity, wanted[key])
+            for key, listener in self.by_key.items()
+            if key not in wanted or must_move(before[key], wanted[key])
             for sock in listener.sockets
         ]
         fresh: dict[Key, Standing] = {}
@@ -58,8 +64,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
         pending = PendingParts(self, wanted, fresh)
         try:
             for key, entity in wanted.items():
-                own = self.entity_of(key)
-                if own is None or must_move(own, entity):
+                if key not in before or must_move(before[key], entity):
                     try:
                         fresh[key] = self._make(entity, await open_for(entity, leaving))
                     except ListenError as error:
@@ -71,28 +76,27 @@ class Listeners(Parts[ListenerEntity, Standing]):
             raise
         return pending
 
+    def reconfigure(self, part: Standing, entity: ListenerEntity) -> None:
+        part.configure(entity)
 
-def _configure(listener: Standing, entity: ListenerEntity) -> None:
-    listener.configure(entity)
+    def discard(self, part: Standing) -> None:
+        part.close()
+
+    def announce(self, part: Standing) -> None:
+        """Log what was configured, and where it listens."""
+        entity = part.entity
+        http = ", http" if entity.serves_http else ""
+        profile = f", sslProfile={entity.ssl_profile}" if entity.ssl_profile else ""
+        manager_log.info(
+            "Configured Listener: %s:%s proto=any, role=%s%s%s", entity.host, entity.port, entity.role, http, profile
+        )
+        words = "Listening for HTTP on" if entity.serves_http else "Listening on"
+        name = f" ({entity.given_name})" if entity.named else ""
+        for sock in part.sockets:
+            host, port = sock.getsockname()[:2]
+            log.info("%s %s:%s%s", words, f"[{host}]" if ":" in host else host, port, name)
 
 
 def must_move(old: ListenerEntity, new: ListenerEntity) -> bool:
     """Whether other sockets, or other listeners on them, are needed."""
-    return any(getattr(old, name) != getattr(new, name) for name in ("host", "port", "socket_address_family", "http"))
-
-
-def announce(listener: Standing) -> None:
-    """Log what was configured, and where it listens."""
-    entity = listener.entity
-    manager_log.info(
-        "Configured Listener: %s:%s proto=any, role=%s%s",
-        entity.host,
-        entity.port,
-        entity.role,
-        ", http" if entity.http else "",
-    )
-    name = f" ({entity.name})" if entity.name else ""
-    for sock in listener.sockets:
-        host, port = sock.getsockname()[:2]
-        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        log.info("%s %s%s", "Listening for HTTP on" if entity.http else "Listening on", where, name)
+    return any(getattr(old, name) != getattr(new, name) for name in _PLACE)

@@ -7,9 +7,10 @@ then, and nothing is left of it. Applying it cannot fail and takes no turn of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import trio
 
@@ -40,9 +41,6 @@ class Part(Protocol):
     def stop(self) -> None:
         """Take on no more; what is under way goes on until it ends or is ended."""
 
-    def close(self) -> None:
-        """Give back what was opened for it; ``run`` was never called."""
-
 
 class Pending(Protocol):
     """A part of a change, prepared: one of these is called, once."""
@@ -54,6 +52,29 @@ class Pending(Protocol):
         """Let it be as if it had never been thought of."""
 
 
+class Change:
+    """A change all of whose parts are prepared: ``apply`` it, or ``drop`` what was opened for it."""
+
+    def __init__(self) -> None:
+        self._parts: list[Pending] = []
+        self._undo = ExitStack()
+
+    def add(self, part: Pending) -> None:
+        """One more part, which is prepared."""
+        self._parts.append(part)
+        self._undo.callback(part.drop)
+
+    def apply(self) -> None:
+        """Let it be so."""
+        self._undo.pop_all()
+        for part in self._parts:
+            part.apply()
+
+    def drop(self) -> None:
+        """Leave everything as it is."""
+        self._undo.close()
+
+
 E = TypeVar("E", bound=Entity)
 P = TypeVar("P", bound=Part)
 
@@ -61,18 +82,17 @@ P = TypeVar("P", bound=Part)
 class Parts(Generic[E, P]):
     """The parts of one kind: those that stand, and those that were stopped and still serve somebody."""
 
-    def __init__(self, configure: Callable[[P, E], None], announce: Callable[[P], None]) -> None:
-        """``configure`` lets a part that stands serve a changed entity; ``announce`` tells of one that begins."""
-        self._standing: dict[Key, tuple[E, P]] = {}
+    def __init__(self) -> None:
+        #: What stands, and for what, in the order of the configuration.
+        self.by_key: dict[Key, P] = {}
+        self.entities: dict[Key, E] = {}
         self._retired: set[P] = set()
         self._nursery: trio.Nursery | None = None
-        self._configure = configure
-        self._announce = announce
 
     @property
     def standing(self) -> list[P]:
         """In the order of the configuration."""
-        return [part for _, part in self._standing.values()]
+        return list(self.by_key.values())
 
     @property
     def all(self) -> list[P]:
@@ -81,49 +101,50 @@ class Parts(Generic[E, P]):
 
     def find(self, entity: object) -> P | None:
         """The part that stands for this entity."""
-        return next((part for own, part in self._standing.values() if own == entity), None)
+        return next((self.by_key[key] for key, own in self.entities.items() if own == entity), None)
 
     def run_in(self, nursery: trio.Nursery) -> None:
-        """Run what stands, and what will, in this nursery."""
+        """Run what will stand in this nursery."""
         self._nursery = nursery
-        for part in self.standing:
-            nursery.start_soon(self._run, part)
-
-    def close(self) -> None:
-        """Close what stands and was never run."""
-        for part in self.standing:
-            part.close()
 
     def stop(self) -> None:
         """Stop everything."""
-        for key in list(self._standing):
+        for key in list(self.by_key):
             self._retire(key)
 
-    def entity_of(self, key: Key) -> E | None:
-        """What stands under this key."""
-        own = self._standing.get(key)
-        return None if own is None else own[0]
-
     def become(self, wanted: dict[Key, E], fresh: dict[Key, P]) -> None:
-        """Stand for ``wanted``, by ``fresh`` parts where there is one."""
-        for key in list(self._standing):
+        """Stand for ``wanted``, by a ``fresh`` part where there is one."""
+        for key in list(self.by_key):
             if key not in wanted or key in fresh:
                 self._retire(key)
-        before, self._standing = self._standing, {}
+        before, self.by_key = self.by_key, {}
         for key, entity in wanted.items():
-            if key in fresh:
-                part = fresh[key]
-                self._announce(part)
-                if self._nursery is not None:
-                    self._nursery.start_soon(self._run, part)
+            part = fresh.get(key)
+            if part is None:
+                part = before[key]
+                if self.entities[key] != entity:
+                    self.reconfigure(part, entity)
             else:
-                old, part = before[key]
-                if old != entity:
-                    self._configure(part, entity)
-            self._standing[key] = (entity, part)
+                self._begin(part)
+            self.by_key[key] = part
+        self.entities = wanted
+
+    def announce(self, part: P) -> None:
+        """Tell of a part that begins."""
+
+    def reconfigure(self, part: P, entity: E) -> None:
+        """Let a part that stands serve a changed entity."""
+
+    def discard(self, part: P) -> None:
+        """Give back what was opened for a part that never ran."""
+
+    def _begin(self, part: P) -> None:
+        self.announce(part)
+        assert self._nursery is not None  # noqa: S101 - nothing is applied before
+        self._nursery.start_soon(self._run, part)
 
     def _retire(self, key: Key) -> None:
-        _, part = self._standing.pop(key)
+        part = self.by_key.pop(key)
         self._retired.add(part)
         part.stop()
 
@@ -135,19 +156,19 @@ class Parts(Generic[E, P]):
 
 
 @dataclass(frozen=True, slots=True)
-class PendingParts:
+class PendingParts(Generic[E, P]):
     """Parts that are ready to run."""
 
-    parts: Parts[Any, Any]
-    wanted: dict[Key, Any]
-    fresh: dict[Key, Any]
+    parts: Parts[E, P]
+    wanted: dict[Key, E]
+    fresh: dict[Key, P]
 
     def apply(self) -> None:
         self.parts.become(self.wanted, self.fresh)
 
     def drop(self) -> None:
         for part in self.fresh.values():
-            part.close()
+            self.parts.discard(part)
 
 
 def keyed(entities: Iterable[E]) -> dict[Key, E]:

@@ -9,27 +9,36 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 import trouter
-from trouter.config import Configuration, ListenerEntity
+from trouter import logs
+from trouter.config import ChangeRefused, Configuration, ConnectorEntity, ListenerEntity
 from trouter.core.router import Router
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
+from trouter.management.agent import Agent
 from trouter.wire.performatives import Error
 
-from .control import Change, ChangeRefused, Control
+from .connector import Connector
+from .connectors import Connectors
+from .control import Control
 from .dump import StateDump
 from .hub import Hub
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners, Standing
+from .parts import Change
 from .peer import LINGER_S, Services
 from .poller import Poller
 from .rounds import make_rounds
+from .settings import connector_settings
 from .sockets import ListenError
 from .ticker import Ticker
+
+if TYPE_CHECKING:
+    from .site import RouterSite
 
 #: How often a draining router looks whether it is done.
 DRAIN_LOOK_S: Final = 0.05
@@ -91,7 +100,17 @@ class RouterProcess:
         self.hub = Hub(self.router)
         self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins, Budget(held_limit_bytes()))
         self._numbers = ConnectionNumbers()
-        self.control = Control(configuration, Listeners(self._make_listener), self.router.table, plugins, read)
+        self.control = Control(
+            configuration,
+            read,
+            Listeners(self._make_listener),
+            Connectors(self._make_connector),
+            self.services.connections,
+            self._numbers,
+            self.router.table,
+            plugins,
+        )
+        self._site: RouterSite | None = None
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
         self._ready = ready or _nobody_waits
@@ -105,7 +124,7 @@ class RouterProcess:
         """``run``, until signals say to stop; ListenError when a listener cannot stand."""
         change = await self.control.prepare_start()
         async with trio.open_nursery() as nursery:
-            self._start(nursery, change)
+            await self._start(nursery, change)
             hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
             while True:
                 number = signal.Signals(await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True))
@@ -124,25 +143,49 @@ class RouterProcess:
         """Start everything and serve until cancelled; ListenError when a listener cannot stand."""
         change = await self.control.prepare_start()
         async with trio.open_nursery() as nursery:
-            self._start(nursery, change)
+            await self._start(nursery, change)
             task_status.started()
 
-    def _start(self, nursery: trio.Nursery, change: Change) -> None:
+    async def _start(self, nursery: trio.Nursery, change: Change) -> None:
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
         nursery.start_soon(make_rounds, self.router, self.services.connections)
         self.control.run_in(nursery)
+        agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
+        await nursery.start(agent.run)
         change.apply()
         log.info("Operational, 1 Thread Running (process ID %d)", os.getpid())
         self._ready()
 
     def _make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
-        return Listener(entity, sockets, self.control.configuration.router.id, self.services, self._numbers)
+        if not entity.serves_http:
+            return Listener(entity, sockets, self._router_id, self.services, self._numbers)
+        from trouter.http import HttpListener  # noqa: PLC0415  # a room that most routers do without
+
+        return HttpListener(entity, sockets, self._http_site())
+
+    def _make_gate(self, entity: ListenerEntity) -> Listener:
+        return Listener(entity, [], self._router_id, self.services, self._numbers)
+
+    def _make_connector(self, entity: ConnectorEntity) -> Connector:
+        return Connector(entity, connector_settings(self._router_id, entity), self.services, self._numbers)
+
+    @property
+    def _router_id(self) -> str:
+        return self.router.table.router_id
+
+    def _http_site(self) -> RouterSite:
+        if self._site is None:
+            from .site import RouterSite  # noqa: PLC0415
+
+            self._site = RouterSite(self.router, self.services, self.control, self._make_gate)
+        return self._site
 
     async def _reload(self) -> None:
-        """What HUP asks for; what came of it stands in the log."""
+        """What HUP asks for; what came of it stands in the log. Log files may have been moved."""
+        logs.reopen()
         with suppress(ChangeRefused):
             await self.control.reload()
 
@@ -159,21 +202,15 @@ class RouterProcess:
         """Drain: no new links, no new credit, unsettled deliveries finish or the deadline passes, then close."""
         deadline_s = self.control.configuration.router.drain_timeout_seconds
         log.info("Stopping: draining for at most %d s", deadline_s)
-        listeners = self.control.listeners
-        self.control.stop()
+        self.control.drain()
         self.router.stop_credit()
         self.hub.flush()
         with trio.move_on_after(deadline_s):
             while self.router.unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks and wakes nobody
                 await trio.sleep(DRAIN_LOOK_S)
-        error = Error("amqp:connection:forced", "the router is shutting down")
-        for listener in listeners.all:
-            if isinstance(listener, Listener):
-                for peer in list(listener.peers):
-                    peer.force_close(error)
+        self.control.stop(Error("amqp:connection:forced", "the router is shutting down"))
         with trio.move_on_after(LINGER_S):
-            for listener in listeners.all:
-                await listener.done.wait()
+            await self.control.wait_done()
         nursery.cancel_scope.cancel()
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import trouter
-from trouter.config import AddressEntity, ListenerEntity
-from trouter.core.table import AddressRule
+from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.engine.limits import EngineLimits
 from trouter.hooks import ListenerFacts
 from trouter.wire.performatives import Open
@@ -15,20 +14,8 @@ from trouter.wire.performatives import Open
 from .peer import PeerSettings
 
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
-
-
-def address_rule(entity: AddressEntity) -> AddressRule:
-    """The core's form of an address section."""
-    return AddressRule(
-        pattern=entity.prefix or entity.pattern or "",
-        is_prefix=entity.prefix is not None,
-        distribution=entity.distribution,
-        ingress_phase=entity.ingress_phase,
-        egress_phase=entity.egress_phase,
-        priority=-1 if entity.priority is None else entity.priority,
-        enable_fallback=entity.enable_fallback,
-        name=entity.name,
-    )
+#: How long whoever was dialled may take to its open.
+HANDSHAKE_TIMEOUT_S: Final = 20.0
 
 
 def listener_facts(entity: ListenerEntity) -> ListenerFacts:
@@ -45,28 +32,34 @@ def listener_facts(entity: ListenerEntity) -> ListenerFacts:
     )
 
 
-def peer_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
+def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
     """What a listener's attributes mean to the engine and to each of its peers."""
+    own: dict[str, object] = {}
+    if entity.failover_urls:
+        own["failover-server-list"] = [
+            {"network-host": url.host, "port": url.port, **({"scheme": url.scheme} if url.scheme else {})}
+            for url in entity.failover_urls
+        ]
+    return replace(
+        _settings(router_id, entity, own),
+        require_sasl=entity.authenticate_peer,
+        handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
+    )
+
+
+def connector_settings(router_id: str, entity: ConnectorEntity) -> PeerSettings:
+    """What a connector's attributes mean to the engine and to its connection."""
+    return _settings(router_id, entity, {})
+
+
+def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dict[str, object]) -> PeerSettings:
     limits = EngineLimits(
         max_frame_bytes=entity.max_frame_size,
         channel_max=entity.max_sessions - 1,
         session_window_frames=0 if entity.max_session_frames is None else entity.max_session_frames or 0x7FFFFFFF,
         idle_timeout_s=float(entity.idle_timeout_seconds),
     )
-    return PeerSettings(
-        limits=limits,
-        open=_introduction(router_id, entity, limits),
-        link_capacity=entity.link_capacity,
-        require_sasl=entity.authenticate_peer,
-        logged_components=entity.message_logging_components,
-        handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
-        name=entity.name,
-        role=entity.role,
-    )
-
-
-def _introduction(router_id: str, entity: ListenerEntity, limits: EngineLimits) -> Callable[[int], Open]:
-    properties = {"product": "trouter", "version": trouter.__version__, **own_properties(entity)}
+    properties = {"product": "trouter", "version": trouter.__version__, **entity.open_properties, **own}
 
     def introduce(number: int) -> Open:
         return Open(
@@ -79,15 +72,13 @@ def _introduction(router_id: str, entity: ListenerEntity, limits: EngineLimits) 
             properties={**properties, "qd.conn-id": number},
         )
 
-    return introduce
-
-
-def own_properties(entity: ListenerEntity) -> dict[str, object]:
-    """The listener's openProperties and where else its clients may go."""
-    properties: dict[str, object] = dict(entity.open_properties)
-    if entity.failover_urls:
-        properties["failover-server-list"] = [
-            {"network-host": url.host, "port": url.port, **({"scheme": url.scheme} if url.scheme else {})}
-            for url in entity.failover_urls
-        ]
-    return properties
+    return PeerSettings(
+        limits=limits,
+        open=introduce,
+        link_capacity=entity.link_capacity,
+        require_sasl=False,
+        logged_components=entity.message_logging_components,
+        handshake_timeout_s=HANDSHAKE_TIMEOUT_S,
+        name=entity.name,
+        role=entity.role,
+    )

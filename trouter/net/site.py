@@ -1,0 +1,163 @@
+"""The router as its HTTP listeners see it: figures, health, and connections that come through WebSockets."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+
+import trouter
+from trouter import _twin, logs
+from trouter.config import ListenerEntity
+from trouter.core.addresses import temporary_token
+from trouter.core.inprocess import Received
+from trouter.core.latency import BOUNDS_S
+from trouter.core.memory import owners
+from trouter.core.router import Router
+from trouter.core.rows import router_row
+from trouter.http.figures import Figures, ListenerFigures, MemoryOwner, Totals
+
+from .control import Control
+from .listen import Listener
+from .peer import Services
+
+#: The column of the router's row -> what it is among the totals.
+_TOTALS: Final = {
+    "addrCount": "addresses",
+    "linkCount": "links",
+    "nodeCount": "routers",
+    "presettledDeliveries": "presettled_deliveries",
+    "droppedPresettledDeliveries": "dropped_presettled_deliveries",
+    "acceptedDeliveries": "accepted_deliveries",
+    "rejectedDeliveries": "rejected_deliveries",
+    "releasedDeliveries": "released_deliveries",
+    "modifiedDeliveries": "modified_deliveries",
+    "deliveriesDelayed1Sec": "deliveries_delayed_1sec",
+    "deliveriesDelayed10Sec": "deliveries_delayed_10sec",
+    "deliveriesStuck": "deliveries_stuck",
+    "deliveriesIngress": "deliveries_ingress",
+    "deliveriesEgress": "deliveries_egress",
+    "deliveriesTransit": "deliveries_transit",
+    "deliveriesIngressRouteContainer": "deliveries_ingress_route_container",
+    "deliveriesEgressRouteContainer": "deliveries_egress_route_container",
+    "deliveriesRedirectedToFallback": "deliveries_redirected_to_fallback",
+    "linksBlocked": "links_blocked",
+}
+
+
+class RouterSite:
+    """One router."""
+
+    def __init__(
+        self,
+        router: Router,
+        services: Services,
+        control: Control,
+        make_gate: Callable[[ListenerEntity], Listener],
+    ) -> None:
+        """``make_gate`` makes what lets in those who come through a listener's WebSockets."""
+        self._router = router
+        self._services = services
+        self._control = control
+        self._make_gate = make_gate
+        self._gates: dict[str, Listener] = {}
+        self._began_s = trio.current_time()
+
+    def ready(self) -> bool:
+        """The listeners stand, and the router is not about to stop."""
+        return not self._control.stopping
+
+    def live(self) -> bool:
+        """Whoever hears the answer knows that the loop turns; more there is not."""
+        return True
+
+    async def healthy(self) -> bool:
+        """Whether a message to an address inside the router arrives, in a turn of its own."""
+        await trio.lowlevel.checkpoint()
+        echo = Echo()
+        address = f"_local/temp.{temporary_token()}"
+        subscription = self._router.subscribe(address, echo)
+        try:
+            self._router.send(address, Echo.MESSAGE)
+        finally:
+            self._router.unsubscribe(subscription)
+        return echo.heard == 1
+
+    async def serve_amqp(self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity) -> None:
+        """Serve who came through a WebSocket, if anybody may come in at all."""
+        if not self._control.service.serves_amqp or self._control.stopping:
+            sock.close()
+            return
+        gate = self._gates.get(entity.identity)
+        if gate is None or gate.entity != entity:
+            gate = self._gates[entity.identity] = self._make_gate(entity)
+            standing = {listener.entity.identity for listener in self._control.listeners.standing}
+            self._gates = {identity: each for identity, each in self._gates.items() if identity in standing}
+        await gate.serve(sock, remote)
+
+    def figures(self) -> Figures:
+        """This moment's numbers."""
+        budget = self._services.budget
+        return Figures(
+            totals=self._totals(),
+            version=trouter.__version__,
+            twin=_twin.running(),
+            uptime_s=trio.current_time() - self._began_s,
+            ready=self.ready(),
+            listeners=[
+                ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
+                for each in self._control.listeners.standing
+            ],
+            vhost_connections=self._vhost_connections(),
+            deliveries=self._router.outcomes.snapshot(),
+            latency_bounds_s=BOUNDS_S,
+            settle_latency=self._router.latency.snapshot(),
+            memory=[MemoryOwner(*owner) for owner in owners(self._router)],
+            held_bytes=budget.held,
+            held_limit_bytes=budget.limit,
+            log_events={
+                (module, level): count
+                for module, levels in logs.book.counts().items()
+                for level, count in levels.items()
+            },
+            log_lines_lost=logs.book.lost,
+        )
+
+    def _totals(self) -> Totals:
+        configuration = self._control.configuration
+        row = router_row(self._router)
+        return Totals(
+            connections=len(self._services.connections),
+            link_routes=len(configuration.link_routes),
+            auto_links=len(configuration.auto_links),
+            **{field: _number(row[column]) for column, field in _TOTALS.items()},
+        )
+
+    def _vhost_connections(self) -> Mapping[str, int]:
+        known = {vhost.hostname for vhost in self._control.configuration.vhosts}
+        counts: Counter[str] = Counter()
+        for connection in self._services.connections.values():
+            remote = connection.engine.remote_open
+            name = remote.hostname if remote is not None else None
+            counts[name if name in known and name is not None else ""] += 1
+        return counts
+
+
+class Echo:
+    """Hears the message that a health check sends to itself."""
+
+    MESSAGE: Final = b"\0\x53\x77\x40"
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    def receive(self, received: Received) -> None:
+        received.settle()
+        self.heard += received.message == self.MESSAGE
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
