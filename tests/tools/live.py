@@ -20,6 +20,7 @@ _VARYING = (
     (re.compile(r"\d{3}:\d\d:\d\d:\d\d"), lambda _: "ddd:hh:mm:ss"),
     (re.compile(r"\d+(\.\d+)? [KMGT]iB"), lambda _: "SIZE"),
     (re.compile(r"(?m)^(  Version +)\S+$"), lambda found: f"{found[1]}VERSION"),
+    (re.compile(r"(?m)^(  Deliveries Delayed > 1sec +)\d+$"), lambda found: f"{found[1]}-"),
 )
 
 
@@ -51,25 +52,39 @@ def _run(words: tuple[str, ...]) -> Ran:
     return Ran(status, out.getvalue(), err.getvalue())
 
 
+#: Columns that depend on how fast this machine is.
+_PACE = ("rate", "delay")
+
+
 def steady(text: str) -> str:
     """The text without what differs from run to run."""
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)
-    return without_column(text, "rate")
+    for head in _PACE:
+        text = without_column(text, head)
+    return text
 
 
 def without_column(text: str, head: str) -> str:
     """The text with a dash in every cell of a numeric column, if there is such a column."""
     lines = text.split("\n")
-    start = next((found.start() for line in lines if (found := re.search(rf"(?<= ){head}(?= )", line))), -1)
-    if start < 0:
+    found = next((line for line in lines if re.search(rf"(?<=[ \"]){head}(?=[ \"])", line)), None)
+    if found is None:
         return text
+    if found.startswith('"'):
+        cells = rf'^((?:[^,]*,){{{found.split(",").index(chr(34) + head + chr(34))}}})"\d+"'
+        return "\n".join(re.sub(cells, r'\1"-"', line) for line in lines)
+    start = re.search(rf"(?<= ){head}(?= )", found).start()  # type: ignore[union-attr]
+    cell = re.compile(r"\d+")
     return "\n".join(
-        line[:start] + re.sub(r"^\d+", lambda found: "-" + " " * (len(found[0]) - 1), line[start:]) for line in lines
+        line[:start] + cell.sub(lambda number: "-" + " " * (len(number[0]) - 1), line[start:], count=1)
+        if cell.match(line, start)
+        else line
+        for line in lines
     )
 
 
 def without_numbers(text: str) -> str:
     """The words of a text alone: numbers, and the widths that follow from them, are gone."""
-    text = re.sub(r"(?<![\w.])[\d,]+(?:\.\d+)?\b", "N", text)
+    text = re.sub(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])", "N", text)
     return re.sub(r"=+", "=", re.sub(r"(?<=\S) {2,}", "  ", text))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Final, NoReturn
 
 import trio
@@ -126,7 +128,21 @@ async def _stat(arguments: argparse.Namespace) -> None:
         if look.rates is None:
             await window.show()
         else:
-            await _watch(window, look.rates, arguments.watch, plain=arguments.json or arguments.csv)
+            with _until_interrupted():
+                await _watch(window, look.rates, arguments.watch, plain=arguments.json or arguments.csv)
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[None]:
+    """Ctrl-C is how the block ends, not a failure."""
+    scope = trio.CancelScope()
+    token = trio.lowlevel.current_trio_token()
+    before = signal.signal(signal.SIGINT, lambda *_: token.run_sync_soon(scope.cancel))
+    try:
+        with scope:
+            yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def _watch(window: Window, rates: Rates, every_s: float, *, plain: bool) -> NoReturn:

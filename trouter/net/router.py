@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 #: How often a draining router looks whether it is done.
 DRAIN_LOOK_S: Final = 0.05
+#: Where edge routers send their heartbeats.
+HEARTBEAT: Final = "_$qd.edge_heartbeat"
 #: What the process takes note of while it routes.
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
@@ -153,11 +155,19 @@ class RouterProcess:
         nursery.start_soon(self.services.poller.run)
         nursery.start_soon(make_rounds, self.router, self.services.connections)
         self.control.run_in(nursery)
+        if self.router.table.mode != "edge":
+            self._keep_heartbeat()
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
         await nursery.start(agent.run)
         change.apply()
         log.info("Operational, 1 Thread Running (process ID %d)", os.getpid())
         self._ready()
+
+    def _keep_heartbeat(self) -> None:
+        """Where edge routers' heartbeats go stands among the addresses, whether there is an edge router or not."""
+        record = self.router.table.obtain(HEARTBEAT, outgoing=True, treatment="balanced")
+        if record is not None:
+            record.pinned = True
 
     def _make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
         if not entity.serves_http:

@@ -1,0 +1,139 @@
+"""Every view of a live router with clients, links and traffic, as it was when somebody looked at it: golden files.
+
+To write them anew: TROUTER_GOLDEN=write.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.routers import running
+from tests.tools.live import Ran, run, steady, without_numbers
+from trouter.client import ACCEPTED, Anonymous, Message, Rejected, connect
+
+GOLDEN = Path(__file__).parent / "golden"
+CONFIGURATION = """
+router { id: R }
+listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
+address { prefix: news, distribution: multicast, priority: 7 }
+address { prefix: orders, distribution: closest }
+autoLink { address: queue.b, direction: in, containerId: broker }
+autoLink { address: queue.a, direction: out, containerId: broker, externalAddress: a, phase: 1 }
+linkRoute { prefix: remote, direction: in, containerId: broker }
+linkRoute { pattern: far.*.#, direction: out, containerId: broker, delExternalPrefix: far. }
+policy { maxConnections: 100, defaultVhost: shop }
+vhost {
+    hostname: shop
+    maxConnections: 10
+    maxMessageSize: 1000
+    groups: {
+        $default: { users: *, remoteHosts: *, sources: *, targets: * }
+        staff: { users: ann, remoteHosts: 10.0.0.0-10.0.0.9, maxSessions: 5, allowDynamicSource: true }
+    }
+}
+log { module: AGENT, enable: debug+ }
+"""
+#: Name of the golden file -> the options. They are run in this order, so that all numbers are the same each time.
+VIEWS = {
+    "general": ["-g"],
+    "connections": ["-c"],
+    "links": ["-l"],
+    "links-verbose": ["-l", "-v"],
+    "links-limit": ["-l", "--limit", "2"],
+    "links-csv": ["-l", "--csv"],
+    "links-of-address": ["-l", "--address", "news*"],
+    "links-of-connection": ["-l", "--connection", "reader"],
+    "nodes": ["-n"],
+    "edges": ["-e"],
+    "addresses": ["-a"],
+    "addresses-verbose": ["-a", "-v"],
+    "addresses-csv": ["-a", "--csv"],
+    "addresses-of-connection": ["--address", "*", "--connection", "reader"],
+    "connections-of-address": ["-c", "--address", "orders"],
+    "pools": ["-m"],
+    "owners": ["--memory"],
+    "policy": ["-p"],
+    "policy-csv": ["-p", "--csv"],
+    "autolinks": ["--autolinks"],
+    "linkroutes": ["--linkroutes"],
+    "vhosts": ["--vhosts"],
+    "vhostgroups": ["--vhostgroups"],
+    "vhoststats": ["--vhoststats"],
+    "all-entities": ["--all-entities"],
+    "why": ["--why", "orders"],
+}
+#: Views of memory, where nothing but the words is the same each time.
+IN_WORDS = {"pools", "owners", "all-entities"}
+
+
+@asynccontextmanager
+async def traffic(url: str) -> AsyncIterator[None]:
+    """Two clients with links; three messages were accepted, one rejected, two were settled as they were sent."""
+    async with (
+        connect(url, container_id="reader", sasl=[Anonymous()]) as reader,
+        connect(url, container_id="writer", sasl=()) as writer,
+        reader.open_receiver("orders", name="orders-in", credit=50) as orders,
+        reader.open_receiver("news/world", name="news-in", credit=20) as news,
+        writer.open_sender("orders", name="orders-out") as to_orders,
+        writer.open_sender("news/world", name="news-out") as to_news,
+    ):
+        for number in range(4):
+            tracker = await to_orders.submit(Message(number))
+            delivery = await orders.receive()
+            if number < 3:
+                await delivery.accept()
+                assert await tracker.outcome() == ACCEPTED
+            else:
+                await delivery.reject("amqp:not-allowed", "enough")
+                assert isinstance(await tracker.outcome(), Rejected)
+        for number in range(2):
+            await to_news.send(Message(number), settled=True)
+            await news.receive()
+        yield
+
+
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
+    with running(CONFIGURATION, tmp_path_factory.mktemp("stat")) as router:
+        found: dict[str, Ran] = {}
+
+        async def look() -> None:
+            async with traffic(f"amqp://127.0.0.1:{router.port}"):
+                for name, options in VIEWS.items():
+                    found[name] = await run("stat", "-b", f"127.0.0.1:{router.port}", *options)
+
+        trio.run(look)
+        yield found
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_looks_as_it_did(name: str, looks: dict[str, Ran]) -> None:
+    ran = looks[name]
+    assert (ran.status, ran.err) == (0, ""), ran.out
+    text = steady(ran.out)
+    if name in IN_WORDS:
+        text = without_numbers(text)
+    golden = GOLDEN / f"{name}.txt"
+    if os.environ.get("TROUTER_GOLDEN") == "write":
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_there_is_no_golden_file_too_many() -> None:
+    assert {path.stem for path in GOLDEN.iterdir()} == set(VIEWS)
+
+
+@pytest.mark.parametrize("name", [name for name, options in VIEWS.items() if "--csv" in options])
+def test_every_row_of_a_csv_table_is_as_wide_as_its_heads(name: str, looks: dict[str, Ran]) -> None:
+    tables = looks[name].out.split("\n\n")[1:]
+    for table in tables:
+        _title, *rows = csv.reader(io.StringIO(table))
+        assert len({len(row) for row in rows}) == 1
