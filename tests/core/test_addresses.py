@@ -116,6 +116,12 @@ def test_topo_my_area_my_id_is_local(mode: str) -> None:
     )
 
 
+@pytest.mark.parametrize("path", ["_topo/0/A/B/x/y", "_topo/all/A/B/x/y", "_edge/A/B/x/y"])
+def test_an_id_with_a_slash_is_recognised(path: str) -> None:
+    assert parse_address(path, router_id="A/B").key == "Lx/y"
+    assert parse_address(path, router_id="A/BC").key in ("RA", "HA")
+
+
 def test_topo_all_areas_is_my_area_too() -> None:
     assert parse("_topo/all/QDR.A/x").key == "Lx"
     assert parse("_topo/all/QDR.B/x").key == "RQDR.B"

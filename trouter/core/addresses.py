@@ -92,9 +92,10 @@ def _parse_reserved(path: str, area: str, router_id: str, on_edge: bool) -> Addr
     if head == "_local" and parts:
         return _local(path, path[len("_local/") :])
     if head == "_edge" and len(parts) >= 2:
-        there, rest = parts[0], path[len("_edge/") + len(parts[0]) + 1 :]
-        if there == router_id:
-            return _local(path, rest)
+        its_way = path[len("_edge/") :]
+        if its_way.startswith(f"{router_id}/"):  # ids may have slashes in them
+            return _local(path, its_way[len(router_id) + 1 :])
+        there, rest = parts[0], its_way[len(parts[0]) + 1 :]
         return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(EDGE, EDGE + there, path, rest)
     if head == "_topo" and len(parts) >= 2:
         return _parse_topological(path, parts, area, router_id, on_edge)
@@ -111,8 +112,9 @@ def _parse_topological(path: str, parts: list[str], area: str, router_id: str, o
         return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(AREA, AREA + its_area, path, rest)
     if rest is None:
         return None
-    if there == router_id:
-        return _local(path, rest)
+    its_way = path[len("_topo/") + len(its_area) + 1 :]
+    if its_way.startswith(f"{router_id}/"):  # ids may have slashes in them
+        return _local(path, its_way[len(router_id) + 1 :])
     return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(ROUTER, ROUTER + there, path, rest)
 
 
