@@ -178,14 +178,14 @@ class Control:
 
         What was created since, and does not stand there, is deleted: afterwards the file is the truth again.
         """
-        async with self._turn():
-            try:
+        try:
+            async with self._turn():
                 return await self._reload()
-            except ChangeRefused as refused:
-                log.error("Reload refused, nothing was changed:")
-                for line in refused.description.splitlines():
-                    log.error("%s", line)
-                raise
+        except ChangeRefused as refused:
+            log.error("Reload refused, nothing was changed:")
+            for line in refused.description.splitlines():
+                log.error("%s", line)
+            raise
 
     async def _reload(self) -> ReloadReport:
         if self._read is None:
