@@ -41,6 +41,7 @@ ROOT = Path(__file__).parents[2]
         Load(count=1000, connections=3, addresses=7),
         Load(count=1000, connections=3, addresses=2),
         Load(count=1000, addresses=40, anonymous=True),
+        Load(count=1000, connections=3, addresses=3, rate=50_000),
     ],
 )
 def test_what_is_sent_is_what_arrives(load: Load, sink: Sink) -> None:
@@ -53,6 +54,11 @@ def test_what_is_sent_is_what_arrives(load: Load, sink: Sink) -> None:
     assert received.wire_bytes_in - sent.wire_bytes_out == load.connections * CLOSE_FRAME_BYTES
     assert sent.seconds > 0
     assert bool(sent.latency_us) == load.latency
+
+
+def test_a_sender_that_keeps_a_pace_is_no_faster(sink: Sink) -> None:
+    sent = SendFleet(Load(port=sink.port, count=101, rate=1000)).run()
+    assert sent.seconds >= 0.1
 
 
 def test_a_small_credit_is_renewed(start_sink: StartSink) -> None:

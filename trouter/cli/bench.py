@@ -96,6 +96,7 @@ def _add_dialling(group: argparse._ArgumentGroup) -> None:
 def _add_sending(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--size", type=int, default=100, metavar="BYTES", help="body of a message")
     group.add_argument("--window", type=int, default=1000, metavar="N", help="unsettled at a time on each connection")
+    group.add_argument("--rate", type=int, default=0, metavar="N", help="messages a second, 0 for as many as possible")
     group.add_argument("--presettled", action="store_true", help="send settled: no outcomes come back")
     group.add_argument("--anonymous", action="store_true", help="one link, and each message has its address in `to`")
     group.add_argument("--latency", action="store_true", help="take the time of each message until its outcome")

@@ -28,6 +28,8 @@ class Load:
     connections: int = 1
     count: int = 0
     seconds: float = 0.0
+    #: Messages a second that a sender begins, on all its connections together; 0 is as many as it can.
+    rate: int = 0
     #: A message's body in octets.
     size: int = 100
     #: Unsettled deliveries in flight on each connection of a sender.
