@@ -86,9 +86,10 @@ class Asker:
 
     def next_answer(self) -> tuple[int, str, Any]:
         """An answer that has come."""
-        status, body = parts(self.receiver.received[self._taken].payload)
+        sections = sections_of(self.receiver.received[self._taken].payload)
         self._taken += 1
-        return int(status["statusCode"]), status["statusDescription"], body
+        status = sections[0x74]
+        return int(status["statusCode"]), status["statusDescription"], sections[0x77]
 
     async def page(self, kind: str, offset: int, count: int) -> list[str]:
         """The identities on a page."""
@@ -98,20 +99,20 @@ class Asker:
         return [row[0] for row in answer["results"]]
 
 
-def message(properties: dict[str, object], body: object, reply_to: str) -> bytes:
+def message(properties: dict[str, object], body: object, reply_to: str, correlation_id: object = None) -> bytes:
     """A request as octets."""
-    sections = ((0x73, [None, None, None, None, reply_to]), (0x74, properties), (0x77, body))
+    sections = ((0x73, [None, None, None, None, reply_to, correlation_id]), (0x74, properties), (0x77, body))
     return b"".join(encode(Described(ULong(code), content)) for code, content in sections)
 
 
-def parts(data: bytes) -> tuple[Any, Any]:
-    """The application properties and the body of an answer."""
+def sections_of(data: bytes) -> dict[int, Any]:
+    """The sections of a message by their code."""
     found: dict[int, Any] = {}
     offset = 0
     while offset < len(data):
         value, offset = decode(data, offset, len(data))
         found[int(value.descriptor)] = value.value
-    return found[0x74], found[0x77]
+    return found
 
 
 async def serve(nursery: trio.Nursery, text: str = "router { id: R1 }\n") -> Asker:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 
 import pytest
 import trio
 import trio.testing
 
-from tests.management.still import Asker, serve
+from tests.management.still import Asker, message, sections_of, serve
 from trouter.management.agent import MAX_UNREAD_BYTES, MAX_WAITING
 from trouter.testing.memory import MemoryReceiver, SentMessage
 from trouter.wire.performatives import Released
+from trouter.wire.types import Int, ULong
 
 
 @pytest.mark.parametrize("kind", ["router.link", "router.address"])
@@ -99,6 +101,21 @@ async def test_an_answer_to_who_is_gone_is_dropped(nursery: trio.Nursery) -> Non
     asker.control.gate.set()
     await trio.testing.wait_all_tasks_blocked()
     assert (await asker.ask("READ", name="orphan"))[0] == 200
+
+
+@pytest.mark.parametrize("value", ["text", b"\x00\xff", uuid.UUID(int=5), ULong(7), ULong(1 << 63)])
+async def test_the_correlation_id_comes_back_with_its_type(nursery: trio.Nursery, value: object) -> None:
+    asker = await serve(nursery)
+    asker.sender.send(message({"operation": "GET-MGMT-NODES"}, None, asker.reply_to, correlation_id=value))
+    asker.memory.pump()
+    await trio.testing.wait_all_tasks_blocked()
+    asker.memory.pump()
+    sections = sections_of(asker.receiver.received[0].payload)
+    assert sections[0x70] == [False]
+    assert sections[0x73] == [None, None, asker.reply_to, None, None, value]
+    assert type(sections[0x73][5]) is type(value)
+    assert sections[0x74] == {"statusCode": Int(200), "statusDescription": "OK"}
+    assert type(sections[0x74]["statusCode"]) is Int
 
 
 async def test_a_reply_to_that_is_the_node_itself_makes_no_circle(nursery: trio.Nursery) -> None:

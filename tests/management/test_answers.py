@@ -11,13 +11,11 @@ from proton import int32, symbol, ulong
 from tests.management.node import NODE, Node
 
 
-@pytest.mark.parametrize(
-    "value", ["text", ulong(7), uuid.UUID(int=1 << 100), b"\x00\xff"], ids=["string", "ulong", "uuid", "binary"]
-)
+@pytest.mark.parametrize("value", ["text", ulong(7), uuid.UUID(int=1 << 100)], ids=["string", "ulong", "uuid"])
 def test_the_correlation_id_comes_back_with_its_type(node: Node, value: object) -> None:
     came = node.ask("READ", message={"correlation_id": value}, **NODE).message.correlation_id
     assert came == value
-    assert isinstance(came, str | bytes | uuid.UUID) == isinstance(value, str | bytes | uuid.UUID)
+    assert isinstance(came, str | uuid.UUID) == isinstance(value, str | uuid.UUID)
 
 
 def test_without_a_correlation_id_the_message_id_takes_its_place(node: Node) -> None:

@@ -63,7 +63,7 @@ BAD_ATTRIBUTES: list[tuple[str, dict[str, Any], str, str]] = [
     ("dummy", {"num1": [1]}, "num1", "integer"),
     ("listener", {**LISTENER, "role": "boss"}, "role", "normal"),
     ("listener", {**LISTENER, "authenticatePeer": "perhaps"}, "authenticatePeer", "yes"),
-    ("listener", {**LISTENER, "maxSessions": small(0)}, "maxSessions", "32768"),
+    ("listener", {**LISTENER, "maxSessions": small(99999)}, "maxSessions", "32768"),
     ("listener", {**LISTENER, "port": "99999"}, "port", "65535"),
     ("listener", {**LISTENER, "cost": small(-1)}, "cost", ""),
     ("listener", {**LISTENER, "linkCapacity": "x"}, "linkCapacity", "integer"),

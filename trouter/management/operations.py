@@ -382,8 +382,10 @@ async def _read_node(node: Node, _: Request) -> Answer:
 async def _update_by_body(node: Node, request: Request) -> Answer:
     """An UPDATE that names its entity in the body, as ``name`` or ``identity`` or as a key without a value."""
     body = request.map_body()
-    if _text_in(body, "name") or _text_in(body, "identity"):
-        return await _on_entity(node, request, "UPDATE")
+    kind, name, identity = (_text_in(body, each) for each in ("type", "name", "identity"))
+    if name or identity:
+        found = _find(node, kind_of(kind) if kind else None, name, identity, "UPDATE")
+        return await _on_found(node, request, "UPDATE", found)
     named = [key for key, value in body.items() if value is None and node.directory.exists(key)]
     if len(named) != 1:
         raise not_implemented("Not implemented: UPDATE on the management node; name an entity")

@@ -81,8 +81,15 @@ class Routing(Configured):
         return {
             **own,
             **_OBSERVED.get(self.kind.short, _nothing)(own),
+            **self._unserved(entity, own),
             "identity": str(self._numbers[key]),
         }
+
+    def _unserved(self, entity: Entity, row: Row) -> dict[str, object]:
+        """Why a route that could tell of an error is not in service, if nothing better is known."""
+        if "lastError" not in row or row["lastError"] is not None:
+            return {}
+        return {"lastError": "; ".join(self._control.configuration.unserved(entity)) or None}
 
     def plain_row(self, key: str) -> Row | None:
         entity = self.entities().get(key)
