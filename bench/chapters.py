@@ -15,6 +15,7 @@ from typing import Final
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
+from . import managing as managed
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
@@ -258,6 +259,34 @@ def stalled_neighbour(bench: Bench) -> None:
     bench.figure("beside a stalled receiver: CPU to that without", ratios(beside, alone), "x", 1.05)
 
 
+def managing(bench: Bench) -> None:
+    """A start, listings of 10,000 links while messages flow, and scrapes while 10,000 connections stand."""
+    bench.say("start")
+    starts = [managed.start_s(bench.new_folder("start")) - managed.interpreter_s() for _ in range(5)]
+    bench.figure("start to ready, without the interpreter's own start", Spread.of(starts), "s", 0.5)
+    bench.say(f"{managed.LINKS:,} links listed under half the load")
+    with bench.router() as router, managed.listed(router):
+        load = managed.half_load(router, replace(SMALL, port=router.port, seconds=bench.extent.seconds))
+        shares, times = [], []
+        for _ in range(bench.extent.repetitions):
+            alone, _ = managed.loaded(router, load, listing=False)
+            beside, took_s = managed.loaded(router, load, listing=True)
+            shares.append(beside / alone)
+            times += took_s
+    bench.figure(f"listing of {managed.LINKS:,} links under half the load", Spread.of(times), "s", 1.0)
+    bench.figure("messages/s during listings to those without", Spread.of(shares), "x", 0.9, at_least=True)
+    count = min(10_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_DESCRIPTORS)
+    bench.say(f"scrapes with {count:,} connections")
+    with (
+        managed.WatchedRouter(bench.new_folder("router")) as router,
+        Led("hold", Load(port=router.port, connections=count, addresses=count, credit=10)) as held,
+    ):
+        held.ready()
+        scrapes = [managed.scrape_s(router.metrics_port) * 1e3 for _ in range(10)]
+        held.go()
+    bench.figure(f"/metrics with {count:,} connections", Spread.of(scrapes), "ms", 100.0)
+
+
 def settle_down(server: Server) -> None:
     """Wait until a server does nothing, or for some seconds."""
     for _ in range(50):
@@ -276,4 +305,5 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "handshakes": connecting,
     "gigabyte": one_gigabyte,
     "stalled": stalled_neighbour,
+    "managing": managing,
 }

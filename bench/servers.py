@@ -169,11 +169,14 @@ class Router(Server):
 
     name = "router"
 
-    def __init__(self, folder: Path, *, pure: bool = False, capacity: int = 1000, port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, *, pure: bool = False, capacity: int = 1000, port: int = 0, more: str = ""
+    ) -> None:
+        """``more`` are sections of the configuration."""
         port = port or free_port()
         folder.mkdir(parents=True)
         configuration = folder / "router.conf"
-        configuration.write_text(ROUTER_CONF.format(port=port, capacity=capacity, folder=folder))
+        configuration.write_text(ROUTER_CONF.format(port=port, capacity=capacity, folder=folder) + more)
         command = [sys.executable, "-m", "trouter", "run", "-c", str(configuration)]
         super().__init__(command, folder, {"TROUTER_PURE": "1"} if pure else {}, port)
 
