@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
 
-from trouter.config.entities import ENTITY_TYPES, LATER_SECTIONS
+from trouter.config.entities import DEFAULT_MODULE, Entity, LogEntity, RouterEntity, VhostEntity
 from trouter.config.nodes import Entry, Scalar, Section
 from trouter.config.problems import Findings, Place, nearest
-from trouter.config.schema import Attribute, BadValue, EntityType, attributes_of, same_name
+from trouter.config.schema import Attribute, BadValue, BadValues, EntityType, same_name
+from trouter.config.texts import levels, random_router_id
+from trouter.config.types import CONFIGURED
 from trouter.config.values import as_written, convert
+
+#: What the log starts with where its module DEFAULT does not say: what was written, and what that is.
+LOG_STARTS: Final[dict[str, tuple[object, object]]] = {
+    "enable": ("info+", levels("info+")),
+    "include_timestamp": (True, True),
+    "include_source": (False, False),
+    "output_file": ("stderr", "stderr"),
+    "format": ("text", "text"),
+}
 
 
 @dataclass(slots=True)
@@ -18,7 +32,9 @@ class Draft:
     type: EntityType
     section: Section
     findings: Findings
-    values: dict[str, object] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    #: What was written for those values, plain.
+    written: dict[str, Any] = field(default_factory=dict)
     #: Where each attribute was given, by field, with the name it was given by; also those whose value is wrong.
     given: dict[str, Entry] = field(default_factory=dict)
 
@@ -26,11 +42,11 @@ class Draft:
         entry = self.given.get(field_name)
         return entry.node.place if entry else self.section.place
 
-    def value(self, field_name: str) -> object:
+    def value(self, field_name: str) -> Any:
         """The value given, or the default; None if what was given is no value."""
-        if field_name in self.given:
+        if field_name in self.given or field_name in self.values:
             return self.values.get(field_name)
-        return next(row.default for row in attributes_of(self.type.entity) if row.field == field_name)
+        return next(row.default for row in self.type.fields if row.field == field_name)
 
     def error(self, message: str, field_name: str = "", suggestion: str = "") -> None:
         entry = self.given.get(field_name)
@@ -43,30 +59,42 @@ class Draft:
             suggestion=suggestion,
         )
 
-    def warning(self, message: str, field_name: str) -> None:
+    def warning(self, message: str, field_name: str = "") -> None:
+        entry = self.given.get(field_name)
         self.findings.warning(
-            self.place(field_name), message, section=self.section.name, key=self.given[field_name].key
+            self.place(field_name), message, section=self.section.name, key=entry.key if entry else ""
         )
+
+    def build(self, number: int = 0) -> Entity:
+        """The entity; every attribute that is required must be there."""
+        make: Any = self.type.entity
+        entity: Entity = make(
+            **self.values, place=self.section.place, number=number, written=MappingProxyType(self.written)
+        )
+        return entity
 
 
 def draft_section(section: Section, findings: Findings) -> Draft | None:
-    """The draft of one section; None, with the reason among the findings, when the section is not one of ours."""
-    for entity_type in ENTITY_TYPES:
-        if same_name(section.name, entity_type.section):
-            draft = Draft(entity_type, section, findings)
-            for entry in section.entries:
-                _take(draft, entry)
-            for row in attributes_of(entity_type.entity):
-                if row.required and row.field not in draft.given:
-                    draft.error(f"the attribute '{row.name}' must be given")
-            return draft
-    if any(same_name(section.name, name) for name in LATER_SECTIONS):
-        findings.error(section.place, "this section is known, but not supported by this version", section=section.name)
-    else:
-        names = (*(entity_type.section for entity_type in ENTITY_TYPES), *LATER_SECTIONS)
-        suggestion = nearest(section.name.rpartition(".")[2], names)
-        findings.error(section.place, "unknown section", section=section.name, suggestion=suggestion)
+    """The draft of one section; None, with the reason among the findings, when there is no such section."""
+    for kind in CONFIGURED:
+        if any(same_name(section.name, name) for name in kind.sections):
+            return draft_of(kind, section, findings)
+    suggestion = nearest(section.name.rpartition(".")[2], [name for kind in CONFIGURED for name in kind.sections])
+    findings.error(section.place, "unknown section", section=section.name, suggestion=suggestion)
     return None
+
+
+def draft_of(kind: EntityType, section: Section, findings: Findings) -> Draft:
+    """The draft of a section of this kind."""
+    draft = Draft(kind, section, findings)
+    for entry in section.entries:
+        _take(draft, entry)
+    if kind.entity in COMPLETED:
+        COMPLETED[kind.entity](draft)
+    missing = [row for row in draft.type.fields if row.required and row.field not in draft.given | draft.values]
+    for message in dict.fromkeys(row.missing or f"the attribute '{row.name}' must be given" for row in missing):
+        draft.error(message)
+    return draft
 
 
 def _take(draft: Draft, entry: Entry) -> None:
@@ -84,27 +112,65 @@ def _take(draft: Draft, entry: Entry) -> None:
     elif not same_name(entry.key, row.name):
         draft.warning(f"this is the old name of '{row.name}'", row.field)
     try:
-        value = convert(row, entry.node)
+        draft.written[row.field], draft.values[row.field] = convert(row, entry.node)
     except BadValue as bad:
+        _report(draft, row, bad)
+    except BadValues as several:
+        for one in several.bad:
+            _report(draft, row, one)
+    else:
+        if row.inert:
+            draft.warning(f"accepted without effect: {row.inert}", row.field)
+
+
+def _report(draft: Draft, row: Attribute, bad: BadValue) -> None:
+    """What is wrong with a value, at its own place if it has one within the value."""
+    draft.values.pop(row.field, None)
+    if bad.place is None:
         draft.error(bad.message, row.field, bad.suggestion)
         return
-    draft.values[row.field] = value
-    if row.refused and value != row.default:
-        draft.error("is known, but not supported by this version", row.field, row.refused)
-    elif row.inert:
-        draft.warning(f"accepted without effect: {row.inert}", row.field)
+    key = ".".join(part for part in (draft.given[row.field].key, bad.key) if part)
+    draft.findings.error(
+        bad.place, bad.message, section=draft.section.name, key=key, text=bad.text, suggestion=bad.suggestion
+    )
 
 
 def _row(draft: Draft, entry: Entry) -> Attribute | None:
     """The attribute that an entry names; None, reported, when there is none to be set."""
-    rows = attributes_of(draft.type.entity)
-    for row in rows:
+    for row in draft.type.fields:
         if row.is_spelled(entry.key):
             return row
-    if entry.key in {"type", "identity", *draft.type.reported}:
+    if any(row.is_spelled(entry.key) for row in draft.type.attributes):
         message, suggestion = "this attribute is reported by management and cannot be set", ""
     else:
         message = "unknown attribute"
-        suggestion = nearest(entry.key, [name for row in rows for name in (row.name, *row.old_names)])
+        suggestion = nearest(entry.key, [name for row in draft.type.fields for name in (row.name, *row.old_names)])
     draft.findings.error(entry.place, message, section=draft.section.name, key=entry.key, suggestion=suggestion)
     return None
+
+
+def _complete_vhost(draft: Draft) -> None:
+    """A vhost without a host name has its name for one."""
+    if "hostname" not in draft.given and "name" in draft.values:
+        draft.values["hostname"] = draft.values["name"]
+
+
+def _complete_log(draft: Draft) -> None:
+    """The module DEFAULT has nobody to follow."""
+    if draft.values.get("module") == DEFAULT_MODULE:
+        for name, (written, value) in LOG_STARTS.items():
+            if name not in draft.given:
+                draft.written[name], draft.values[name] = written, value
+
+
+def _complete_router(draft: Draft) -> None:
+    """A router without an id gets one that tells its mode."""
+    if "id" not in draft.given:
+        draft.values["id"] = random_router_id(draft.values.get("mode", "standalone"))
+
+
+COMPLETED: Final[dict[type | None, Callable[[Draft], None]]] = {
+    RouterEntity: _complete_router,
+    VhostEntity: _complete_vhost,
+    LogEntity: _complete_log,
+}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from trouter.config.conf_form import parse_conf
-from trouter.config.draft import draft_section
-from trouter.config.entities import AddressEntity, ListenerEntity, LogEntity, RouterEntity
+from trouter.config.configuration import BUILT_IN, HOLDS, ONE_ONLY, Configuration
+from trouter.config.draft import LOG_STARTS, Draft, draft_section
+from trouter.config.entities import DEFAULT_MODULE, LOG_MODULES, Entity, LogEntity, VhostEntity
 from trouter.config.json_form import parse_json
+from trouter.config.nodes import Section
 from trouter.config.problems import ConfigurationError, Findings, Place, Problem
 from trouter.config.rules import check
 
-BUILT_IN: Final = "(built-in configuration)"
 DEFAULT_TEXT: Final = """\
 # Used when no file is named: nothing but this machine can connect.
 router {
@@ -25,22 +26,6 @@ listener {
     saslMechanisms: ANONYMOUS
 }
 """
-
-E = TypeVar("E")
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """Everything the router was told at its start."""
-
-    router: RouterEntity
-    listeners: tuple[ListenerEntity, ...] = ()
-    addresses: tuple[AddressEntity, ...] = ()
-    logs: tuple[LogEntity, ...] = ()
-    #: Where it comes from: a path, or a name in parentheses.
-    source: str = BUILT_IN
-    #: To be logged: old names, attributes without effect, values that are probably not meant.
-    warnings: tuple[Problem, ...] = ()
 
 
 def load(path: Path | None = None, text: str | None = None) -> Configuration:
@@ -59,25 +44,74 @@ def load(path: Path | None = None, text: str | None = None) -> Configuration:
 def parse(text: str, file: str) -> Configuration:
     """The configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load()."""
     findings = Findings()
-    form = parse_json if file.endswith(".json") else parse_conf
-    sections = form(text.removeprefix("\ufeff"), file, findings)
-    drafts = [draft for section in sections if (draft := draft_section(section, findings))]
+    drafts = [draft for section in _sections(text, file, findings) if (draft := draft_section(section, findings))]
+    drafts += _policies(drafts, findings)
     check(drafts)
     if findings.errors:
         raise ConfigurationError(sorted(findings.errors, key=lambda problem: problem.place))
-    entities = [draft.type.entity(**draft.values, place=draft.section.place) for draft in drafts]
     return Configuration(
-        router=next(iter(_only(RouterEntity, entities)), RouterEntity()),
-        listeners=_only(ListenerEntity, entities),
-        addresses=_only(AddressEntity, entities),
-        logs=_only(LogEntity, entities),
+        **_fields(_built(drafts)),
         source=file,
         warnings=tuple(sorted(findings.warnings, key=lambda problem: problem.place)),
     )
 
 
-def _only(kind: type[E], entities: list[object]) -> tuple[E, ...]:
-    return tuple(entity for entity in entities if isinstance(entity, kind))
+def _sections(text: str, file: str, findings: Findings) -> list[Section]:
+    form = parse_json if file.endswith(".json") else parse_conf
+    return form(text.removeprefix("\ufeff"), file, findings)
+
+
+def _policies(drafts: list[Draft], findings: Findings) -> list[Draft]:
+    """The vhosts in the files of policyDir; everything else in them is held to the table and left out."""
+    found = []
+    for folder in {draft.value("policy_dir"): None for draft in drafts if draft.type.short == "policy"}:
+        for path in sorted(Path(folder).glob("*.json")) if folder else ():
+            try:
+                sections = _sections(_read(path), str(path), findings)
+            except ConfigurationError as error:
+                findings.errors += error.problems
+                continue
+            for section in sections:
+                draft = draft_section(section, findings)
+                if draft and draft.type.entity is VhostEntity:
+                    found.append(draft)
+                elif draft:
+                    draft.warning("left out: only vhosts are taken from the files of policyDir")
+    return found
+
+
+def _built(drafts: list[Draft]) -> list[Entity]:
+    """The entities, numbered where numbers tell them apart."""
+    entities: list[Entity] = []
+    seen: Counter[str] = Counter()
+    for draft in drafts:
+        entity = draft.build()
+        if entity.numbered_by:
+            number = seen[entity.numbered_by]
+            seen[entity.numbered_by] += 1
+            entity = draft.build(number) if number else entity
+        entities.append(entity)
+    return entities
+
+
+def _fields(entities: list[Entity]) -> dict[str, Any]:
+    """The entities by the fields of a configuration; there is a router and a log entity for each module in any case."""
+    logged = {entity.module for entity in entities if isinstance(entity, LogEntity)}
+    entities += [_log(module) for module in LOG_MODULES if module not in logged]
+    fields: dict[str, Any] = {
+        field: tuple(entity for entity in entities if type(entity) is kind) for field, kind in HOLDS.items()
+    }
+    for field in ONE_ONLY:
+        fields[field] = next(iter(fields[field]), None) or HOLDS[field]()
+    return fields
+
+
+def _log(module: str) -> LogEntity:
+    """What a module without a section has."""
+    if module != DEFAULT_MODULE:
+        return LogEntity(module=module)
+    values: dict[str, Any] = {name: value for name, (_, value) in LOG_STARTS.items()}
+    return LogEntity(module=module, written={name: text for name, (text, _) in LOG_STARTS.items()}, **values)
 
 
 def _read(path: Path) -> str:

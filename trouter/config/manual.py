@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from trouter.config.entities import ENTITY_TYPES, LATER_SECTIONS
+from trouter.config.entities import GROUP_SETTINGS
 from trouter.config.load import DEFAULT_TEXT
-from trouter.config.schema import Attribute, EntityType, Kind, attributes_of
+from trouter.config.schema import Attribute, EntityType, Kind, Reload
+from trouter.config.types import CONFIGURED
 
 INTRODUCTION: Final = """\
 # Configuration
@@ -69,46 +70,55 @@ none of `product`, `version`, `failover-server-list`, `network-host`, `port`, `s
 begin with `qd.` or `x-opt-qd.`.
 """
 
+CHANGE: Final = {Reload.LIVE: "live", Reload.NEXT: "next", Reload.RESTART: "restart"}
+
 RULES: Final = {"address": ADDRESS_RULES, "listener": LISTENER_RULES}
 
 
 def page() -> str:
     """The whole page."""
-    chapters = [INTRODUCTION.format(default=DEFAULT_TEXT), *(_chapter(entity_type) for entity_type in ENTITY_TYPES)]
-    later = ", ".join(f"`{name}`" for name in LATER_SECTIONS)
-    chapters.append(f"## Other sections\n\nRefused in this version: {later}.\n")
+    chapters = [INTRODUCTION.format(default=DEFAULT_TEXT)]
+    for kind in CONFIGURED:
+        chapters.append(_chapter(kind.section, kind))
+        if kind.section == "vhost":
+            chapters.append(_chapter("vhost: groups", GROUP_SETTINGS))
     return "\n".join(chapters)
 
 
-def _chapter(entity_type: EntityType) -> str:
-    rows = attributes_of(entity_type.entity)
-    working = [row for row in rows if not row.inert and not row.refused]
-    lines = [f"## {entity_type.section}", "", entity_type.doc, ""]
-    lines += ["| attribute | value | default | |", "|---|---|---|---|", *(_row(row) for row in working), ""]
-    if rules := RULES.get(entity_type.section):
+def _chapter(title: str, kind: EntityType) -> str:
+    rows = sorted(kind.fields, key=lambda row: (row.name == "name", row.extra))
+    lines = [f"## {title}", "", kind.doc, ""]
+    if kind.unserved:
+        lines += [f"**Not served**: {kind.unserved}. {kind.instead.capitalize()}.", ""]
+    lines += ["| attribute | value | default | change | |", "|---|---|---|---|---|"]
+    lines += [*(_row(row) for row in rows if not row.inert), ""]
+    if rules := RULES.get(title):
         lines += [rules]
-    lines += _exceptions("Without effect, with a warning", [(row, row.inert) for row in rows if row.inert])
-    lines += _exceptions("Refused, unless it has its default", [(row, row.refused) for row in rows if row.refused])
-    if entity_type.reported:
-        names = ", ".join(f"`{name}`" for name in entity_type.reported)
-        lines += [f"Reported by management, so refused: {names}.", ""]
+    lines += _reasons("Without effect, with a warning", [(row, row.inert) for row in rows if row.inert])
+    lines += _reasons("Not served", [(row, row.unserved) for row in rows if row.unserved])
+    shown = [row.name for row in kind.own if not row.settable]
+    if shown:
+        lines += [f"Shown by management, never set: {', '.join(f'`{name}`' for name in shown)}.", ""]
     return "\n".join(lines)
 
 
 def _row(row: Attribute) -> str:
     doc = row.doc
+    if row.deprecated:
+        doc += " Kept from older files."
     if row.old_names:
         doc += f" Old name: {', '.join(f'`{name}`' for name in row.old_names)}."
-    if row.refused_values:
-        reasons = {
-            reason: [value for value, why in row.refused_values.items() if why == reason]
-            for reason in row.refused_values.values()
-        }
-        doc += "".join(
-            f" Refused: {', '.join(f'`{value}`' for value in values)} ({reason})." for reason, values in reasons.items()
-        )
+    doc += _unserved_values(row)
     name = f"`{row.name}`{' +' if row.extra else ''}"
-    return f"| {name} | {_value(row)} | {_default(row)} | {doc} |"
+    return f"| {name} | {_value(row)} | {_default(row)} | {CHANGE[row.reload]} | {doc} |"
+
+
+def _unserved_values(row: Attribute) -> str:
+    """What of an enum is not served, one sentence for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for value, reason in row.unserved_values.items():
+        by_reason.setdefault(reason, []).append(f"`{value}`")
+    return "".join(f" Not served: {', '.join(values)} ({reason})." for reason, values in by_reason.items())
 
 
 def _value(row: Attribute) -> str:
@@ -131,7 +141,7 @@ def _default(row: Attribute) -> str:
     return f"`{row.default}`"
 
 
-def _exceptions(title: str, rows: list[tuple[Attribute, str]]) -> list[str]:
+def _reasons(title: str, rows: list[tuple[Attribute, str]]) -> list[str]:
     """One line for each reason, naming the attributes it holds for."""
     if not rows:
         return []

@@ -1,40 +1,187 @@
-"""What attributes and sections must have to do with each other (routing.md 5.1, 6.8 and 7)."""
+"""What the attributes of one section must have to do with each other (routing.md 5.1, 6 and 7; security.md 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Final
 
+from trouter.config.claims import World, claims, references
 from trouter.config.draft import Draft
-from trouter.config.entities import AddressEntity, ListenerEntity, RouterEntity
-from trouter.core.patterns import PatternError, normalise_pattern, pattern_tokens, prefix_pattern
+from trouter.config.entities import (
+    AddressEntity,
+    AuthServicePluginEntity,
+    AutoLinkEntity,
+    ConnectorEntity,
+    ExchangeEntity,
+    LinkRouteEntity,
+    ListenerEntity,
+    SslProfileEntity,
+    VhostEntity,
+)
+from trouter.config.passwords import Secret
+from trouter.config.problems import nearest
+from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
 
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
+ALONE: Final = "role='standalone' not allowed to connect to or accept connections from other routers."
+INTERIOR_ONLY: Final = "role='{role}' only allowed with router mode='interior'"
 
 
 def check(drafts: list[Draft]) -> None:
-    """Apply every rule; what is wrong goes to the drafts' findings, what follows from other values into the drafts."""
+    """Apply every rule to the sections of a file; what is wrong goes to the drafts' findings."""
+    world = world_of(drafts)
+    named: dict[str, set[str]] = {}
     for draft in drafts:
-        if rule := RULES.get(draft.type.entity):
-            rule(draft)
-    _at_most_one(drafts)
-    _unique(drafts, _name, "this name is used already")
-    _unique(drafts, _key, "this module has a section already")
-    _unique(drafts, _match, "the same addresses are configured already")
-    _unique(drafts, _socket, "this host and port belong to a listener already")
-    _roles(drafts)
+        named.setdefault(draft.type.short, set()).add(str(draft.value("name") or ""))
+    first: dict[Hashable, tuple[Draft, str]] = {}
+    for draft in drafts:
+        check_one(draft, world, lambda short: named.get(short, ()))
+        for claim in claims(draft.type, draft.value, world):
+            owner, field = first.setdefault(claim.key, (draft, claim.field))
+            if owner is not draft:
+                draft.error(f"{claim.message}, at {owner.place(field)}", claim.field)
+    _idle_vhosts(drafts)
+
+
+def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[str]]) -> None:
+    """Apply the rules for one section; `names_of` tells the names of the entities of a type."""
+    if draft.type.entity in RULES:
+        RULES[draft.type.entity](draft)
+    _role(draft, world)
+    for field, kind in references(draft.type):
+        name = draft.value(field)
+        if name and name not in names_of(kind.short):
+            draft.error(NO_SUCH.format(kind.section), field, nearest(str(name), names_of(kind.short)))
+    _unserved(draft)
+
+
+def world_of(drafts: list[Draft]) -> World:
+    """What the sections of a file say of the router as a whole."""
+    values = {draft.type.short: draft for draft in reversed(drafts) if draft.type.singleton}
+    router, policy = values.get("router"), values.get("policy")
+    return World(
+        mode=str((router.value("mode") if router else None) or ("standalone" if router is None else "")),
+        patterns=bool(policy and policy.value("enable_vhost_name_patterns")),
+    )
+
+
+def _unserved(draft: Draft) -> None:
+    """Warn of everything that is understood and not put into service."""
+    instead = f"; {draft.type.instead}" if draft.type.instead else ""
+    if draft.type.unserved:
+        draft.warning(f"not served: {draft.type.unserved}{instead}")
+    for row in draft.type.fields:
+        if row.field not in draft.values:
+            continue
+        value = draft.values[row.field]
+        if row.unserved and value != row.default:
+            draft.warning(f"not served: {row.unserved}{instead}", row.field)
+        elif reason := row.unserved_values.get(value) if row.unserved_values else None:
+            draft.warning(f"not served: {reason}{instead}", row.field)
+
+
+def _role(draft: Draft, world: World) -> None:
+    """A router that stands alone has no neighbours, an edge router none but interior ones."""
+    if draft.type.entity not in {ListenerEntity, ConnectorEntity} or draft.value("role") not in ROUTER_ROLES:
+        return
+    role = draft.value("role")
+    if draft.value("open_properties"):
+        draft.error(f"openProperties not allowed for role {role}", "open_properties")
+    if world.mode == "standalone":
+        draft.error(ALONE, "role")
+    elif world.mode == "edge" and (role == "inter-router" or draft.type.entity is ListenerEntity):
+        draft.error(INTERIOR_ONLY.format(role=role), "role")
 
 
 def _listener(draft: Draft) -> None:
-    if draft.value("open_properties") and draft.value("role") in ROUTER_ROLES:
-        draft.error(f"openProperties not allowed for role {draft.value('role')}", "open_properties")
     if draft.value("allow_insecure_plain") == "yes":
         draft.warning("passwords may cross the network unencrypted", "allow_insecure_plain")
     if draft.value("initial_handshake_timeout_seconds") == 0:
         draft.warning("peers that never open a connection may stay for ever", "initial_handshake_timeout_seconds")
+    if "ssl_profile" not in draft.given:
+        for field in ("require_ssl", "require_encryption"):
+            if draft.value(field):
+                draft.error("nobody could connect without an sslProfile", field)
+    if not (draft.value("http") or draft.value("http_root_dir")):
+        for field in ("metrics", "healthz", "websockets", "web_socket_origins"):
+            if field in draft.given:
+                draft.warning("has no effect without http", field)
+
+
+def _connector(draft: Draft) -> None:
+    if draft.value("sasl_password") is not None and not draft.value("sasl_username"):
+        draft.error("a saslPassword needs a saslUsername", "sasl_password")
+    if draft.value("allow_insecure_plain") == "yes":
+        draft.warning("the password may cross the network unencrypted", "allow_insecure_plain")
+    _secret_in_clear(draft, "sasl_password")
+
+
+def _ssl_profile(draft: Draft) -> None:
+    _needs_name(draft)
+    _secret_in_clear(draft, "password")
+    if "password_file" in draft.given:
+        if "password" in draft.given:
+            draft.warning("does not count: password is given too", "password_file")
+        else:
+            draft.warning("write password: file:PATH instead", "password_file")
+    for field, other in (("cert_file", "private_key_file"), ("private_key_file", "cert_file")):
+        if draft.value(field) and other not in draft.given:
+            draft.error("certFile and privateKeyFile must be given together", field)
+
+
+def _auth_service(draft: Draft) -> None:
+    _needs_name(draft)
+    if "auth_service" in draft.given:
+        if "host" in draft.given:
+            draft.warning("does not count: host and port are given too", "auth_service")
+        else:
+            draft.warning("write host and port instead", "auth_service")
+    elif not draft.value("host"):
+        draft.error("the attribute 'host' must be given")
+
+
+def _needs_name(draft: Draft) -> None:
+    if not draft.value("name"):
+        draft.error("the attribute 'name' must be given: others refer to it by its name")
+
+
+def _secret_in_clear(draft: Draft, field: str) -> None:
+    secret = draft.value(field)
+    if isinstance(secret, Secret) and secret.in_clear:
+        draft.warning("the password stands in the configuration itself; write env:NAME or file:PATH", field)
 
 
 def _address(draft: Draft) -> None:
+    _prefix_or_pattern(draft)
+    _phases(draft)
+
+
+def _link_route(draft: Draft) -> None:
+    _prefix_or_pattern(draft)
+    _one_container(draft)
+
+
+def _auto_link(draft: Draft) -> None:
+    _one_container(draft)
+    if draft.value("address") == "":
+        draft.error("must not be empty", "address")
+    if "phase" not in draft.given and draft.value("direction") == "in" and not draft.value("fallback"):
+        draft.values["phase"] = 1
+
+
+def _exchange(draft: Draft) -> None:
+    if not draft.value("name"):
+        draft.error("exchange requires a unique name")
+    if draft.value("address") == "":
+        draft.error("must not be empty", "address")
+
+
+def _one_container(draft: Draft) -> None:
+    if draft.value("connection") and draft.value("container_id"):
+        draft.error("Both connection and containerId cannot be specified. Specify only one", "container_id")
+
+
+def _prefix_or_pattern(draft: Draft) -> None:
     given = [name for name in ("prefix", "pattern") if name in draft.given]
     if not given:
         draft.error("Either a 'prefix' or 'pattern' attribute must be provided")
@@ -42,7 +189,6 @@ def _address(draft: Draft) -> None:
         draft.error("Cannot specify both a 'prefix' and a 'pattern' attribute", "pattern")
     for name in given:
         _normalise(draft, name)
-    _phases(draft)
 
 
 def _normalise(draft: Draft, name: str) -> None:
@@ -76,56 +222,32 @@ def _phases(draft: Draft) -> None:
         )
 
 
-def _at_most_one(drafts: list[Draft]) -> None:
-    first: dict[str, Draft] = {}
-    for draft in drafts:
-        if draft.type.singleton and first.setdefault(draft.type.section, draft) is not draft:
-            draft.error(f"there is one already, at {first[draft.type.section].place()}")
+def _vhost(draft: Draft) -> None:
+    hostname, groups = draft.value("hostname"), draft.value("groups")
+    if hostname is not None and hostname in (draft.value("aliases") or ()):
+        draft.error("an alias is the host name itself", "aliases")
+    if draft.value("allow_unknown_user") and groups is not None and "$default" not in groups:
+        draft.error("needs a group named $default", "allow_unknown_user")
 
 
-def _unique(drafts: list[Draft], what: Callable[[Draft], tuple[Hashable, str] | None], message: str) -> None:
-    """Report each draft whose (value, field) was seen before."""
-    first: dict[Hashable, Draft] = {}
-    for draft in drafts:
-        if found := what(draft):
-            value, field_name = found
-            if first.setdefault(value, draft) is not draft:
-                draft.error(f"{message}, at {first[value].place(field_name)}", field_name)
+def _idle_vhosts(drafts: list[Draft]) -> None:
+    """Vhosts do nothing where the policy does not hold anybody to them."""
+    if not any(draft.type.short == "policy" and draft.value("enable_vhost_policy") for draft in drafts):
+        for draft in drafts:
+            if draft.type.entity is VhostEntity:
+                draft.warning("holds nobody to anything: the policy does not say enableVhostPolicy")
 
 
-def _name(draft: Draft) -> tuple[Hashable, str] | None:
-    name = draft.value("name")
-    return ((draft.type.section, str(name)), "name") if name else None
+NO_SUCH: Final = "there is no {} of this name"
 
-
-def _key(draft: Draft) -> tuple[Hashable, str] | None:
-    key = draft.type.key
-    return ((draft.type.section, str(draft.values[key])), key) if key in draft.values else None
-
-
-def _match(draft: Draft) -> tuple[Hashable, str] | None:
-    if draft.type.entity is not AddressEntity:
-        return None
-    for name in ("prefix", "pattern"):
-        text = draft.values.get(name)
-        if isinstance(text, str) and text.strip("./"):
-            return pattern_tokens(prefix_pattern(text) if name == "prefix" else text), name
-    return None
-
-
-def _socket(draft: Draft) -> tuple[Hashable, str] | None:
-    if draft.type.entity is not ListenerEntity or draft.value("port") in {None, "0"}:
-        return None
-    return (draft.value("host"), draft.value("port"), draft.value("socket_address_family")), "port"
-
-
-def _roles(drafts: list[Draft]) -> None:
-    """A router that stands alone has no neighbours to listen for."""
-    routers = [draft for draft in drafts if draft.type.entity is RouterEntity and "mode" in draft.given]
-    alone = all(draft.values.get("mode") == "standalone" for draft in routers)
-    for draft in drafts:
-        if draft.type.entity is ListenerEntity and draft.value("role") in ROUTER_ROLES and alone:
-            draft.error("role='standalone' not allowed to connect to or accept connections from other routers.", "role")
-
-
-RULES: Final[dict[type, Callable[[Draft], None]]] = {ListenerEntity: _listener, AddressEntity: _address}
+RULES: Final[dict[type | None, Callable[[Draft], None]]] = {
+    ListenerEntity: _listener,
+    ConnectorEntity: _connector,
+    SslProfileEntity: _ssl_profile,
+    AuthServicePluginEntity: _auth_service,
+    AddressEntity: _address,
+    LinkRouteEntity: _link_route,
+    AutoLinkEntity: _auto_link,
+    ExchangeEntity: _exchange,
+    VhostEntity: _vhost,
+}

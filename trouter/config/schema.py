@@ -1,19 +1,25 @@
-"""The vocabulary in which entities.py states what can be configured: attributes, their kinds, and what has no effect.
+"""The vocabulary in which entities state what can be configured and asked for: attributes, their kinds, their types.
 
 An entity is a frozen dataclass, and its field declarations are the table: loading, the manual and management read it
-from there. A field `max_frame_size` is the attribute `maxFrameSize`.
+from there. A field `max_frame_size` is the attribute `maxFrameSize`. Types of which nothing is configured declare
+their attributes with `column`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, Final
 
 from trouter.config.nodes import squash
+from trouter.config.problems import Place
+
+#: Begins the full name of every type.
+PREFIX: Final = "org.apache.qpid.dispatch"
 
 
 class Kind(Enum):
@@ -24,40 +30,108 @@ class Kind(Enum):
     INTEGER = "integer"
     BOOLEAN = "yes or no"
     ENUM = "one of"
-    PROPERTIES = "map"
+    PROPERTIES = "map of properties"
+    MAP = "map"
+    LIST = "list"
+    ENTITY_ID = "identity"
+
+
+#: What management calls the kinds; an enum is called by its values.
+TYPE_NAMES: Final = {
+    Kind.STRING: "string",
+    Kind.PATH: "path",
+    Kind.INTEGER: "integer",
+    Kind.BOOLEAN: "boolean",
+    Kind.PROPERTIES: "properties",
+    Kind.MAP: "map",
+    Kind.LIST: "list",
+    Kind.ENTITY_ID: "entityId",
+}
+
+
+class Reload(Enum):
+    """When a changed value takes effect."""
+
+    LIVE = "at once"
+    NEXT = "for what comes afterwards"
+    RESTART = "after a restart"
 
 
 class BadValue(Exception):
-    """A value that cannot be used: what is wrong with it, and what to write instead."""
+    """A value that cannot be used: what is wrong with it, what to write instead, and where within it, if not all."""
 
-    def __init__(self, message: str, suggestion: str = "") -> None:
+    def __init__(
+        self, message: str, suggestion: str = "", *, place: Place | None = None, key: str = "", text: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.suggestion = suggestion
+        self.place = place
+        self.key = key
+        self.text = text
+
+
+class BadValues(Exception):
+    """Several things are wrong with one value."""
+
+    def __init__(self, bad: Iterable[BadValue]) -> None:
+        self.bad = tuple(bad)
+        super().__init__("; ".join(one.message for one in self.bad))
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of an entity."""
+    """One attribute of a type."""
 
     name: str
-    field: str
     kind: Kind
     doc: str
-    default: Any
-    default_doc: str
-    values: tuple[str, ...]
-    also: dict[str, str]
-    low: int
-    high: int
-    old_names: tuple[str, ...]
-    required: bool
-    inert: str
-    refused: str
-    refused_values: dict[str, str]
-    parse: Callable[[Any], Any] | None
-    text_only: bool
-    extra: bool
+    #: The field of the entity; empty for what is only reported.
+    field: str = ""
+    default: Any = None
+    default_doc: str = ""
+    values: tuple[str, ...] = ()
+    also: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    low: int = 0
+    high: int = 2**31 - 1
+    old_names: tuple[str, ...] = ()
+    #: Another name under which rows carry it too.
+    twin: str = ""
+    #: What rows and the schema show when it is not given, where that is not the default.
+    shown: Any = None
+    required: bool = False
+    #: What to say when it is required and missing.
+    missing: str = ""
+    #: May be given in a file and in CREATE; may be changed by UPDATE.
+    create: bool = False
+    update: bool = False
+    graph: bool = False
+    unique: bool = False
+    secret: bool = False
+    deprecated: bool = False
+    reload: Reload = Reload.LIVE
+    #: Why it has no effect; why a value besides the default is not served, for all of them or by value.
+    inert: str = ""
+    unserved: str = ""
+    unserved_values: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    parse: Callable[[Any], Any] | None = None
+    text_only: bool = False
+    extra: bool = False
+
+    @property
+    def settable(self) -> bool:
+        return self.create or self.update
+
+    @property
+    def schema_default(self) -> str | int | bool | None:
+        """The default as management tells it; None when it cannot tell."""
+        plain = self.default if isinstance(self.default, str | int) else None
+        return self.shown if isinstance(self.shown, str | int) else plain
+
+    @property
+    def type_name(self) -> str | list[str]:
+        """The type as management tells it: a name, or the values of an enum."""
+        return list(self.values) if self.kind is Kind.ENUM else TYPE_NAMES[self.kind]
 
     def is_spelled(self, spelling: str) -> bool:
         return any(same_name(spelling, name) for name in (self.name, *self.old_names))
@@ -83,10 +157,18 @@ def attribute(
     low: int = 0,
     high: int = 2**31 - 1,
     old: tuple[str, ...] = (),
+    twin: str = "",
+    shown: Any = None,
     required: bool = False,
+    missing: str = "",
+    update: bool = True,
+    unique: bool = False,
+    secret: bool = False,
+    deprecated: bool = False,
+    reload: Reload = Reload.LIVE,
     inert: str = "",
-    refused: str = "",
-    refused_values: dict[str, str] | None = None,
+    unserved: str = "",
+    unserved_values: dict[str, str] | None = None,
     parse: Callable[[Any], Any] | None = None,
     text_only: bool = False,
     extra: bool = False,
@@ -94,9 +176,9 @@ def attribute(
     """Declare a field of an entity as an attribute.
 
     values, also: of an enum, the values and other spellings of them. low, high: of an integer. old: former names.
-    inert: why the attribute is accepted without effect, with a warning. refused: why it may only have its default.
-    refused_values: the reasons why some values of an enum cannot be had. parse: turns the plain value into the field's,
-    or raises BadValue. text_only: a typed value of the JSON form is not turned into text. extra: trouter's own.
+    inert: why the attribute is accepted without effect, with a warning. unserved, unserved_values: why what asks for
+    it is not put into service. parse: turns the plain value into the field's, or raises BadValue. text_only: a typed
+    value of the JSON form is not turned into text. extra: trouter's own.
     """
     row = {
         "name": name,
@@ -108,10 +190,19 @@ def attribute(
         "low": low,
         "high": high,
         "old_names": old,
+        "twin": twin,
+        "shown": shown,
         "required": required,
+        "missing": missing,
+        "create": True,
+        "update": update,
+        "unique": unique,
+        "secret": secret,
+        "deprecated": deprecated,
+        "reload": reload,
         "inert": inert,
-        "refused": refused,
-        "refused_values": refused_values or {},
+        "unserved": unserved,
+        "unserved_values": unserved_values or {},
         "parse": parse,
         "text_only": text_only,
         "extra": extra,
@@ -121,10 +212,37 @@ def attribute(
     return field(metadata=row) if required else field(default=default, metadata=row)
 
 
+def reported(kind: Kind, doc: str, *, name: str = "", values: tuple[str, ...] = (), graph: bool = False) -> Any:
+    """Declare, among the fields of an entity, an attribute that only management shows; the field itself stays None."""
+    row = {"name": name, "kind": kind, "doc": doc, "values": values, "graph": graph}
+    return field(default=None, init=False, repr=False, compare=False, metadata=row)
+
+
+def column(
+    name: str,
+    kind: Kind,
+    doc: str,
+    *,
+    values: tuple[str, ...] = (),
+    default: Any = None,
+    update: bool = False,
+    graph: bool = False,
+    extra: bool = False,
+) -> Attribute:
+    """Declare an attribute of a type of which nothing is configured."""
+    return Attribute(name, kind, doc, values=values, default=default, update=update, graph=graph, extra=extra)
+
+
 @cache
 def attributes_of(entity: type) -> tuple[Attribute, ...]:
-    """The attributes of an entity class, in the order of declaration."""
-    return tuple(
+    """The attributes of an entity class that can be set: its own in the order of declaration, then the name."""
+    return tuple(row for row in all_attributes_of(entity) if row.settable)
+
+
+@cache
+def all_attributes_of(entity: type) -> tuple[Attribute, ...]:
+    """The attributes of an entity class, reported ones too: its own in the order of declaration, then the name."""
+    rows = [
         Attribute(
             **{**declared.metadata, "name": declared.metadata["name"] or camel(declared.name)},
             field=declared.name,
@@ -132,7 +250,8 @@ def attributes_of(entity: type) -> tuple[Attribute, ...]:
         )
         for declared in fields(entity)
         if declared.metadata
-    )
+    ]
+    return tuple(sorted(rows, key=lambda row: row.name == "name"))
 
 
 def camel(field_name: str) -> str:
@@ -141,15 +260,89 @@ def camel(field_name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-@dataclass(frozen=True, slots=True)
-class EntityType:
-    """A kind of section: its name, its entity class, and what holds for the sections of this kind together."""
+NAME: Final = Attribute("name", Kind.STRING, "A name of one's own, unique among entities.", create=True, unique=True)
+IDENTITY: Final = Attribute("identity", Kind.STRING, "What the entity is called when it has no name.", unique=True)
+TYPE: Final = Attribute("type", Kind.STRING, "The full name of the entity's type.", required=True, create=True)
 
-    section: str
-    entity: type
+BASES: Final = {
+    "configuration": ("configurationEntity", "entity"),
+    "operational": ("operationalEntity", "entity"),
+}
+
+
+@dataclass(frozen=True)
+class EntityType:
+    """A kind of entity, as files, management and the manual know it."""
+
+    #: The name without PREFIX, the key in GET-SCHEMA if that is another, and the names of its sections in files.
+    short: str
     doc: str
+    schema_key: str = ""
+    sections: tuple[str, ...] = ()
+    entity: type | None = None
+    #: Attributes of its own, when no entity class declares them.
+    columns: tuple[Attribute, ...] = ()
+    #: Short names, the nearest first.
+    bases: tuple[str, ...] = ()
+    #: As GET-OPERATIONS lists them; those inherited from the bases; those that work without being listed.
+    operations: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ("READ",)
+    extra_operations: tuple[str, ...] = ()
     singleton: bool = False
-    #: The field no two sections may have in common, besides `name`.
-    key: str = ""
-    #: Attributes that are reported by management and cannot be set.
-    reported: tuple[str, ...] = ()
+    deprecated: bool = False
+    #: Others refer to it by name.
+    referenced: bool = False
+    #: Rows carry null for what an entity does not have; otherwise it is left out.
+    core: bool = False
+    #: Why entities of this type are not put into service, whatever they say.
+    unserved: str = ""
+    #: What becomes of an entity that is not served.
+    instead: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return f"{PREFIX}.{self.short}"
+
+    @property
+    def key(self) -> str:
+        """Its name among the types of GET-SCHEMA."""
+        return self.schema_key or self.short
+
+    @property
+    def section(self) -> str:
+        """Its name in files, empty when it has none."""
+        return self.sections[0] if self.sections else ""
+
+    @cached_property
+    def own(self) -> tuple[Attribute, ...]:
+        """Its own attributes, in the order of the schema; trouter's own stand last."""
+        rows = self.columns if self.entity is None else all_attributes_of(self.entity)
+        own = [row for row in rows if row.name != "name"]
+        return tuple(sorted(own, key=lambda row: row.extra))
+
+    @cached_property
+    def fields(self) -> tuple[Attribute, ...]:
+        """The attributes that its entities have as fields: those that can be set, the name last."""
+        return () if self.entity is None else attributes_of(self.entity)
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """Every attribute, in the order of the schema: its own, then name, identity and type."""
+        return (*self.own, NAME, IDENTITY, TYPE)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return {name: row for row in self.attributes for name in (*row.old_names, row.twin, row.name) if name}
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute of this name, or that once had this name."""
+        return self._by_name.get(name)
+
+    @property
+    def settable(self) -> tuple[Attribute, ...]:
+        return tuple(row for row in self.attributes if row.settable and row is not TYPE)
+
+    @property
+    def all_operations(self) -> tuple[str, ...]:
+        """Every operation that works on an entity of this type."""
+        return tuple(dict.fromkeys((*self.operations, *self.inherited, *self.extra_operations)))

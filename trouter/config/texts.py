@@ -121,21 +121,6 @@ def _failover_url(item: str) -> FailoverUrl:
     return FailoverUrl(host(match[1]), port(match[2]) if match[2] else "5672", scheme)
 
 
-def web_socket_origins(text: str) -> tuple[str, ...]:
-    """A list of `http[s]://host[:port]`, `null` or `*`, in the form in which browsers send origins."""
-    return tuple(_origin(word) for word in re.split(r"[\s,]+", text.strip().lower()) if word)
-
-
-def _origin(word: str) -> str:
-    if word in {"*", "null"}:
-        return word
-    match = re.fullmatch(r"(https?)://(\[[0-9a-f:.]+\]|[^\[\]:/@?#*]+)(?::(\d{1,5}))?/?", word)
-    if match is None:
-        raise BadValue(f"'{word}' is not the origin of a page", "https://host[:port], or * for every page")
-    scheme, name, number = match.groups()
-    return f"{scheme}://{name}" + ("" if number in {None, WEB_PORTS[scheme]} else f":{number}")
-
-
 def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
     """Properties for the Open frame: ASCII keys that are not the router's own, values that AMQP can carry."""
     for key in properties:
@@ -166,3 +151,73 @@ def _levels_of(word: str) -> set[str]:
     if level == DEFAULT_LEVELS:
         return {DEFAULT_LEVELS}
     return set(LEVELS[LEVELS.index(level) :]) if word.endswith("+") else {level}
+
+
+def remote_host(text: str) -> str:
+    """A host that can be called."""
+    if not text:
+        raise BadValue("must not be empty", "the name or the address of a host")
+    return host(text)
+
+
+def remote_port(text: str) -> str:
+    """A port that can be called."""
+    number = port(text)
+    if number == "0":
+        raise BadValue("is not a port to call", "a number from 1 to 65535, or a service name")
+    return number
+
+
+def split_host_and_port(text: str) -> tuple[str, str]:
+    """`host[:port]` in two, the port being amqp when none is given."""
+    match = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]/@\s]+)(?::([^:/]+))?", text.strip())
+    if match is None:
+        raise BadValue("is not a host and a port", "write: host:port, an IPv6 address in brackets")
+    return host(match[1]), remote_port(match[2]) if match[2] else "amqp"
+
+
+def host_and_port(text: str) -> str:
+    split_host_and_port(text)
+    return text
+
+
+def web_socket_origins(text: str) -> tuple[str, ...]:
+    """A list of `http[s]://host[:port]`, `null` or `*`, in the form in which browsers send origins."""
+    return tuple(_origin(word) for word in re.split(r"[\s,]+", text.strip().lower()) if word)
+
+
+def _origin(word: str) -> str:
+    if word in {"*", "null"}:
+        return word
+    match = re.fullmatch(r"(https?)://(\[[0-9a-f:.]+\]|[^\[\]:/@?#*]+)(?::(\d{1,5}))?/?", word)
+    if match is None:
+        raise BadValue(f"'{word}' is not the origin of a page", "https://host[:port], or * for every page")
+    scheme, name, number = match.groups()
+    return f"{scheme}://{name}" + ("" if number in {None, WEB_PORTS[scheme]} else f":{number}")
+
+
+TLS_PROTOCOLS: Final = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
+
+
+def tls_protocols(text: str) -> str | None:
+    """Versions of TLS, by their whole names."""
+    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    for word in words:
+        if word not in TLS_PROTOCOLS:
+            raise BadValue(f"'{word}' is not a version of TLS", f"a list of {', '.join(TLS_PROTOCOLS)}")
+    return " ".join(dict.fromkeys(words)) or None
+
+
+UID_LETTERS: Final = "csloun125"
+
+
+def uid_format(text: str) -> str | None:
+    """Letters for the parts of a certificate; at most one digest."""
+    for letter in text:
+        if letter not in UID_LETTERS:
+            raise BadValue(f"'{letter}' is not a part of a certificate", f"letters of {UID_LETTERS}")
+    if len(text) > len(UID_LETTERS):
+        raise BadValue(f"has {len(text)} letters", f"at most {len(UID_LETTERS)}")
+    if sum(text.count(digest) for digest in "125") > 1:
+        raise BadValue("has more than one digest", "only one of 1, 2 and 5")
+    return text or None

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from trouter.config.nodes import Items, Map, Node, Scalar, literal
-from trouter.config.problems import nearest
+from trouter.config.nodes import Entry, Items, Map, Node, Scalar, literal
+from trouter.config.passwords import Secret
+from trouter.config.problems import Place, nearest
 from trouter.config.schema import Attribute, BadValue, Kind
 
 TRUE: Final = frozenset({"yes", "true", "on"})
@@ -15,10 +16,36 @@ FALSE: Final = frozenset({"no", "false", "off"})
 INT64: Final = range(-(2**63), 2**63)
 
 
-def convert(attribute: Attribute, node: Node) -> object:
-    """The value for the entity's field; BadValue if the text is none."""
-    value = CONVERTERS[attribute.kind](attribute, node)
-    return value if attribute.parse is None else attribute.parse(value)
+def convert(attribute: Attribute, node: Node) -> tuple[object, object]:
+    """What was written, as a plain value, and the value for the entity's field; BadValue if the text is none.
+
+    What is written of a secret is a secret.
+    """
+    if attribute.kind is Kind.MAP:
+        return plain(node), node if attribute.parse is None else attribute.parse(node)
+    written = CONVERTERS[attribute.kind](attribute, node)
+    value = written if attribute.parse is None else attribute.parse(written)
+    return (Secret(str(written)) if attribute.secret else written), value
+
+
+def as_node(value: object, place: Place) -> Node:
+    """The node for a value that arrived typed, in a request or from what was written before."""
+    match value:
+        case Secret():
+            return Scalar(value.reveal(), place, quoted=True)
+        case Mapping():
+            return Map(tuple(Entry(str(key), place, as_node(item, place)) for key, item in value.items()), place)
+        case list() | tuple():
+            return Items(tuple(as_node(item, place) for item in value), place)
+        case bool() | None:
+            return Scalar(value, place, quoted=True)
+        case int():
+            return Scalar(int(value), place, quoted=True)
+        case float():
+            return Scalar(float(value), place, quoted=True)
+        case str():
+            return Scalar(str(value), place, quoted=True)
+    raise BadValue(f"a value of the type {type(value).__name__} cannot be used here")
 
 
 def as_written(node: Node) -> str:
@@ -64,6 +91,8 @@ def _boolean(attribute: Attribute, node: Node) -> bool:
     word = as_written(node).lower()
     if isinstance(node, Scalar) and isinstance(node.value, bool | str) and word in TRUE | FALSE:
         return word in TRUE
+    if isinstance(node, Scalar) and isinstance(node.value, int):
+        return bool(node.value)
     raise BadValue("must be yes or no", "yes, true, on, no, false or off")
 
 
@@ -75,8 +104,6 @@ def _enum(attribute: Attribute, node: Node) -> str:
     if text not in attribute.values:
         suggestion = nearest(text, attribute.values) or f"one of {', '.join(attribute.values)}"
         raise BadValue("is not one of the values", suggestion)
-    if reason := attribute.refused_values.get(text):
-        raise BadValue("is known, but not supported by this version", reason)
     return text
 
 

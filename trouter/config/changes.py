@@ -1,0 +1,230 @@
+"""Changes of a configuration while the router runs: held to the same rules as files, and all or nothing.
+
+Nothing here touches what runs: each function answers with another configuration, which somebody puts into service.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from functools import partial
+
+from trouter.config.claims import claims
+from trouter.config.compare import Changes, Updated, compare
+from trouter.config.configuration import Configuration, keys_of
+from trouter.config.draft import Draft, draft_of
+from trouter.config.entities import MANAGEMENT, Entity, VhostEntity
+from trouter.config.nodes import Entry, Section
+from trouter.config.problems import Findings, Problem, fit_to_show
+from trouter.config.rows import row, shown_value
+from trouter.config.rules import check_one
+from trouter.config.schema import Attribute, BadValue, EntityType
+from trouter.config.types import type_named
+from trouter.config.values import as_node, convert
+
+__all__ = ["ChangeRefused", "Changes", "Updated", "compare", "created", "deleted", "row", "updated"]
+
+BAD_REQUEST, FORBIDDEN, NOT_FOUND, NOT_IMPLEMENTED = 400, 403, 404, 501
+
+
+class ChangeRefused(Exception):
+    """The change was not made; the status and the text are for whoever asked for it."""
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+
+
+def created(
+    configuration: Configuration, kind: EntityType, name: str | None, attributes: Mapping[str, object]
+) -> tuple[Configuration, Entity]:
+    """The configuration with a new entity, and the entity; the warnings are those of this change. ChangeRefused."""
+    if kind.short == "console":
+        raise ChangeRefused(FORBIDDEN, "Forbidden")
+    if kind.entity is None or "CREATE" not in kind.all_operations:
+        raise ChangeRefused(NOT_IMPLEMENTED, f"Operation CREATE not implemented on {kind.full_name}")
+    given = {key: value for key, value in attributes.items() if value is not None}
+    _same_type(kind, given.pop("type", None))
+    if name and given.setdefault("name", name) != name:
+        raise ChangeRefused(BAD_REQUEST, f"Conflicting names: '{name}' and {_quoted(given['name'])}")
+    if "identity" in given:
+        raise ChangeRefused(BAD_REQUEST, f"The attribute 'identity' of '{kind.full_name}' cannot be set")
+    draft, findings = _drafted(configuration, kind, [_entry(key, value) for key, value in given.items()])
+    entity = draft.build()
+    if entity.numbered_by:
+        alike = [one.number for one in configuration.of(kind.short) if one.numbered_by == entity.numbered_by]
+        entity = draft.build(max(alike, default=-1) + 1)
+    _unclaimed(configuration, entity, None)
+    _served(configuration, entity)
+    changed = configuration.with_entity(entity)
+    _carry_claims(configuration, changed, None, entity)
+    return _with_warnings(changed, findings), entity
+
+
+def updated(
+    configuration: Configuration,
+    entity: Entity,
+    attributes: Mapping[str, object],
+    shown: Mapping[str, object] | None = None,
+) -> tuple[Configuration, Entity]:
+    """The configuration with other attributes of an entity, and what became of it. ChangeRefused.
+
+    What is not mentioned stays, None brings back the default. `shown` is what management shows of the entity:
+    what cannot be changed may be mentioned with the value it has there.
+    """
+    kind = entity.type
+    if "UPDATE" not in kind.all_operations:
+        raise ChangeRefused(NOT_IMPLEMENTED, f"Operation UPDATE not implemented on {kind.full_name}")
+    present = row(entity) if shown is None else shown
+    given: list[Entry] = []
+    mentioned: set[str] = set()
+    for key, value in attributes.items():
+        attribute = _attribute(kind, key)
+        if attribute is not None and not (attribute.update and attribute.field):
+            _unchanged(entity, attribute, value, present)
+            continue
+        if attribute is not None:
+            mentioned.add(attribute.field)
+        if value is not None or attribute is None:
+            given.append(_entry(key, value))
+    kept = [
+        _entry(attribute.name, written)
+        for attribute in kind.fields
+        if attribute.field not in mentioned and (written := _written(entity, attribute)) is not None
+    ]
+    draft, findings = _drafted(configuration, kind, [*kept, *given])
+    changed = draft.build(entity.number)
+    _unclaimed(configuration, changed, entity)
+    _served(configuration, changed)
+    new = configuration.with_other(entity, changed)
+    _carry_claims(configuration, new, entity, changed)
+    return _with_warnings(new, findings), changed
+
+
+def deleted(configuration: Configuration, entity: Entity) -> Configuration:
+    """The configuration without an entity. ChangeRefused."""
+    kind = entity.type
+    if kind.short == "console":
+        raise ChangeRefused(FORBIDDEN, "Forbidden")
+    if "DELETE" not in kind.all_operations:
+        raise ChangeRefused(NOT_IMPLEMENTED, f"Operation DELETE not implemented on {kind.full_name}")
+    if configuration.find(entity.identity) is not entity:
+        raise ChangeRefused(NOT_FOUND, f"No entity with identity={entity.identity}")
+    changed = configuration.without(entity)
+    _carry_claims(configuration, changed, entity, None)
+    return _with_warnings(changed, Findings())
+
+
+def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:
+    """A draft without any fault; ChangeRefused with every one that there is."""
+    findings = Findings()
+    draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
+    check_one(draft, configuration.world, partial(_names, configuration))
+    if findings.errors:
+        raise ChangeRefused(BAD_REQUEST, _description(draft, findings.errors))
+    return draft, findings
+
+
+def _description(draft: Draft, problems: Collection[Problem]) -> str:
+    """Everything wrong in one line."""
+    text = "; ".join(_told(draft.type, problem) for problem in problems)
+    if draft.type.entity is VhostEntity:
+        return f"PolicyError: Policy '{draft.values.get('hostname')}' is invalid: {text}"
+    return text
+
+
+def _told(kind: EntityType, problem: Problem) -> str:
+    if problem.message == "unknown attribute" and "." not in problem.key:
+        suggestion = f" ({problem.suggestion})" if problem.suggestion else ""
+        return f"Unknown attribute {fit_to_show(problem.key) or repr('')} for '{kind.full_name}'{suggestion}"
+    return str(problem).removeprefix(f"{problem.place}: ")
+
+
+def _names(configuration: Configuration, short: str) -> Collection[str]:
+    return {entity.name for entity in configuration.of(short)}
+
+
+def _written(entity: Entity, attribute: Attribute) -> object:
+    """What was written of an attribute, or follows from what was written; None where it has its default."""
+    if attribute.name == "name":
+        return entity.given_name or None
+    value = getattr(entity, attribute.field)
+    plain = value if isinstance(value, str | int) and value != attribute.default else None
+    return entity.written.get(attribute.field, plain)
+
+
+def _attribute(kind: EntityType, key: str) -> Attribute | None:
+    return next((row for row in kind.attributes if row.is_spelled(key) or row.twin == key), None)
+
+
+def _entry(key: str, value: object) -> Entry:
+    try:
+        return Entry(key, MANAGEMENT, as_node(value, MANAGEMENT))
+    except BadValue as bad:
+        raise ChangeRefused(BAD_REQUEST, f"{fit_to_show(key)}: {bad.message}") from None
+
+
+def _unchanged(entity: Entity, attribute: Attribute, value: object, present: Mapping[str, object]) -> None:
+    """What cannot be changed may be mentioned with the value it has."""
+    kind = entity.type
+    if attribute.name == "type":
+        _same_type(kind, value)
+        return
+    there = present.get(attribute.name)
+    if value == there or (value is None and there is None):
+        return
+    if attribute.field and attribute.field in entity.written:
+        try:
+            written, _ = convert(attribute, as_node(value, MANAGEMENT))
+        except BadValue:
+            written = None
+        if written is not None and written in (there, shown_value(entity, attribute)):
+            return
+    raise ChangeRefused(BAD_REQUEST, f"The attribute '{attribute.name}' of '{kind.full_name}' cannot be changed")
+
+
+def _same_type(kind: EntityType, value: object) -> None:
+    if value is not None and (not isinstance(value, str) or type_named(value) is not kind):
+        raise ChangeRefused(BAD_REQUEST, f"Conflicting types: '{kind.full_name}' and {_quoted(value)}")
+
+
+def _quoted(value: object) -> str:
+    return fit_to_show(str(value)) or repr("")
+
+
+def _unclaimed(configuration: Configuration, entity: Entity, present: Entity | None) -> None:
+    """ChangeRefused if the entity has something that belongs to another."""
+    for claim in claims(entity.type, partial(getattr, entity), configuration.world):
+        owner = configuration.claimed.get(claim.key)
+        if owner is not None and owner is not present:
+            key = f"{entity.type.section}.{claim.field}: " if claim.field else ""
+            raise ChangeRefused(BAD_REQUEST, f"{key}{claim.message} ({owner.identity})")
+    owner = configuration.find(entity.identity)
+    if owner is not None and owner is not present:
+        raise ChangeRefused(BAD_REQUEST, f"{entity.identity}: this identity is used already")
+
+
+def _served(configuration: Configuration, entity: Entity) -> None:
+    if reasons := configuration.unserved(entity):
+        raise ChangeRefused(NOT_IMPLEMENTED, f"{entity.type.section}: not served: {'; '.join(reasons)}")
+
+
+def _carry_claims(old: Configuration, new: Configuration, gone: Entity | None, come: Entity | None) -> None:
+    """Hand the index on: a change among many entities need not look at all of them again."""
+    if old.world != new.world:
+        return
+    index = dict(old.claimed)
+    if gone is not None:
+        for key in keys_of(gone, old.world):
+            index.pop(key, None)
+    if come is not None:
+        index.update(dict.fromkeys(keys_of(come, new.world), come))
+    new.__dict__["claimed"] = index
+
+
+def _with_warnings(configuration: Configuration, findings: Findings) -> Configuration:
+    index = configuration.claimed
+    changed = dataclasses.replace(configuration, warnings=tuple(findings.warnings))
+    changed.__dict__["claimed"] = index
+    return changed

@@ -1,0 +1,129 @@
+"""What no two entities may have in common, and to whom they refer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trouter.config.entities import (
+    AddressEntity,
+    AuthServicePluginEntity,
+    BindingEntity,
+    ConnectorEntity,
+    ExchangeEntity,
+    ListenerEntity,
+    LogEntity,
+    SslProfileEntity,
+    VhostEntity,
+)
+from trouter.config.schema import EntityType
+from trouter.core.patterns import PatternError, pattern_tokens, prefix_pattern
+
+#: The value of a field of a draft or an entity; None when it has no usable one.
+Get = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`key` belongs to one entity; `message` is for the second one, `field` what it should change."""
+
+    key: Hashable
+    message: str
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What rules must know of the other entities."""
+
+    mode: str = "standalone"
+    #: Names of vhosts are patterns.
+    patterns: bool = False
+
+
+def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
+    """What an entity has for itself."""
+    if kind.singleton:
+        yield Claim(("only", kind.short), "there is one already")
+    if name := get("name"):
+        scope = kind.short if kind.core else "agent"
+        yield Claim(("name", scope, str(name)), NAME_MESSAGES.get(kind.entity, "this name is used already"), "name")
+    if kind.entity in CLAIMS:
+        yield from CLAIMS[kind.entity](get, world)
+
+
+def references(kind: EntityType) -> tuple[tuple[str, EntityType], ...]:
+    """The fields that hold names of other entities, and of what type these are."""
+    return REFERENCES.get(kind.entity, ())
+
+
+def _listener(get: Get, _: World) -> Iterator[Claim]:
+    if get("port") not in {None, "0"}:
+        key = ("socket", get("host"), get("port"), get("socket_address_family"))
+        yield Claim(key, "this host and port belong to a listener already", "port")
+
+
+def _address(get: Get, _: World) -> Iterator[Claim]:
+    for field in ("prefix", "pattern"):
+        text = get(field)
+        if isinstance(text, str) and text.strip("./"):
+            try:
+                tokens = pattern_tokens(prefix_pattern(text) if field == "prefix" else text)
+            except PatternError:
+                return
+            yield Claim(("address", tokens), "the same addresses are configured already", field)
+            return
+
+
+def _log(get: Get, _: World) -> Iterator[Claim]:
+    if get("module"):
+        yield Claim(("log", get("module")), "this module has a section already", "module")
+
+
+def _exchange(get: Get, _: World) -> Iterator[Claim]:
+    if get("address"):
+        yield Claim(("exchange", get("address")), "duplicate exchange address", "address")
+
+
+def _binding(get: Get, _: World) -> Iterator[Claim]:
+    if get("exchange_name") and get("next_hop_address"):
+        hop = (get("next_hop_address"), get("next_hop_phase"))
+        key = ("binding", get("exchange_name"), get("binding_key") or "#", hop)
+        yield Claim(key, "Next hop for key already exists", "next_hop_address")
+
+
+def _vhost(get: Get, world: World) -> Iterator[Claim]:
+    names = [("hostname", get("hostname"))] + [("aliases", alias) for alias in get("aliases") or ()]
+    for field, name in names:
+        if name is None:
+            continue
+        host = str(name).casefold().rstrip(".")
+        message = "this host name belongs to a vhost already"
+        if world.patterns:
+            message = "the pattern conflicts with that of a vhost"
+            try:
+                yield Claim(("vhost", pattern_tokens(host)), message, field)
+                continue
+            except PatternError:
+                pass
+        yield Claim(("vhost", host), message, field)
+
+
+CLAIMS: Final[dict[type | None, Callable[[Get, World], Iterator[Claim]]]] = {
+    ListenerEntity: _listener,
+    AddressEntity: _address,
+    LogEntity: _log,
+    ExchangeEntity: _exchange,
+    BindingEntity: _binding,
+    VhostEntity: _vhost,
+}
+
+NAME_MESSAGES: Final[dict[type | None, str]] = {ExchangeEntity: "duplicate exchange name"}
+
+REFERENCES: Final[dict[type | None, tuple[tuple[str, EntityType], ...]]] = {
+    ListenerEntity: (("ssl_profile", SslProfileEntity.type), ("sasl_plugin", AuthServicePluginEntity.type)),
+    ConnectorEntity: (("ssl_profile", SslProfileEntity.type),),
+    AuthServicePluginEntity: (("ssl_profile", SslProfileEntity.type),),
+    BindingEntity: (("exchange_name", ExchangeEntity.type),),
+}

@@ -1,0 +1,192 @@
+"""What a reload changes: the configuration that runs against the one that was read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from trouter.config.claims import Claim, World, claims
+from trouter.config.configuration import HOLDS, ONE_ONLY, Configuration
+from trouter.config.entities import (
+    MANAGEMENT,
+    AddressEntity,
+    AutoLinkEntity,
+    BindingEntity,
+    Entity,
+    LinkRouteEntity,
+    LogEntity,
+    VhostEntity,
+)
+from trouter.config.problems import ConfigurationError, Problem
+from trouter.config.rows import shown_value
+from trouter.config.schema import Attribute, Reload
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """An entity that changes, and the attributes in which it does."""
+
+    old: Entity
+    new: Entity
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be done, and the configuration that is in force when it is done."""
+
+    configuration: Configuration
+    created: tuple[Entity, ...] = ()
+    deleted: tuple[Entity, ...] = ()
+    updated: tuple[Updated, ...] = ()
+    kept: int = 0
+    #: What only a new start can change, in words; the configuration does not have it.
+    restart: tuple[str, ...] = ()
+
+
+def compare(old: Configuration, new: Configuration) -> Changes:
+    """The way from what runs to what was read.
+
+    Everything the file says is afterwards as the file says; what was created over management stays, unless the file
+    has the same. Entities that stay keep their identities. ConfigurationError if the two do not go together.
+    """
+    created: list[Entity] = []
+    deleted: list[Entity] = []
+    updated: list[Updated] = []
+    restart: list[str] = []
+    kept = 0
+    fields: dict[str, Any] = {}
+    for field in HOLDS:
+        present = _by_key(old.held(field))
+        numbers = {entity.numbered_by: entity.number for entity in sorted(present.values(), key=_number)}
+        held: list[Entity] = []
+        for key, wanted in _by_key(new.held(field)).items():
+            entity = present.pop(key, None)
+            if entity is None:
+                fresh = _fresh(wanted, numbers)
+                created.append(fresh)
+                held.append(fresh)
+                continue
+            merged, changed = _merged(entity, wanted, restart)
+            held.append(merged)
+            if changed:
+                updated.append(Updated(entity, merged, changed))
+            else:
+                kept += 1
+        for entity in present.values():
+            if entity.place == MANAGEMENT:
+                held.append(entity)
+                kept += 1
+            else:
+                deleted.append(entity)
+        fields[field] = held[0] if field in ONE_ONLY else tuple(held)
+    configuration = dataclasses.replace(new, **fields)
+    _check_together(configuration)
+    return Changes(configuration, tuple(created), tuple(deleted), tuple(updated), kept, tuple(restart))
+
+
+def _number(entity: Entity) -> int:
+    return entity.number
+
+
+def _by_key(entities: tuple[Entity, ...]) -> dict[Hashable, Entity]:
+    """The entities by what makes them the same in another configuration."""
+    seen: Counter[Hashable] = Counter()
+    found: dict[Hashable, Entity] = {}
+    for entity in entities:
+        key = _key(entity)
+        found[key, seen[key]] = entity
+        seen[key] += 1
+    return found
+
+
+def _key(entity: Entity) -> Hashable:
+    match entity:
+        case AddressEntity():
+            return next((claim.key for claim in _claims(entity) if claim.field != "name"), None)
+        case LogEntity():
+            return entity.module
+        case VhostEntity():
+            return entity.hostname.casefold()
+    if entity.type.singleton:
+        return entity.type.short
+    if entity.named:
+        return "named", entity.name
+    match entity:
+        case LinkRouteEntity():
+            return entity.direction, entity.prefix, entity.pattern, entity.connection, entity.container_id
+        case AutoLinkEntity():
+            return entity.direction, entity.address, entity.phase, entity.connection, entity.container_id
+        case BindingEntity():
+            return entity.exchange_name, entity.binding_key, entity.next_hop_address, entity.next_hop_phase
+    return entity.numbered_by
+
+
+def _claims(entity: Entity) -> Iterator[Claim]:
+    return claims(entity.type, partial(getattr, entity), World())
+
+
+def _fresh(entity: Entity, numbers: dict[str, int]) -> Entity:
+    """A new entity with a number that nobody has."""
+    if not entity.numbered_by:
+        return entity
+    number = numbers.get(entity.numbered_by, -1) + 1
+    numbers[entity.numbered_by] = number
+    return entity if entity.number == number else _renumbered(entity, number)
+
+
+def _renumbered(entity: Entity, number: int, **others: Any) -> Entity:
+    """The same with another number; a name that was not given follows it."""
+    name = entity.name if entity.named else ""
+    return dataclasses.replace(entity, name=name, number=number, **others)
+
+
+def _merged(old: Entity, new: Entity, restart: list[str]) -> tuple[Entity, tuple[str, ...]]:
+    """What `old` becomes, and the attributes in which it changes; what needs a restart stays and is told of."""
+    changed: list[str] = []
+    kept: dict[str, Any] = {}
+    for attribute in new.type.fields:
+        before, after = getattr(old, attribute.field), getattr(new, attribute.field)
+        if attribute.field == "name":
+            if old.named != new.named or (new.named and before != after):
+                changed.append(attribute.name)
+            continue
+        if before == after:
+            continue
+        if attribute.reload is Reload.RESTART:
+            kept[attribute.field] = before
+            if attribute.field in old.written or attribute.field in new.written:
+                restart.append(_told(old, new, attribute))
+        else:
+            changed.append(attribute.name)
+    if kept:
+        written = {field: value for field, value in new.written.items() if field not in kept}
+        kept["written"] = {**written, **{field: old.written[field] for field in kept if field in old.written}}
+    if not changed:
+        return dataclasses.replace(_renumbered(old, old.number), place=new.place), ()
+    return _renumbered(new, old.number, **kept), tuple(changed)
+
+
+def _told(old: Entity, new: Entity, attribute: Attribute) -> str:
+    values = (shown_value(old, attribute), shown_value(new, attribute))
+    before, after = ("none" if value is None else f"'{value}'" for value in values)
+    return f"{old.type.section}.{attribute.name}: {before} stays until a restart, then {after}"
+
+
+def _check_together(configuration: Configuration) -> None:
+    """What was created over management may be in the way of what the file says."""
+    problems: list[Problem] = []
+    first: dict[Hashable, Entity] = {}
+    for entity in configuration.entities:
+        for claim in claims(entity.type, partial(getattr, entity), configuration.world):
+            owner = first.setdefault(claim.key, entity)
+            if owner is not entity:
+                in_file, other = (owner, entity) if entity.place == MANAGEMENT else (entity, owner)
+                message = f"{claim.message}, created over management: {other.identity}"
+                problems.append(Problem(in_file.place, message, entity.type.section, claim.field))
+    if problems:
+        raise ConfigurationError(problems)

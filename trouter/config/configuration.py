@@ -1,0 +1,153 @@
+"""Everything the router is told: the entities, and how to find one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Final
+
+from trouter.config.claims import World, claims
+from trouter.config.entities import (
+    AddressEntity,
+    AuthServicePluginEntity,
+    AutoLinkEntity,
+    BindingEntity,
+    ConnectorEntity,
+    ConsoleEntity,
+    DummyEntity,
+    Entity,
+    ExchangeEntity,
+    LinkRouteEntity,
+    ListenerEntity,
+    LogEntity,
+    PolicyEntity,
+    RouterEntity,
+    SslProfileEntity,
+    VhostEntity,
+)
+from trouter.config.problems import Problem
+from trouter.config.types import type_named
+
+BUILT_IN: Final = "(built-in configuration)"
+
+#: The type of what each field of a configuration holds, in the order in which entities are put into service.
+HOLDS: Final[dict[str, type[Entity]]] = {
+    "logs": LogEntity,
+    "router": RouterEntity,
+    "policy": PolicyEntity,
+    "ssl_profiles": SslProfileEntity,
+    "auth_services": AuthServicePluginEntity,
+    "addresses": AddressEntity,
+    "link_routes": LinkRouteEntity,
+    "auto_links": AutoLinkEntity,
+    "exchanges": ExchangeEntity,
+    "bindings": BindingEntity,
+    "vhosts": VhostEntity,
+    "consoles": ConsoleEntity,
+    "dummies": DummyEntity,
+    "connectors": ConnectorEntity,
+    "listeners": ListenerEntity,
+}
+FIELDS: Final = {kind: field for field, kind in HOLDS.items()}
+ONE_ONLY: Final = frozenset({"router", "policy"})
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Everything the router is told."""
+
+    router: RouterEntity
+    listeners: tuple[ListenerEntity, ...] = ()
+    addresses: tuple[AddressEntity, ...] = ()
+    logs: tuple[LogEntity, ...] = ()
+    policy: PolicyEntity = dataclasses.field(default_factory=PolicyEntity)
+    connectors: tuple[ConnectorEntity, ...] = ()
+    ssl_profiles: tuple[SslProfileEntity, ...] = ()
+    auth_services: tuple[AuthServicePluginEntity, ...] = ()
+    link_routes: tuple[LinkRouteEntity, ...] = ()
+    auto_links: tuple[AutoLinkEntity, ...] = ()
+    exchanges: tuple[ExchangeEntity, ...] = ()
+    bindings: tuple[BindingEntity, ...] = ()
+    vhosts: tuple[VhostEntity, ...] = ()
+    consoles: tuple[ConsoleEntity, ...] = ()
+    dummies: tuple[DummyEntity, ...] = ()
+    #: Where it comes from: a path, or a name in parentheses.
+    source: str = BUILT_IN
+    #: To be logged: old names, attributes without effect, what is not served, values that are probably not meant.
+    warnings: tuple[Problem, ...] = ()
+
+    @cached_property
+    def entities(self) -> tuple[Entity, ...]:
+        """All of them, in the order in which they are put into service."""
+        return tuple(entity for field in HOLDS for entity in self.held(field))
+
+    def held(self, field: str) -> tuple[Entity, ...]:
+        """What one field holds, as a tuple also where there is only one."""
+        value = getattr(self, field)
+        return (value,) if field in ONE_ONLY else value
+
+    def of(self, short: str) -> tuple[Entity, ...]:
+        """The entities of a type, by its short or its full name."""
+        kind = type_named(short)
+        field = None if kind is None or kind.entity is None else FIELDS.get(kind.entity)
+        return () if field is None else self.held(field)
+
+    def find(self, identity: str) -> Entity | None:
+        return self._by_identity.get(identity)
+
+    def by_name(self, name: str) -> Entity | None:
+        """The entity of this name; configured routing, whose names are its own, comes last."""
+        return self._by_name.get(name)
+
+    def unserved(self, entity: Entity) -> tuple[str, ...]:
+        """Why an entity is not put into service, the policy of all considered; nothing when it is."""
+        reasons = entity.unserved()
+        if isinstance(entity, ListenerEntity) and self.policy.enable_vhost_policy and not entity.serves_http:
+            reasons += ("the policy says enableVhostPolicy, and this version has no vhost policy",)
+        return reasons
+
+    @cached_property
+    def world(self) -> World:
+        return World(self.router.mode, self.policy.enable_vhost_name_patterns)
+
+    @cached_property
+    def claimed(self) -> dict[Hashable, Entity]:
+        """Whose is what only one may have; for reading only."""
+        return {key: entity for entity in self.entities for key in keys_of(entity, self.world)}
+
+    def with_entity(self, entity: Entity) -> Configuration:
+        """With one more."""
+        return self._changed(entity, (*self._alike(entity), entity))
+
+    def without(self, entity: Entity) -> Configuration:
+        """With one less."""
+        return self._changed(entity, (one for one in self._alike(entity) if one is not entity))
+
+    def with_other(self, old: Entity, new: Entity) -> Configuration:
+        """With one in the place of another of its type."""
+        return self._changed(new, (new if one is old else one for one in self._alike(old)))
+
+    def _alike(self, entity: Entity) -> tuple[Entity, ...]:
+        return self.held(FIELDS[type(entity)])
+
+    def _changed(self, entity: Entity, entities: Iterable[Entity]) -> Configuration:
+        field, held = FIELDS[type(entity)], tuple(entities)
+        changes: dict[str, Any] = {field: held[0] if field in ONE_ONLY else held}
+        return dataclasses.replace(self, **changes)
+
+    @cached_property
+    def _by_identity(self) -> dict[str, Entity]:
+        return {entity.identity: entity for entity in self.entities}
+
+    @cached_property
+    def _by_name(self) -> dict[str, Entity]:
+        ordered = sorted(self.entities, key=lambda entity: not entity.type.core)
+        return {entity.name: entity for entity in ordered if entity.name}
+
+
+def keys_of(entity: Entity, world: World) -> list[Hashable]:
+    """What an entity has for itself, its name and its identity among it."""
+    keys = [claim.key for claim in claims(entity.type, partial(getattr, entity), world)]
+    return keys if entity.type.core else [*keys, ("name", "agent", entity.identity)]

@@ -1,0 +1,50 @@
+"""The table of everything that can be configured: one frozen dataclass for each kind of section.
+
+Names, types and defaults are those of the older router; where trouter differs on purpose the text of the attribute
+says so. schema.py tells how to read a declaration, types.py lists all types.
+"""
+
+from trouter.config.entities.base import DISTRIBUTIONS, MANAGEMENT, NOWHERE, Entity
+from trouter.config.entities.ends import DEFAULT_LINK_CAPACITY, MAX_SESSIONS
+from trouter.config.entities.group import GROUP_SETTINGS, GroupSettings
+from trouter.config.entities.listener import ConnectorEntity, ListenerEntity
+from trouter.config.entities.log import DEFAULT_MODULE, LOG_MODULES, LogEntity
+from trouter.config.entities.oddities import ConsoleEntity, DummyEntity
+from trouter.config.entities.router import RouterEntity
+from trouter.config.entities.routing import (
+    AddressEntity,
+    AutoLinkEntity,
+    BindingEntity,
+    ExchangeEntity,
+    LinkRouteEntity,
+)
+from trouter.config.entities.security import AuthServicePluginEntity, SslProfileEntity
+from trouter.config.entities.vhost import PolicyEntity, VhostEntity
+
+__all__ = [
+    "DEFAULT_LINK_CAPACITY",
+    "DEFAULT_MODULE",
+    "DISTRIBUTIONS",
+    "GROUP_SETTINGS",
+    "LOG_MODULES",
+    "MANAGEMENT",
+    "MAX_SESSIONS",
+    "NOWHERE",
+    "AddressEntity",
+    "AuthServicePluginEntity",
+    "AutoLinkEntity",
+    "BindingEntity",
+    "ConnectorEntity",
+    "ConsoleEntity",
+    "DummyEntity",
+    "Entity",
+    "ExchangeEntity",
+    "GroupSettings",
+    "LinkRouteEntity",
+    "ListenerEntity",
+    "LogEntity",
+    "PolicyEntity",
+    "RouterEntity",
+    "SslProfileEntity",
+    "VhostEntity",
+]

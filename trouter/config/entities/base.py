@@ -1,0 +1,124 @@
+"""What every entity has, and how an entity class becomes a type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, TypeVar
+
+from trouter.config.problems import Place
+from trouter.config.schema import BASES, EntityType, Kind, attribute
+
+NOWHERE: Final = Place("(no file)")
+#: The place of what was created while the router ran.
+MANAGEMENT: Final = Place("(management)")
+
+DISTRIBUTIONS: Final = ("multicast", "closest", "balanced", "unavailable")
+ROLES: Final = ("normal", "inter-router", "route-container", "edge")
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+NO_NETWORK: Final = "this version does not connect routers to each other"
+NO_TLS: Final = "this version has no TLS"
+NO_CYRUS: Final = "trouter does not use Cyrus SASL; put the users into the file named by usersFile"
+NO_POLICY: Final = "this version has no vhost policy"
+NO_AUTH_SERVICE: Final = "this version asks no authentication services"
+NO_LINK_ROUTES: Final = "this version routes no links"
+NO_AUTO_LINKS: Final = "this version attaches no links of its own"
+NO_EXCHANGES: Final = "this version has no exchanges"
+
+C = TypeVar("C", bound=type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """One thing that is configured."""
+
+    type: ClassVar[EntityType]
+
+    name: str = attribute(
+        Kind.STRING, "A name for management and logs, unique among entities.", "", update=False, unique=True
+    )
+    #: The section it was read from, for messages; no attribute.
+    place: Place = field(default=NOWHERE, repr=False, compare=False)
+    #: How many of its type stand before it, where that tells it from the others; no attribute.
+    number: int = field(default=0, repr=False, compare=False)
+    #: The attributes as they were given, by field; no attribute.
+    written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)
+    #: Whether it was given a name of its own.
+    named: bool = field(default=False, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        default = self._default_name()
+        object.__setattr__(self, "named", bool(self.name) and self.name != default)
+        if not self.named:
+            object.__setattr__(self, "name", default)
+
+    @property
+    def given_name(self) -> str:
+        """The name that it was given, empty when it has one by default."""
+        return self.name if self.named else ""
+
+    @property
+    def identity(self) -> str:
+        """What it is called in management whether or not it has a name."""
+        return f"{self.type.section}/{self.name}"
+
+    def _default_name(self) -> str:
+        """Its name when none was given."""
+        return ""
+
+    @property
+    def numbered_by(self) -> str:
+        """Entities that have this in common are told apart by their numbers; empty when none are needed."""
+        return ""
+
+    def unserved(self) -> tuple[str, ...]:
+        """Why it is not put into service; nothing when it is."""
+        reasons = [self.type.unserved] if self.type.unserved else []
+        for row in self.type.fields:
+            value = getattr(self, row.field)
+            if row.unserved and value != row.default:
+                reasons.append(f"{row.name}: {row.unserved}")
+            elif reason := row.unserved_values.get(value) if row.unserved_values else None:
+                reasons.append(f"{row.name} {value}: {reason}")
+        return tuple(reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered(Entity):
+    """What is told from others of its type by a number when it has no name; over management it may have neither."""
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type.section}/{self.number}"
+
+    @property
+    def numbered_by(self) -> str:
+        return self.type.short
+
+    def _default_name(self) -> str:
+        return "" if self.place == MANAGEMENT else self.identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single(Entity):
+    """What there is one of."""
+
+    @property
+    def identity(self) -> str:
+        return f"{self.type.section}/None"
+
+    def _default_name(self) -> str:
+        return self.identity
+
+
+def entity(short: str, doc: str, *sections: str, **settings: Any) -> Callable[[C], C]:
+    """Make a class the entity of a new type; the settings are those of EntityType."""
+
+    def declare(entity_class: C) -> C:
+        settings.setdefault("bases", BASES["configuration"])
+        entity_class.type = EntityType(short, doc, sections=sections, entity=entity_class, **settings)  # type: ignore[attr-defined]
+        return entity_class
+
+    return declare

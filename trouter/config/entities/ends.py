@@ -1,0 +1,123 @@
+"""What listeners and connectors have in common: the tables of the attributes of an AMQP connection."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Final
+
+from trouter.config import texts
+from trouter.config.entities.base import NO_NETWORK, NO_POLICY, NO_TLS, ROLES
+from trouter.config.schema import Kind, Reload, attribute
+
+DEFAULT_LINK_CAPACITY: Final = 250
+MAX_SESSIONS: Final = 32768
+MAX_SECONDS: Final = 4_000_000
+
+ROUTER_ROLES: Final = {"inter-router": NO_NETWORK, "edge": NO_NETWORK}
+
+
+def role(doc: str) -> Any:
+    return attribute(Kind.ENUM, doc, "normal", values=ROLES, unserved_values=ROUTER_ROLES)
+
+
+def cost() -> Any:
+    return attribute(Kind.INTEGER, "What a hop to another router costs here.", 1, low=1, inert=NO_NETWORK)
+
+
+def ssl_profile(doc: str) -> Any:
+    return attribute(Kind.STRING, doc, unserved=NO_TLS)
+
+
+def policy_vhost() -> Any:
+    return attribute(Kind.STRING, "The vhost whose policy applies, whatever the peer asks for.", unserved=NO_POLICY)
+
+
+def max_frame_size() -> Any:
+    return attribute(Kind.INTEGER, "The largest frame accepted, in octets.", 16384, low=512, reload=Reload.NEXT)
+
+
+def max_sessions() -> Any:
+    return attribute(
+        Kind.INTEGER,
+        "Sessions on one connection; 0 means the maximum.",
+        MAX_SESSIONS,
+        high=MAX_SESSIONS,
+        parse=lambda count: count or MAX_SESSIONS,
+        reload=Reload.NEXT,
+    )
+
+
+def max_session_frames() -> Any:
+    return attribute(
+        Kind.INTEGER,
+        "The incoming window of a session, in transfer frames; 0 means no limit. Without it the window is bounded, "
+        "unlike the older router's.",
+        default_doc="a bounded window",
+        reload=Reload.NEXT,
+    )
+
+
+def idle_timeout_seconds() -> Any:
+    return attribute(
+        Kind.INTEGER,
+        "Close a connection that was silent for so long; 0 means never.",
+        16,
+        high=MAX_SECONDS,
+        reload=Reload.NEXT,
+    )
+
+
+def strip_annotations() -> Any:
+    return attribute(
+        Kind.ENUM,
+        "Which router annotations to remove from messages.",
+        "both",
+        values=("in", "out", "both", "no"),
+        reload=Reload.NEXT,
+    )
+
+
+def link_capacity() -> Any:
+    return attribute(
+        Kind.INTEGER,
+        "Credit granted to a sender; 0 means 250.",
+        DEFAULT_LINK_CAPACITY,
+        parse=lambda credit: credit or DEFAULT_LINK_CAPACITY,
+        reload=Reload.NEXT,
+    )
+
+
+def message_logging_components() -> Any:
+    return attribute(
+        Kind.STRING,
+        "Parts of each message to log (module MESSAGE, level trace): `none`, `all`, or a list separated by commas.",
+        (),
+        shown="none",
+        default_doc="`none`",
+        old=("logMessage",),
+        parse=texts.message_components,
+        reload=Reload.NEXT,
+    )
+
+
+def open_properties() -> Any:
+    return attribute(
+        Kind.PROPERTIES,
+        "Properties added to the Open frame sent to the peer.",
+        factory=lambda: MappingProxyType({}),
+        default_doc="none",
+        parse=texts.open_properties,
+        reload=Reload.NEXT,
+    )
+
+
+def allow_insecure_plain(doc: str) -> Any:
+    return attribute(
+        Kind.ENUM,
+        doc,
+        "no",
+        values=("no", "loopback", "yes"),
+        also={"false": "no", "off": "no", "true": "yes", "on": "yes"},
+        reload=Reload.NEXT,
+        extra=True,
+    )

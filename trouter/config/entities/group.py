@@ -1,0 +1,111 @@
+"""What the users of one group of a vhost may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from trouter.config import access, hosts
+from trouter.config.entities.base import NOTHING
+from trouter.config.hosts import HostRange
+from trouter.config.schema import BASES, EntityType, Kind, attribute
+
+MAX_CONNECTIONS: Final = 65535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """What the users of one group may do."""
+
+    users: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "The users of the group, separated by commas; `*` is every authenticated user that no group names.",
+        (),
+        default_doc="nobody",
+        parse=access.names,
+    )
+    remote_hosts: tuple[HostRange, ...] = attribute(
+        Kind.STRING,
+        "Where they may come from: addresses, ranges `A-B`, networks `A/N`, host names, separated by commas; or `*`.",
+        (),
+        default_doc="nowhere",
+        parse=hosts.remote_hosts,
+    )
+    max_connections_per_user: int | None = attribute(
+        Kind.INTEGER, "Instead of the vhost's.", default_doc="the vhost's", high=MAX_CONNECTIONS
+    )
+    max_connections_per_host: int | None = attribute(
+        Kind.INTEGER,
+        "Instead of the vhost's.",
+        default_doc="the vhost's",
+        high=MAX_CONNECTIONS,
+        old=("maxConnectionsPerRemoteHost",),
+    )
+    max_message_size: int | None = attribute(
+        Kind.INTEGER, "Instead of the vhost's; 0 means no limit.", default_doc="the vhost's", high=2**63 - 1
+    )
+    max_frame_size: int | None = attribute(
+        Kind.INTEGER,
+        "Instead of the listener's, in octets; 0 means the listener's.",
+        default_doc="the listener's",
+        parse=access.frame_size,
+    )
+    max_session_window: int | None = attribute(
+        Kind.INTEGER,
+        "The incoming window of a session, in octets, instead of the listener's; 0 means the listener's.",
+        default_doc="the listener's",
+    )
+    max_sessions: int | None = attribute(
+        Kind.INTEGER,
+        "Instead of the listener's; 0 means the listener's.",
+        default_doc="the listener's",
+        high=65535,
+    )
+    max_senders: int = attribute(Kind.INTEGER, "Senders of one connection.", 2**31 - 1)
+    max_receivers: int = attribute(Kind.INTEGER, "Receivers of one connection.", 2**31 - 1)
+    allow_dynamic_source: bool = attribute(Kind.BOOLEAN, "May receive from addresses made for them.", False)
+    allow_anonymous_sender: bool = attribute(Kind.BOOLEAN, "May send over a link without an address.", False)
+    allow_user_id_proxy: bool = attribute(Kind.BOOLEAN, "May send messages in the name of others.", False)
+    allow_waypoint_links: bool = attribute(Kind.BOOLEAN, "May attach the links of a waypoint.", True)
+    allow_dynamic_link_routes: bool = attribute(Kind.BOOLEAN, "May make link routes for their own connection.", True)
+    allow_admin_status_update: bool = attribute(Kind.BOOLEAN, "May close connections of others.", True)
+    allow_fallback_links: bool = attribute(Kind.BOOLEAN, "May attach the links of a fallback.", True)
+    sources: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "Addresses they may receive from, separated by commas: whole, or ending in `*`; `${user}` is the user's name.",
+        (),
+        default_doc="none",
+        parse=access.address_names,
+    )
+    targets: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "Addresses they may send to, written in the same way.",
+        (),
+        default_doc="none",
+        parse=access.address_names,
+    )
+    source_pattern: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "Addresses they may receive from, as patterns by tokens; not together with sources.",
+        (),
+        default_doc="none",
+        parse=access.address_patterns,
+    )
+    target_pattern: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "Addresses they may send to, as patterns by tokens; not together with targets.",
+        (),
+        default_doc="none",
+        parse=access.address_patterns,
+    )
+    #: The attributes as they were given, by field; no attribute.
+    written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)
+
+
+GROUP_SETTINGS: Final = EntityType(
+    "vhostUserGroupSettings",
+    "What the users of one group of a vhost may do; it stands within `groups`.",
+    entity=GroupSettings,
+    bases=BASES["configuration"],
+)

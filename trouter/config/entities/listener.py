@@ -1,0 +1,226 @@
+"""Where clients connect, and whom the router calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trouter.config import files, passwords, texts
+from trouter.config.entities import ends
+from trouter.config.entities.base import NO_AUTH_SERVICE, NO_POLICY, NO_TLS, Entity, entity
+from trouter.config.passwords import Secret
+from trouter.config.schema import Kind, Reload, attribute, reported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Socketed(Entity):
+    """An entity that is found at a host and a port."""
+
+    host: str = ""
+    port: str = ""
+
+    @property
+    def identity(self) -> str:
+        return f"{self._place()}:{self.name}" if self.named else self._place()
+
+    def _default_name(self) -> str:
+        return self._place()
+
+    @property
+    def numbered_by(self) -> str:
+        return "" if self.named else f"{self.type.section}/{self.host}:{self.port}"
+
+    def _place(self) -> str:
+        """`listener/HOST:PORT`; the second of the same host and port is told from the first."""
+        again = f" ({self.number + 1})" if self.number else ""
+        return f"{self.type.section}/{self.host}:{self.port}{again}"
+
+
+@entity(
+    "listener",
+    "Where clients connect. Any number.",
+    "listener",
+    instead="it is not opened",
+    operations=("CREATE", "DELETE"),
+    extra_operations=("UPDATE",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerEntity(Socketed):
+    """Where clients connect."""
+
+    host: str = attribute(
+        Kind.STRING, "A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host
+    )
+    port: str = attribute(
+        Kind.STRING, "A port number, 0 for any free port, or a service name.", "amqp", parse=texts.port
+    )
+    socket_address_family: str | None = attribute(
+        Kind.ENUM,
+        "Use only this kind of the host's addresses.",
+        default_doc="whatever the host has",
+        values=("IPv4", "IPv6"),
+        old=("protocolFamily",),
+    )
+    role: str = ends.role("What connects here: clients, brokers (`route-container`), or other routers.")
+    cost: int = ends.cost()
+    ssl_profile: str | None = ends.ssl_profile("The section with the certificates for TLS.")
+    sasl_mechanisms: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "The SASL mechanisms offered, by name, separated by blanks.",
+        (),
+        default_doc="all that the plugins serve",
+        parse=texts.mechanisms,
+        reload=Reload.NEXT,
+    )
+    authenticate_peer: bool = attribute(
+        Kind.BOOLEAN, "Refuse peers that do not authenticate.", False, reload=Reload.NEXT
+    )
+    sasl_plugin: str | None = attribute(
+        Kind.STRING, "The section of the authentication service to ask.", unserved=NO_AUTH_SERVICE
+    )
+    require_encryption: bool = attribute(Kind.BOOLEAN, "Refuse peers without encryption.", False, unserved=NO_TLS)
+    require_ssl: bool = attribute(Kind.BOOLEAN, "Refuse peers without TLS.", False, unserved=NO_TLS)
+    trusted_certs_file: str | None = attribute(
+        Kind.PATH, "Certificates of the authorities trusted.", old=("trustedCerts",), unserved=NO_TLS
+    )
+    max_frame_size: int = ends.max_frame_size()
+    max_sessions: int = ends.max_sessions()
+    max_session_frames: int | None = ends.max_session_frames()
+    idle_timeout_seconds: int = ends.idle_timeout_seconds()
+    initial_handshake_timeout_seconds: int = attribute(
+        Kind.INTEGER,
+        "How long a peer may take from connecting to its Open; 0 means for ever. The older router's default is 0.",
+        10,
+        high=ends.MAX_SECONDS,
+        reload=Reload.NEXT,
+    )
+    strip_annotations: str = ends.strip_annotations()
+    link_capacity: int = ends.link_capacity()
+    multi_tenant: bool = attribute(Kind.BOOLEAN, "Give each vhost addresses of its own.", False, unserved=NO_POLICY)
+    failover_urls: tuple[texts.FailoverUrl, ...] = attribute(
+        Kind.STRING,
+        "Where else clients may go, told to them at Open: `[scheme://]host[:port]`, separated by commas.",
+        (),
+        default_doc="none",
+        old=("failoverList",),
+        parse=texts.failover_urls,
+        reload=Reload.NEXT,
+    )
+    healthz: bool = attribute(Kind.BOOLEAN, "With http: serve /healthz, /livez and /readyz.", True)
+    metrics: bool = attribute(Kind.BOOLEAN, "With http: serve /metrics.", True)
+    websockets: bool = attribute(Kind.BOOLEAN, "With http: serve AMQP over WebSockets.", True)
+    http: bool = attribute(Kind.BOOLEAN, "Serve HTTP and WebSockets instead of AMQP.", False)
+    http_root_dir: str | None = attribute(
+        Kind.PATH, "A directory of files to serve over HTTP; it implies http.", old=("httpRoot",), parse=files.directory
+    )
+    message_logging_components: tuple[str, ...] = ends.message_logging_components()
+    policy_vhost: str | None = ends.policy_vhost()
+    open_properties: Mapping[str, object] = ends.open_properties()
+    allow_insecure_plain: str = ends.allow_insecure_plain(
+        "Who may send a password without encryption: nobody, peers on this machine, or everybody."
+    )
+    max_connections: int | None = attribute(
+        Kind.INTEGER,
+        "Connections open at once through this listener.",
+        default_doc="no limit",
+        low=1,
+        extra=True,
+    )
+    accept_rate: int | None = attribute(
+        Kind.INTEGER, "New connections accepted per second.", default_doc="no limit", low=1, extra=True
+    )
+    web_socket_origins: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "Origins of pages that may open WebSockets besides the listener's own: `http[s]://host[:port]`, separated by "
+        "commas; `*` for every page.",
+        (),
+        default_doc="none",
+        parse=texts.web_socket_origins,
+        extra=True,
+    )
+
+    @property
+    def serves_http(self) -> bool:
+        """Whether HTTP is spoken here, and AMQP only within WebSockets."""
+        return self.http or bool(self.http_root_dir)
+
+    @property
+    def port_or_service(self) -> int | str:
+        """The port's number; a service name only where the system must be asked for its number."""
+        return texts.port_or_service(self.port)
+
+
+@entity(
+    "connector",
+    "Whom the router calls: brokers and other routers. Any number.",
+    "connector",
+    instead="nobody is called",
+    operations=("CREATE", "DELETE"),
+    extra_operations=("UPDATE",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorEntity(Socketed):
+    """Whom the router calls."""
+
+    host: str = attribute(
+        Kind.STRING, "The name or the address of the host to call.", "127.0.0.1", parse=texts.remote_host
+    )
+    port: str = attribute(Kind.STRING, "A port number or a service name.", "amqp", parse=texts.remote_port)
+    protocol_family: str | None = attribute(
+        Kind.ENUM,
+        "Use only this kind of the host's addresses.",
+        default_doc="whatever the host has",
+        values=("IPv4", "IPv6"),
+    )
+    role: str = ends.role("What is there: an ordinary peer, a broker (`route-container`), or another router.")
+    cost: int = ends.cost()
+    ssl_profile: str | None = ends.ssl_profile("The section with the certificates for TLS.")
+    sasl_mechanisms: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "The SASL mechanisms that may be used, by name, separated by blanks.",
+        (),
+        default_doc="what the credentials allow",
+        parse=texts.mechanisms,
+        reload=Reload.NEXT,
+    )
+    allow_redirect: bool = attribute(
+        Kind.BOOLEAN, "Whether to follow a peer that sends the router elsewhere.", True, inert="no redirect is followed"
+    )
+    max_frame_size: int = ends.max_frame_size()
+    max_sessions: int = ends.max_sessions()
+    max_session_frames: int | None = ends.max_session_frames()
+    idle_timeout_seconds: int = ends.idle_timeout_seconds()
+    strip_annotations: str = ends.strip_annotations()
+    link_capacity: int = ends.link_capacity()
+    verify_hostname: bool = attribute(
+        Kind.BOOLEAN,
+        "Whether the peer's certificate must be for its host.",
+        True,
+        old=("verifyHostName",),
+        inert=NO_TLS,
+    )
+    sasl_username: str | None = attribute(Kind.STRING, "Who the router is to the peer.", reload=Reload.NEXT)
+    sasl_password: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
+        Kind.STRING,
+        "The password: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
+        "`pass:TEXT` and any other text are the password itself, with a warning. Never shown.",
+        parse=passwords.sasl_password,
+        secret=True,
+        reload=Reload.NEXT,
+    )
+    message_logging_components: tuple[str, ...] = ends.message_logging_components()
+    failover_urls: None = reported(Kind.STRING, "Where the connector may call, beginning with what it tries next.")
+    connection_status: None = reported(
+        Kind.STRING, "How far the connector has come: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."
+    )
+    connection_msg: None = reported(Kind.STRING, "What was logged last of its connection.")
+    policy_vhost: str | None = ends.policy_vhost()
+    open_properties: Mapping[str, object] = ends.open_properties()
+    allow_insecure_plain: str = ends.allow_insecure_plain(
+        "Whether the password may be sent without encryption: never, on this machine, or anywhere."
+    )
+
+    @property
+    def port_or_service(self) -> int | str:
+        """The port's number; a service name only where the system must be asked for its number."""
+        return texts.port_or_service(self.port)

@@ -1,0 +1,68 @@
+"""What is logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from trouter.config import texts
+from trouter.config.entities.base import Entity, entity
+from trouter.config.schema import Kind, attribute
+
+LOG_MODULES: Final = (
+    "ROUTER", "ROUTER_CORE", "ROUTER_HELLO", "ROUTER_LS", "ROUTER_MA", "MESSAGE", "SERVER", "AGENT", "AUTHSERVICE",
+    "CONTAINER", "ERROR", "POLICY", "HTTP", "CONN_MGR", "PYTHON", "PROTOCOL", "DEFAULT",
+)  # fmt: skip
+DEFAULT_MODULE: Final = "DEFAULT"
+
+
+@entity(
+    "log",
+    "What one module logs, and where to. At most one for each module.",
+    "log",
+    operations=("UPDATE",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntity(Entity):
+    """What one module logs, and where to. What is not given follows the module DEFAULT."""
+
+    module: str = attribute(Kind.ENUM, "The module.", values=LOG_MODULES, required=True, update=False)
+    enable: frozenset[str] | None = attribute(
+        Kind.STRING,
+        "The levels logged, a list of: trace debug info notice warning error critical, each with `+` for those above "
+        "it too; none; default.",
+        default_doc="as DEFAULT, which starts with `info+`",
+        parse=texts.levels,
+    )
+    include_timestamp: bool | None = attribute(
+        Kind.BOOLEAN,
+        "Begin each line with the time.",
+        default_doc="as DEFAULT, which starts with yes",
+        old=("timestamp",),
+    )
+    include_source: bool | None = attribute(
+        Kind.BOOLEAN,
+        "End each line with source file and line.",
+        default_doc="as DEFAULT, which starts with no",
+        old=("source",),
+    )
+    output_file: str | None = attribute(
+        Kind.STRING,
+        "stderr, stdout, syslog, or a file to append to.",
+        default_doc="as DEFAULT, which starts with stderr",
+        old=("output",),
+    )
+    format: str | None = attribute(
+        Kind.ENUM,
+        "Lines of text, or lines of one JSON object each.",
+        default_doc="as DEFAULT, which starts with `text`",
+        values=("text", "json"),
+        extra=True,
+    )
+
+    @property
+    def identity(self) -> str:
+        return f"log/{self.module}"
+
+    def _default_name(self) -> str:
+        return self.identity

@@ -1,0 +1,163 @@
+"""The router as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trouter.config import texts
+from trouter.config.entities.base import DISTRIBUTIONS, NO_CYRUS, NO_LINK_ROUTES, NO_NETWORK, Entity, entity
+from trouter.config.schema import Kind, Reload, attribute, reported
+
+
+@entity(
+    "router",
+    "The router as a whole. At most one; without it every attribute has its default.",
+    "router",
+    instead="the router stands alone",
+    singleton=True,
+    core=True,
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterEntity(Entity):
+    """The router as a whole."""
+
+    id: str = attribute(
+        Kind.STRING,
+        "The router's name, its container id in AMQP: at most 127 characters, no blanks.",
+        factory=texts.random_router_id,
+        default_doc="the mode and 15 random characters",
+        parse=texts.router_id,
+        reload=Reload.RESTART,
+    )
+    mode: str = attribute(
+        Kind.ENUM,
+        "Whether the router stands alone or belongs to a network of routers.",
+        "standalone",
+        values=("standalone", "interior", "edge"),
+        unserved_values={"interior": NO_NETWORK, "edge": NO_NETWORK},
+        reload=Reload.RESTART,
+    )
+    area: str = attribute(Kind.STRING, "The only area is 0.", "0", inert="there is one area")
+    version: None = reported(Kind.STRING, "The version of the program.")
+    host_name: None = reported(Kind.STRING, "The name of the machine it runs on.")
+    hello_interval_seconds: int = attribute(
+        Kind.INTEGER, "Between two hellos to a neighbour.", 1, low=1, old=("helloInterval",), inert=NO_NETWORK
+    )
+    hello_max_age_seconds: int = attribute(
+        Kind.INTEGER, "Without a hello, until a neighbour is lost.", 3, low=1, old=("helloMaxAge",), inert=NO_NETWORK
+    )
+    ra_interval_seconds: int = attribute(
+        Kind.INTEGER, "Between two router advertisements.", 30, low=1, old=("raInterval",), inert=NO_NETWORK
+    )
+    ra_interval_flux_seconds: int = attribute(
+        Kind.INTEGER,
+        "Between two router advertisements while the network changes.",
+        4,
+        low=1,
+        old=("raIntervalFlux",),
+        inert=NO_NETWORK,
+    )
+    remote_ls_max_age_seconds: int = attribute(
+        Kind.INTEGER,
+        "Without news, until a remote router's link state expires.",
+        60,
+        low=1,
+        old=("remoteLsMaxAge",),
+        inert=NO_NETWORK,
+    )
+    worker_threads: int = attribute(
+        Kind.INTEGER, "Threads of the older router.", 4, low=1, inert="trouter runs in one thread"
+    )
+    debug_dump_file: str | None = attribute(
+        Kind.PATH,
+        "Where the signal USR1 writes the state of the router.",
+        default_doc="a file of its own in the working directory, for each signal",
+        old=("debugDump",),
+    )
+    sasl_config_dir: str | None = attribute(
+        Kind.PATH,
+        "Where the older router finds the configuration of Cyrus SASL.",
+        old=("saslConfigPath",),
+        inert=NO_CYRUS,
+    )
+    sasl_config_name: str = attribute(Kind.STRING, "The name of that configuration.", "qdrouterd", inert=NO_CYRUS)
+    allow_resumable_link_route: bool = attribute(
+        Kind.BOOLEAN, "Whether routed links may be resumable.", True, inert=NO_LINK_ROUTES
+    )
+    timestamps_in_utc: bool = attribute(
+        Kind.BOOLEAN, "Log times in UTC, not in local time.", False, name="timestampsInUTC"
+    )
+    timestamp_format: str | None = attribute(
+        Kind.STRING,
+        "A strftime format for log times; `%%06lu` stands for the microseconds.",
+        default_doc="`%Y-%m-%d %H:%M:%S.%%06lu %z`",
+    )
+    allow_unsettled_multicast: bool = attribute(
+        Kind.BOOLEAN, "Kept from the older router.", False, inert="unsettled multicast is always allowed, end to end"
+    )
+    default_distribution: str = attribute(
+        Kind.ENUM,
+        "How messages to an address without an `address` section are distributed.",
+        "balanced",
+        values=DISTRIBUTIONS,
+        reload=Reload.RESTART,
+    )
+    metadata: str | None = attribute(Kind.STRING, "A text that management shows.")
+    addr_count: None = reported(Kind.INTEGER, "Addresses known now.", graph=True)
+    link_count: None = reported(Kind.INTEGER, "Links attached now.", graph=True)
+    blocked_link_count: None = reported(Kind.INTEGER, "Links that have had no credit for 10 seconds.", graph=True)
+    node_count: None = reported(Kind.INTEGER, "Other routers known now.", graph=True)
+    link_route_count: None = reported(Kind.INTEGER, "Link routes configured now.", graph=True)
+    auto_link_count: None = reported(Kind.INTEGER, "Auto links configured now.", graph=True)
+    connection_count: None = reported(Kind.INTEGER, "Connections open now.", graph=True)
+    presettled_deliveries: None = reported(Kind.INTEGER, "Deliveries that came settled.", graph=True)
+    dropped_presettled_deliveries: None = reported(
+        Kind.INTEGER, "Deliveries that came settled and were dropped because nobody took them.", graph=True
+    )
+    accepted_deliveries: None = reported(Kind.INTEGER, "Deliveries accepted.", graph=True)
+    rejected_deliveries: None = reported(Kind.INTEGER, "Deliveries rejected.", graph=True)
+    released_deliveries: None = reported(Kind.INTEGER, "Deliveries released.", graph=True)
+    modified_deliveries: None = reported(Kind.INTEGER, "Deliveries modified.", graph=True)
+    deliveries_delayed_1_sec: None = reported(
+        Kind.INTEGER, "Deliveries settled after 1 to 10 seconds.", name="deliveriesDelayed1Sec", graph=True
+    )
+    deliveries_delayed_10_sec: None = reported(
+        Kind.INTEGER, "Deliveries settled after more than 10 seconds.", name="deliveriesDelayed10Sec", graph=True
+    )
+    deliveries_stuck: None = reported(
+        Kind.INTEGER, "Deliveries that have been unsettled for more than 10 seconds.", graph=True
+    )
+    deliveries_ingress: None = reported(Kind.INTEGER, "Deliveries that clients sent to this router.", graph=True)
+    deliveries_egress: None = reported(Kind.INTEGER, "Deliveries that this router sent to clients.", graph=True)
+    deliveries_transit: None = reported(Kind.INTEGER, "Deliveries passed on to other routers.", graph=True)
+    deliveries_ingress_route_container: None = reported(
+        Kind.INTEGER, "Deliveries that brokers sent to this router.", graph=True
+    )
+    deliveries_egress_route_container: None = reported(
+        Kind.INTEGER, "Deliveries that this router sent to brokers.", graph=True
+    )
+    deliveries_redirected_to_fallback: None = reported(
+        Kind.INTEGER, "Deliveries that went to a fallback consumer.", graph=True
+    )
+    uptime_seconds: None = reported(Kind.INTEGER, "Since the start of the program.", graph=True)
+    memory_usage: None = reported(Kind.INTEGER, "The program's memory in octets, where the system tells.", graph=True)
+    users_file: str | None = attribute(
+        Kind.PATH,
+        "Users and salted password hashes for PLAIN, one `user:$scrypt$...` a line.",
+        extra=True,
+        reload=Reload.RESTART,
+    )
+    drain_timeout_seconds: int = attribute(
+        Kind.INTEGER,
+        "After TERM: how long unsettled deliveries may take before connections are closed.",
+        10,
+        high=86400,
+        extra=True,
+    )
+
+    def _default_name(self) -> str:
+        return f"router/{self.id}"
+
+    @property
+    def identity(self) -> str:
+        return f"router/{self.id}"

@@ -1,0 +1,133 @@
+"""Certificates and authentication services, which others refer to by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trouter.config import files, passwords, texts
+from trouter.config.entities.base import Entity, entity
+from trouter.config.passwords import Secret
+from trouter.config.schema import Kind, Reload, attribute
+
+
+@entity(
+    "sslProfile",
+    "Certificates and rules for TLS, to which listeners, connectors and authentication services refer by its name.",
+    "sslProfile",
+    operations=("CREATE", "DELETE"),
+    extra_operations=("UPDATE",),
+    referenced=True,
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SslProfileEntity(Entity):
+    """Certificates and rules for TLS."""
+
+    ciphers: str | None = attribute(
+        Kind.STRING,
+        "The ciphers allowed up to TLS 1.2, as OpenSSL writes them.",
+        default_doc="those of OpenSSL",
+        reload=Reload.NEXT,
+    )
+    protocols: str | None = attribute(
+        Kind.STRING,
+        "The versions of TLS allowed, a list of: TLSv1 TLSv1.1 TLSv1.2 TLSv1.3.",
+        default_doc="`TLSv1.2 TLSv1.3`",
+        parse=texts.tls_protocols,
+        reload=Reload.NEXT,
+    )
+    ca_cert_file: str | None = attribute(
+        Kind.PATH,
+        "Certificates of the authorities trusted: a file, or a directory of them.",
+        old=("certDb",),
+        parse=files.readable,
+        reload=Reload.NEXT,
+    )
+    cert_file: str | None = attribute(
+        Kind.PATH,
+        "The router's certificate, and after it those that vouch for it.",
+        parse=files.readable_file,
+        reload=Reload.NEXT,
+    )
+    private_key_file: str | None = attribute(
+        Kind.PATH, "The key of that certificate.", old=("keyFile",), parse=files.readable_file, reload=Reload.NEXT
+    )
+    password_file: str | None = attribute(
+        Kind.PATH,
+        "A file with the password of the key; `password: file:PATH` does the same.",
+        parse=files.readable_file,
+        deprecated=True,
+        reload=Reload.NEXT,
+    )
+    password: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
+        Kind.STRING,
+        "The password of the key: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
+        "`pass:TEXT`, `literal:TEXT` and any other text are the password itself, with a warning. Never shown.",
+        parse=passwords.key_password,
+        secret=True,
+        reload=Reload.NEXT,
+    )
+    uid_format: str | None = attribute(
+        Kind.STRING,
+        "What of a client's certificate makes the user's name, letter by letter: c country, s state, l locality, "
+        "o organization, u organizational unit, n common name, 1 2 5 the SHA-1, SHA-256 or SHA-512 of the certificate.",
+        default_doc="the whole subject",
+        parse=texts.uid_format,
+        reload=Reload.NEXT,
+    )
+    uid_name_mapping_file: str | None = attribute(
+        Kind.STRING,
+        "A JSON object in a file: names to use for such users.",
+        old=("displayNameFile",),
+        parse=files.name_map,
+        reload=Reload.NEXT,
+    )
+
+    def key_password(self) -> Secret | None:
+        """The password of the private key, wherever it is configured; BadValue if its file is gone."""
+        if self.password is None and self.password_file is not None:
+            return passwords.from_file(self.password_file)
+        return self.password
+
+
+@entity(
+    "authServicePlugin",
+    "An authentication service that listeners can ask, by its name.",
+    "authServicePlugin",
+    operations=("CREATE", "DELETE"),
+    extra_operations=("UPDATE",),
+    referenced=True,
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthServicePluginEntity(Entity):
+    """An authentication service."""
+
+    auth_service: str | None = attribute(
+        Kind.STRING,
+        "The host and the port of the service in one; host and port say the same.",
+        parse=texts.host_and_port,
+        deprecated=True,
+        reload=Reload.NEXT,
+    )
+    host: str = attribute(Kind.STRING, "The host of the service.", "", parse=texts.host, reload=Reload.NEXT)
+    port: str = attribute(
+        Kind.STRING, "Its port, a number or a service name.", "amqp", parse=texts.remote_port, reload=Reload.NEXT
+    )
+    realm: str | None = attribute(
+        Kind.STRING,
+        "The host name that the service is asked for in SASL.",
+        old=("saslInitHostname",),
+        reload=Reload.NEXT,
+    )
+    ssl_profile: str | None = attribute(
+        Kind.STRING,
+        "The section with the certificates for TLS to the service.",
+        old=("authSslProfile",),
+        reload=Reload.NEXT,
+    )
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """The host and the port to call, wherever they are configured."""
+        if not self.host and self.auth_service:
+            return texts.split_host_and_port(self.auth_service)
+        return self.host, self.port

@@ -1,0 +1,127 @@
+"""Who may do what: the policy and its vhosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trouter.config import access, files
+from trouter.config.entities.base import NO_POLICY, NOTHING, Entity, Single, entity
+from trouter.config.entities.group import MAX_CONNECTIONS, GroupSettings
+from trouter.config.groups import parse_groups
+from trouter.config.schema import Kind, attribute, reported
+
+NO_CONNECTION_LIMIT: Final = "this version counts connections by listener only (maxConnections there)"
+NO_VHOST_POLICY: Final = f"{NO_POLICY}, so no AMQP listener is opened"
+NO_SIZE_LIMIT: Final = "this version does not limit the size of messages"
+
+
+@entity(
+    "policy",
+    "What holds for all vhosts. At most one.",
+    "policy",
+    singleton=True,
+    extra_operations=("UPDATE",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyEntity(Single):
+    """What holds for all vhosts."""
+
+    max_connections: int = attribute(
+        Kind.INTEGER,
+        "Connections open at once, of all listeners.",
+        MAX_CONNECTIONS,
+        unserved=NO_CONNECTION_LIMIT,
+    )
+    max_message_size: int = attribute(
+        Kind.INTEGER,
+        "The largest message in octets, where neither group nor vhost say otherwise; 0 means no limit.",
+        0,
+        high=2**63 - 1,
+        unserved=NO_SIZE_LIMIT,
+    )
+    enable_vhost_policy: bool = attribute(
+        Kind.BOOLEAN, "Hold every connection to the rules of its vhost.", False, unserved=NO_VHOST_POLICY
+    )
+    enable_vhost_name_patterns: bool = attribute(
+        Kind.BOOLEAN, "Names of vhosts are patterns: `*` is one token, `#` any number of them.", False
+    )
+    policy_dir: str = attribute(
+        Kind.PATH,
+        "A directory; the vhosts in its files `*.json`, taken in the order of their names, are read too.",
+        "",
+        parse=files.directory,
+    )
+    default_vhost: str = attribute(
+        Kind.STRING, "The vhost of connections that ask for one which there is not; empty: none.", "$default"
+    )
+    connections_processed: None = reported(Kind.INTEGER, "Connections accepted or refused.", graph=True)
+    connections_denied: None = reported(Kind.INTEGER, "Connections refused.", graph=True)
+    connections_current: None = reported(Kind.INTEGER, "Connections open now.", graph=True)
+    links_denied: None = reported(Kind.INTEGER, "Links refused.", graph=True)
+    max_message_size_denied: None = reported(Kind.INTEGER, "Messages refused as too large.", graph=True)
+    total_denials: None = reported(Kind.INTEGER, "Everything refused.", graph=True)
+
+
+def limit(doc: str) -> Any:
+    return attribute(Kind.INTEGER, doc, MAX_CONNECTIONS, high=MAX_CONNECTIONS, extra=False)
+
+
+@entity(
+    "vhost",
+    "Who may connect under a host name, and what they may do. Any number.",
+    "vhost",
+    operations=("CREATE", "UPDATE", "DELETE"),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VhostEntity(Entity):
+    """Who may connect under a host name, and what they may do."""
+
+    hostname: str = attribute(
+        Kind.STRING,
+        "The host name that clients ask for in their Open; without it `name` is taken.",
+        old=("id",),
+        required=True,
+        update=False,
+    )
+    aliases: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "Other host names for it, separated by commas.",
+        (),
+        default_doc="none",
+        parse=access.aliases,
+    )
+    max_connections: int = limit("Connections open at once.")
+    max_message_size: int | None = attribute(
+        Kind.INTEGER,
+        "The largest message in octets; 0 means no limit.",
+        default_doc="the policy's",
+        high=2**63 - 1,
+    )
+    max_connections_per_user: int = limit("Connections of one user open at once.")
+    max_connections_per_host: int = attribute(
+        Kind.INTEGER,
+        "Connections from one host open at once.",
+        MAX_CONNECTIONS,
+        high=MAX_CONNECTIONS,
+        old=("maxConnectionsPerRemoteHost",),
+    )
+    allow_unknown_user: bool = attribute(
+        Kind.BOOLEAN, "Users whom no group names belong to the group `$default`.", False
+    )
+    groups: Mapping[str, GroupSettings] = attribute(
+        Kind.MAP,
+        "Groups of users: a name, and a map of what they may do.",
+        factory=lambda: NOTHING,
+        shown=NOTHING,
+        default_doc="none: nobody may connect",
+        parse=parse_groups,
+    )
+
+    @property
+    def identity(self) -> str:
+        return f"vhost/{self.hostname}"
+
+    def _default_name(self) -> str:
+        return self.identity

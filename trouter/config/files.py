@@ -1,0 +1,77 @@
+"""Files and directories that attributes name: whether they can be used is found out before the router starts."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from trouter.config.schema import BadValue
+
+MAX_NAME_MAP_BYTES = 16 << 20
+
+
+def readable(path: str) -> str | None:
+    """A file or a directory that can be read; an empty path is none."""
+    if path and Path(path).is_dir():
+        return directory(path)
+    return readable_file(path)
+
+
+def readable_file(path: str) -> str | None:
+    """A file that can be read; an empty path is none."""
+    if path:
+        _first_octet(path)
+    return path or None
+
+
+def directory(path: str) -> str:
+    """A directory whose files can be listed; an empty path is none."""
+    if path:
+        try:
+            with os.scandir(path):
+                pass
+        except (OSError, ValueError) as failure:
+            raise BadValue(f"this directory cannot be read: {reason(failure)}") from None
+    return path
+
+
+def name_map(path: str) -> str | None:
+    """A file with a JSON object from text to text; an empty path is none."""
+    if path:
+        read_name_map(path)
+    return path or None
+
+
+def read_name_map(path: str) -> Mapping[str, str]:
+    """The names in such a file; BadValue if it is none."""
+    try:
+        with Path(path).open("rb") as file:
+            octets = file.read(MAX_NAME_MAP_BYTES + 1)
+        if len(octets) > MAX_NAME_MAP_BYTES:
+            raise BadValue(f"this file is larger than {MAX_NAME_MAP_BYTES} octets")
+        names = json.loads(octets)
+    except OSError as failure:
+        raise BadValue(f"this file cannot be read: {reason(failure)}") from None
+    except (ValueError, RecursionError):
+        raise BadValue("this file is not JSON", 'write: {"uid": "name"}') from None
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise BadValue("this file holds something else than one object of texts", 'write: {"uid": "name"}')
+    shown = [name for name in names.values() if name]
+    if len(set(shown)) < len(shown):
+        raise BadValue("two entries of this file have the same name")
+    return MappingProxyType(names)
+
+
+def reason(failure: OSError | ValueError) -> str:
+    return (failure.strerror if isinstance(failure, OSError) else None) or "not the name of a file"
+
+
+def _first_octet(path: str) -> None:
+    try:
+        with Path(path).open("rb") as file:
+            file.read(1)
+    except (OSError, ValueError) as failure:
+        raise BadValue(f"this file cannot be read: {reason(failure)}") from None

@@ -1,0 +1,78 @@
+"""Where users may come from: addresses, ranges, networks and host names (security.md 4.5)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+from trouter.config.schema import BadValue
+
+Address = IPv4Address | IPv6Address
+
+_LABEL: Final = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
+_HOST_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
+_DIGITS_AND_DOTS: Final = re.compile(r"[0-9./*]+|.*\*.*")
+
+
+@dataclass(frozen=True, slots=True)
+class HostRange:
+    """Some hosts: all of them, those from `first` to `last`, or the one that `name` stands for."""
+
+    first: Address | None = None
+    last: Address | None = None
+    name: str = ""
+
+    @property
+    def everybody(self) -> bool:
+        return self.first is None and not self.name
+
+
+def remote_hosts(text: str) -> tuple[HostRange, ...]:
+    """A comma separated list of hosts, `*` standing alone; an empty one is nowhere."""
+    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+    if "*" in entries and len(entries) > 1:
+        raise BadValue("'*' must stand alone", "write: *")
+    return tuple(dict.fromkeys(_range(entry) for entry in entries))
+
+
+def _range(entry: str) -> HostRange:
+    if entry == "*":
+        return HostRange()
+    if "/" in entry:
+        return _network(entry)
+    if (address := _address(entry)) is not None:
+        return HostRange(address, address)
+    first, dash, last = entry.partition("-")
+    low, high = _address(first.strip()), _address(last.strip())
+    if dash and low is not None and high is not None:
+        return _between(entry, low, high)
+    if _DIGITS_AND_DOTS.fullmatch(entry) or not _HOST_NAME.fullmatch(entry):
+        raise BadValue(f"'{entry}' is not a host", "an address, A-B, A/BITS, a host name, or * alone")
+    return HostRange(name=entry.rstrip(".").lower())
+
+
+def _between(entry: str, low: Address, high: Address) -> HostRange:
+    if low.version != high.version:
+        raise BadValue(f"'{entry}' goes from one kind of address to the other")
+    if int(low) > int(high):
+        raise BadValue(f"'{entry}' ends before it begins", f"write: {high}-{low}")
+    return HostRange(low, high)
+
+
+def _network(entry: str) -> HostRange:
+    try:
+        network = ip_network(entry, strict=False)
+    except ValueError:
+        raise BadValue(f"'{entry}' is not a network", "e.g. 10.0.0.0/8 or fd00::/8") from None
+    return HostRange(network[0], network[-1])
+
+
+def _address(text: str) -> Address | None:
+    """An address; one of IPv4 that is written as IPv6 counts as what it is."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

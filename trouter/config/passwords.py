@@ -1,0 +1,99 @@
+"""Passwords: where the text of an attribute says they come from, and objects that never show them."""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Never
+
+from trouter.config.files import reason
+from trouter.config.schema import BadValue
+
+MAX_FILE_PASSWORD: Final = 199
+
+
+class Secret:
+    """A password. It is told only to who asks for it by name; equal secrets are equal."""
+
+    __slots__ = ("_text", "in_clear", "path")
+
+    def __init__(self, text: str, *, in_clear: bool = False, path: str = "") -> None:
+        """`in_clear`: the configuration itself holds it. `path`: the file that holds it."""
+        self._text = text
+        self.in_clear = in_clear
+        self.path = path
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._text.encode(), other._text.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __reduce__(self) -> Never:
+        raise TypeError("a secret is not written anywhere")
+
+
+def key_password(text: str) -> Secret:
+    """The password of a private key: `env:NAME`, `file:PATH`, `pass:TEXT`, `literal:TEXT`, or the text itself."""
+    return _secret(text, ("env", "file", "pass", "literal"))
+
+
+def sasl_password(text: str) -> Secret:
+    """The password of a user: `env:NAME`, `file:PATH`, `pass:TEXT`, or the text itself."""
+    return _secret(text, ("env", "file", "pass"))
+
+
+def from_file(path: str) -> Secret:
+    """The first line of a file; BadValue if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            line = file.readline(MAX_FILE_PASSWORD + 2)
+    except (OSError, ValueError) as failure:
+        raise BadValue(f"the password's file cannot be read: {reason(failure)}") from None
+    octets = line.rstrip(b"\r\n")
+    if len(octets) > MAX_FILE_PASSWORD:
+        raise BadValue(f"the first line of the password's file is longer than {MAX_FILE_PASSWORD} octets")
+    try:
+        return Secret(octets.decode(), path=path)
+    except UnicodeDecodeError:
+        raise BadValue("the first line of the password's file is not UTF-8 text") from None
+
+
+def _secret(text: str, prefixes: tuple[str, ...]) -> Secret:
+    prefix, found, rest = text.partition(":")
+    if found and prefix in prefixes:
+        return SOURCES[prefix](rest)
+    return Secret(text, in_clear=True)
+
+
+def _from_environment(name: str) -> Secret:
+    name = name.lstrip()
+    value = os.environ.get(name)
+    if value is None:
+        raise BadValue("the environment variable that should hold the password is not set", f"set {name}")
+    return Secret(value)
+
+
+def _in_clear(text: str) -> Secret:
+    return Secret(text, in_clear=True)
+
+
+SOURCES: Final[dict[str, Callable[[str], Secret]]] = {
+    "env": _from_environment,
+    "file": lambda path: from_file(path.strip()),
+    "pass": _in_clear,
+    "literal": _in_clear,
+}

@@ -1,0 +1,30 @@
+"""What management shows of a configured entity."""
+
+from __future__ import annotations
+
+from trouter.config.entities import Entity
+from trouter.config.schema import Attribute
+
+
+def row(entity: Entity) -> dict[str, object]:
+    """Every attribute in the order of the schema, None where there is nothing to show, secrets never shown.
+
+    An attribute with two names stands there twice.
+    """
+    shown: dict[str, object] = {}
+    for attribute in entity.type.own:
+        value = shown_value(entity, attribute)
+        shown[attribute.name] = value
+        if attribute.twin:
+            shown[attribute.twin] = value
+    return {**shown, "name": entity.name or None, "identity": entity.identity, "type": entity.type.full_name}
+
+
+def shown_value(entity: Entity, attribute: Attribute) -> object:
+    """One attribute as management shows it: what was written where the value is not plain itself."""
+    if attribute.secret or not attribute.field:
+        return None
+    value = getattr(entity, attribute.field)
+    if value is None or isinstance(value, str | int):
+        return value
+    return entity.written.get(attribute.field, attribute.shown)

@@ -1,0 +1,71 @@
+"""All types there are, in the order in which management lists them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.config import operational
+from trouter.config.entities import (
+    GROUP_SETTINGS,
+    AddressEntity,
+    AuthServicePluginEntity,
+    AutoLinkEntity,
+    BindingEntity,
+    ConnectorEntity,
+    ConsoleEntity,
+    DummyEntity,
+    Entity,
+    ExchangeEntity,
+    LinkRouteEntity,
+    ListenerEntity,
+    LogEntity,
+    PolicyEntity,
+    RouterEntity,
+    SslProfileEntity,
+    VhostEntity,
+)
+from trouter.config.schema import EntityType
+
+__all__ = ["CONFIGURED", "TYPES", "Entity", "type_named"]
+
+TYPES: Final[tuple[EntityType, ...]] = (
+    operational.ENTITY,
+    operational.NODE,
+    operational.MANAGEMENT_NODE,
+    operational.CONFIGURATION,
+    operational.OPERATIONAL,
+    RouterEntity.type,
+    SslProfileEntity.type,
+    AuthServicePluginEntity.type,
+    ListenerEntity.type,
+    ConnectorEntity.type,
+    LogEntity.type,
+    operational.LOG_STATS,
+    AddressEntity.type,
+    LinkRouteEntity.type,
+    AutoLinkEntity.type,
+    ExchangeEntity.type,
+    BindingEntity.type,
+    operational.LINK,
+    operational.ADDRESS,
+    operational.ROUTER_NODE,
+    operational.CONNECTION,
+    operational.ALLOCATOR,
+    ConsoleEntity.type,
+    PolicyEntity.type,
+    VhostEntity.type,
+    GROUP_SETTINGS,
+    operational.VHOST_STATS,
+    DummyEntity.type,
+    operational.CONNECTION_LINK_ROUTE,
+)
+
+#: The types that have sections in files.
+CONFIGURED: Final = tuple(kind for kind in TYPES if kind.sections)
+
+_BY_NAME: Final = {name: kind for kind in TYPES for name in (kind.short, kind.full_name)}
+
+
+def type_named(text: str) -> EntityType | None:
+    """The type of this name, short or full."""
+    return _BY_NAME.get(text)
