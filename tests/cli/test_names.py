@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import trouter
-from tests.cli.programs import called, installed
+from tests.cli.programs import ROOT, TOO_LONG_S, called, installed
 
 SECRET = "s3cret-w0rd"
 TOOLS = ("qdstat", "qdmanage")
@@ -128,6 +131,40 @@ def test_no_password_is_ever_printed(
     done = called(installed(tmp_path, name), *asking(name), *given, environment=variables)
     assert done.returncode in {1, 2}
     assert SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_an_interrupt_ends_quietly(tmp_path: Path, name: str) -> None:
+    program = installed(tmp_path, name)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command: list[str | Path] = [program, *asking(name), "-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "1000"]
+        environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"}
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                connection, _ = server.accept()
+                with connection:
+                    assert connection.recv(8) == b"AMQP\0\1\0\0"
+                    process.send_signal(signal.SIGINT)
+                    assert process.communicate(timeout=TOO_LONG_S) == ("\n", "")
+            finally:
+                process.kill()
+        assert process.returncode == 1
+
+
+def test_a_reader_that_goes_away_is_no_failure_to_talk_about(tmp_path: Path) -> None:
+    program = installed(tmp_path, "qdmanage")
+    done = subprocess.run(
+        f"{program} query -b 127.0.0.1:1 | true",
+        shell=True,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TOO_LONG_S,
+    )
+    assert done.stderr == ""
 
 
 def test_qdmanage_knows_what_is_wrong_before_it_asks(tmp_path: Path, closed_port: int) -> None:

@@ -68,9 +68,9 @@ def as_text(failure: BaseException) -> str:
 
 def run_tool(work: Callable[[], Awaitable[None]]) -> int:
     """Run a tool to its end; the exit status. UsageError and a reader that went away are left to the caller."""
-    import trio  # noqa: PLC0415  # commands that do not connect do without
-
     try:
+        import trio  # noqa: PLC0415  # commands that do not connect do without
+
         trio.run(work)
     except KeyboardInterrupt:
         sys.stdout.write("\n")
