@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from pathlib import Path
@@ -144,3 +145,36 @@ def test_a_line_that_was_asked_for_in_particular_is_logged_whatever_is_enabled(
     )
     assert logs.book.recent(1)[0].text == "[C5]: 100 %s\\n"
     assert logs.book.counts()["PROTOCOL"]["trace"] == before + 1
+
+
+def test_a_module_may_have_json_lines_and_others_text(capfd: pytest.CaptureFixture[str]) -> None:
+    configured(
+        "log { module: DEFAULT, includeTimestamp: no }\nlog { module: ROUTER_CORE, format: json, includeSource: yes }"
+    )
+    logs.of("SERVER").info("Stopping")
+    logs.of("ROUTER_CORE").info("[C1][L2] Link attached")
+    text, line = capfd.readouterr().err.splitlines()
+    assert text == "SERVER (info) Stopping"
+    found = json.loads(line)
+    assert isinstance(found.pop("line"), int)
+    assert found == {
+        "module": "ROUTER_CORE",
+        "level": "info",
+        "text": "[C1][L2] Link attached",
+        "connection": 1,
+        "link": 2,
+        "file": "tests/logs/test_settings.py",
+    }
+
+
+def test_the_form_of_lines_is_as_defaults_and_changes_live(capfd: pytest.CaptureFixture[str]) -> None:
+    configured("log { module: DEFAULT, includeTimestamp: no, format: json }\nlog { module: AGENT, format: text }")
+    logs.of("SERVER").info("x")
+    logs.of("AGENT").info("x")
+    logs.apply(entities("log { module: DEFAULT, includeTimestamp: no }"), ROUTER)
+    logs.of("SERVER").info("x")
+    assert capfd.readouterr().err.splitlines() == [
+        '{"module": "SERVER", "level": "info", "text": "x"}',
+        "AGENT (info) x",
+        "SERVER (info) x",
+    ]

@@ -30,7 +30,10 @@ STARTS_WITH: Final = LogEntity(
     include_timestamp=True,
     include_source=False,
     output_file="stderr",
+    format="text",
 )
+#: Fields of an entity that are as DEFAULT's where they are not given; `enable` may be given and refer to it as well.
+_INHERITED: Final = ("include_timestamp", "include_source", "output_file", "format")
 #: The module that tells of lost lines.
 _TELLS: Final = "MAIN"
 
@@ -239,7 +242,7 @@ def cannot_open(name: str, failure: Exception) -> str:
 
 def _settings(entity: LogEntity, outputs: _Outputs) -> Settings:
     numbers = frozenset(NUMBERS[level] for level in entity.enable or ())
-    shape = Shape(bool(entity.include_timestamp), bool(entity.include_source))
+    shape = Shape(bool(entity.include_timestamp), bool(entity.include_source), json=entity.format == "json")
     return Settings(numbers, shape, outputs.find(entity))
 
 
@@ -254,10 +257,5 @@ def _filled(entity: LogEntity, default: LogEntity) -> LogEntity:
         enable = default.enable
     elif DEFAULT_LEVELS in enable:
         enable = (enable | (default.enable or frozenset())) - {DEFAULT_LEVELS}
-    return replace(
-        entity,
-        enable=enable,
-        include_timestamp=default.include_timestamp if entity.include_timestamp is None else entity.include_timestamp,
-        include_source=default.include_source if entity.include_source is None else entity.include_source,
-        output_file=default.output_file if entity.output_file is None else entity.output_file,
-    )
+    inherited = {name: getattr(default, name) for name in _INHERITED if getattr(entity, name) is None}
+    return replace(entity, enable=enable, **inherited)
