@@ -38,6 +38,9 @@ ENTRY_POINT_GROUP: Final = "trouter.plugins"
 #: As many as the peer router advertises; a longer answer is rubbish (security.md 1.2).
 MAX_MECHANISMS: Final = 32
 
+#: Listeners whose mechanisms are remembered.
+MAX_KNOWN_LISTENERS: Final = 1024
+
 _MECHANISM_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")  # RFC 4422, 3.1
 _ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 _STRIP_BOTH: Final = AnnotationFilter(strip_in=True, strip_out=True)
@@ -116,6 +119,8 @@ class Plugins:
         """The mechanisms of ``listener`` in the order to be advertised, upper case; empty means nobody gets in."""
         offer = self._mechanisms.get(listener)
         if offer is None:
+            if len(self._mechanisms) >= MAX_KNOWN_LISTENERS:  # listeners may be changed for ever
+                self._mechanisms.clear()
             offer = self._mechanisms[listener] = self._ask_mechanisms(listener)
         return offer
 

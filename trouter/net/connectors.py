@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from trouter.config import ConnectorEntity
 
-from .connector import Connector
 from .parts import Parts, PendingParts, keyed
+
+if TYPE_CHECKING:
+    from .connector import Connector
 
 log = logging.getLogger("trouter.CONN_MGR")
 
 
-class Connectors(Parts[ConnectorEntity, Connector]):
+class Connectors(Parts[ConnectorEntity, "Connector"]):
     """Connectors by host, port and name."""
 
     def __init__(self, make: Callable[[ConnectorEntity], Connector]) -> None:

@@ -22,7 +22,6 @@ from trouter.hooks import Plugins
 from trouter.management.agent import Agent
 from trouter.wire.performatives import Error
 
-from .connector import Connector
 from .connectors import Connectors
 from .control import Control
 from .dump import StateDump
@@ -38,6 +37,7 @@ from .sockets import ListenError
 from .ticker import Ticker
 
 if TYPE_CHECKING:
+    from .connector import Connector
     from .site import RouterSite
 
 #: How often a draining router looks whether it is done.
@@ -180,6 +180,8 @@ class RouterProcess:
         return Listener(entity, [], self._router_id, self.services, self._numbers)
 
     def _make_connector(self, entity: ConnectorEntity) -> Connector:
+        from .connector import Connector  # noqa: PLC0415
+
         return Connector(entity, connector_settings(self._router_id, entity), self.services, self._numbers)
 
     @property
