@@ -155,6 +155,7 @@ class Agent:
         self._reply(request, await self._answer(request))
 
     async def _answer(self, request: Request) -> Answer:
+        self._tell_time()
         try:
             with self._profile.working():
                 return await perform(self._node, request)
@@ -180,8 +181,13 @@ class Agent:
         if self._unread_bytes(request.reply_to) + len(message) > MAX_UNREAD_BYTES:
             log.warning("Agent response dropped: its receiver has left more than %d octets unread", MAX_UNREAD_BYTES)
             return
+        self._tell_time()
         self._router.send(request.reply_to, message)
         self._flush()
+
+    def _tell_time(self) -> None:
+        """What the core tells of seconds, and when it takes a delivery to have come, is true."""
+        self._router.pulse.now_s = self._now()
 
     def _unread_bytes(self, address: str) -> int:
         """Octets that wait for credit at an address."""

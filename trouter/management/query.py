@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from trouter.config.schema import EntityType
-from trouter.wire.codec import encode
 
+from .cells import encode_row
 from .cursor import Asker, Cursors, Group
 from .directory import Directory
 from .kinds import column_of, columns_of, is_base
@@ -75,7 +75,7 @@ class Queries:
                 if skip > 0:
                     skip -= 1
                     continue
-                rows.append(encode(cells))
+                rows.append(encode_row(cells))
                 size += len(rows[-1])
                 if size > MAX_ANSWER_BYTES:
                     raise bad_request(
