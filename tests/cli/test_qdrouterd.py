@@ -161,6 +161,23 @@ def test_the_daemon_stands_when_its_caller_ends(
     assert not (tmp_path / "pid").exists()
 
 
+def test_the_daemon_keeps_nothing_open_that_its_caller_waits_for(
+    qdrouterd: Path, configuration: Path, tmp_path: Path, started: list[int]
+) -> None:
+    reads, writes = os.pipe()
+    command: list[str | Path] = [qdrouterd, "-d", "-c", configuration, "-P", tmp_path / "pid"]
+    variables = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"}
+    subprocess.run(command, env=variables, pass_fds=[writes], capture_output=True, check=True, timeout=TOO_LONG_S)
+    started.append(int((tmp_path / "pid").read_text()))
+    os.close(writes)
+    ready, _, _ = select.select([reads], [], [], TOO_LONG_S)
+    assert ready
+    assert os.read(reads, 1) == b""
+    os.close(reads)
+    os.kill(started[0], signal.SIGTERM)
+    wait_for_the_end_of(started[0])
+
+
 def test_a_user_that_there_is_not_gives_1(qdrouterd: Path, configuration: Path, tmp_path: Path) -> None:
     done = called(qdrouterd, "-c", configuration, "-U", "no-such-user", "-P", tmp_path / "pid")
     assert (done.returncode, done.stderr) == (1, "qdrouterd: there is no user 'no-such-user'\n")

@@ -111,6 +111,9 @@ def _become_daemon() -> int:
     os.setsid()
     if os.fork():
         os._exit(0)
+    # Whoever called us may wait for the end of what they let us inherit.
+    os.closerange(3, reports)
+    os.closerange(reports + 1, os.sysconf("SC_OPEN_MAX"))
     os.umask(UMASK)
     os.chdir("/")
     _to_null(0)
