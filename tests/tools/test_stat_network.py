@@ -90,6 +90,18 @@ async def test_a_router_that_does_not_answer_leaves_the_others_their_answers() -
     assert ran.lines[-1].startswith("Timeout: ")
 
 
+async def test_a_router_that_does_not_answer_is_an_error_among_the_documents() -> None:
+    async with serving_node(server := ManagementServer(dead)):
+        ran = await run("stat", "-b", f"127.0.0.1:{server.port}", "--timeout", "0.3", "-n", "--all-routers", "--json")
+    document, failure = ran.out.rsplit("]\n", 1)
+    found = json.loads(f"{document}]")
+    assert ran.status == 1
+    assert failure.startswith("Timeout: ")
+    assert [each["router"] for each in found] == ["A", "B/1", "C"]
+    assert found[2]["error"] in failure
+    assert found[0]["tables"]["Routers in the Network"] == [{"router-id": "A", "next-hop": "-", "link": 3}]
+
+
 async def test_every_request_is_that_of_the_older_tool() -> None:
     server = ManagementServer(network)
     await stat(server, "-l", "--limit", "7")

@@ -126,10 +126,12 @@ async def _stat(arguments: argparse.Namespace) -> None:
         window = Window(wishes, look, sys.stdout)
         await window.open(ConnectionOptions.of(arguments), stack)
         if look.rates is None:
-            await window.show()
+            silence = await window.show()
+            if silence is not None:
+                raise silence
         else:
             with _until_interrupted():
-                await _watch(window, look.rates, arguments.watch, plain=arguments.json or arguments.csv)
+                await _watch(window, look.rates, arguments.watch, _between_looks(arguments))
 
 
 @contextmanager
@@ -145,14 +147,22 @@ def _until_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-async def _watch(window: Window, rates: Rates, every_s: float, *, plain: bool) -> NoReturn:
-    """Show again and again; on a terminal in place."""
-    clear = _CLEAR if sys.stdout.isatty() and not plain else ""
+def _between_looks(arguments: argparse.Namespace) -> str:
+    """On a terminal a look takes the place of the one before it."""
+    if arguments.json:
+        return ""
+    return _CLEAR if sys.stdout.isatty() and not arguments.csv else "\n"
+
+
+async def _watch(window: Window, rates: Rates, every_s: float, between: str) -> NoReturn:
+    """Show again and again."""
+    before = between if between == _CLEAR else ""
     while True:
         began_s = trio.current_time()
         rates.look(began_s)
-        await window.show(before=clear)
+        await window.show(before)
         sys.stdout.flush()
+        before = between
         await trio.sleep_until(began_s + every_s)
 
 

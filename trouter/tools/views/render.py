@@ -98,5 +98,4 @@ def _rate(listing: Listing, row: Row, column: Field, look: Look) -> float | None
 
 def _cell(column: Field, row: Row) -> Cell:
     value = column.value(row)
-    alarming = column.alarm and value not in {None, "", 0}
-    return Cell(column.show(value), Style.ALARM if alarming else Style.PLAIN)
+    return Cell(column.show(value), Style.ALARM if column.alarm and value else Style.PLAIN)

@@ -22,7 +22,6 @@ from .render import Look
 #: The start of a management node's address, up to the router's id, and its end.
 _NODE = ("amqp:/_topo/0/", "/$management")
 
-
 T = TypeVar("T")
 
 
@@ -60,22 +59,22 @@ class Window:
                 identity = address.removeprefix(_NODE[0]).removesuffix(_NODE[1])
                 self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
 
-    async def show(self, before: str = "") -> None:
-        """Ask, then write, after ``before``. Of several routers some may keep silent: Timeout, when all is written."""
+    async def show(self, before: str = "") -> Timeout | None:
+        """Ask, then write, after ``before``. Of several routers some may keep silent: the failure of the first."""
         if self._wishes.json:
-            await self._show_json(before)
-        elif self._nodes:
-            await self._show_each(before)
-        else:
-            parts = await self._parts(self._node)
-            heading: tuple[str, ...] = ()
-            if self._wishes.views[0].dated:
-                heading = (formats.now_utc(), formats.plain(await _router_id(self._node)), "")
-            self._out.write(before)
-            self._lines(*heading)
-            self._write(parts, self._look)
+            return await self._show_json(before)
+        if self._nodes:
+            return await self._show_each(before)
+        parts = await self._parts(self._node)
+        heading: tuple[str, ...] = ()
+        if self._wishes.views[0].dated:
+            heading = (formats.now_utc(), formats.plain(await _router_id(self._node)), "")
+        self._out.write(before)
+        self._lines(*heading)
+        self._write(parts, self._look)
+        return None
 
-    async def _show_each(self, before: str) -> None:
+    async def _show_each(self, before: str) -> Timeout | None:
         found = [(identity, await _in_time(self._parts(node))) for identity, node in self._nodes.items()]
         self._out.write(before)
         self._line(formats.now_utc())
@@ -86,9 +85,9 @@ class Window:
             else:
                 self._write(parts, replace(self._look, router=identity))
             self._line("")
-        _raise_first(parts for _, parts in found)
+        return _first_silence(parts for _, parts in found)
 
-    async def _show_json(self, before: str) -> None:
+    async def _show_json(self, before: str) -> Timeout | None:
         whole: object
         found: list[dict[str, object] | Timeout] = []
         if self._nodes:
@@ -102,7 +101,7 @@ class Window:
         indent, separators = (None, (",", ":")) if self._wishes.compact else (2, None)
         self._out.write(before)
         self._line(json.dumps(whole, indent=indent, separators=separators, default=formats.plain))
-        _raise_first(found)
+        return _first_silence(found)
 
     async def _parts(self, node: Node) -> list[list[Listing]]:
         return [await self._listings(node, view) for view in self._wishes.views]
@@ -156,10 +155,8 @@ async def _in_time(asked: Awaitable[T]) -> T | Timeout:
         return failure
 
 
-def _raise_first(found: Iterable[object]) -> None:
-    for each in found:
-        if isinstance(each, Timeout):
-            raise each
+def _first_silence(found: Iterable[object]) -> Timeout | None:
+    return next((each for each in found if isinstance(each, Timeout)), None)
 
 
 async def _answer(node: Node, request: Request, limit: int) -> Rows:

@@ -151,7 +151,8 @@ LINK_ATTRIBUTES = (
 
 def _consumers(row: Row) -> object:
     """Local consumers of an address; of a link route, the containers that serve it."""
-    return row.get("containerCount" if str(row.get("name"))[:1] in set("CDEF") else "subscriberCount")
+    is_route = str(row.get("name")).startswith(("C", "D", "E", "F"))
+    return row.get("containerCount" if is_route else "subscriberCount")
 
 
 ADDRESS_FIELDS = (
