@@ -125,7 +125,7 @@ class WatchedRouter(Router):
 
 async def list_links(port: int, seconds: float) -> dict[str, Any]:
     """List all links for some seconds."""
-    times = []
+    times: list[float] = []
     async with open_node(ConnectionOptions(host="127.0.0.1", port=port, timeout_s=_PATIENCE_S)) as node:
         end_s = time.perf_counter() + seconds - 1.0
         while not times or time.perf_counter() < end_s:
