@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 from wsproto.connection import Connection, ConnectionState, ConnectionType
@@ -454,7 +454,6 @@ async def test_a_websocket_is_not_given_up_for_a_new_connection(monkeypatch: pyt
 
 
 @pytest.mark.fuzz
-@settings(max_examples=50)
 @given(
     octets=st.lists(
         st.one_of(

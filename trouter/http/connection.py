@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -24,6 +25,8 @@ from .upgrade import Handshake, UpgradeRefused, handshake_in
 READ_BYTES: Final = 16384
 #: Where a client may be whose request is answered before it is complete.
 UNREAD: Final = frozenset({h11.IDLE, h11.SEND_BODY, h11.ERROR})
+#: How AMQP begins, and other protocols that will not go on before they are answered.
+OTHER_PROTOCOL: Final = re.compile(rb"[\x21-\x7e]{1,15}[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 log = logging.getLogger("trouter.HTTP")
 
@@ -117,8 +120,9 @@ class HttpConnection:
                 elif event is h11.NEED_DATA:
                     if self._http.they_are_waiting_for_100_continue:
                         return request  # answered without its body, and the connection ends
-                    data = await self._stream.receive_some(READ_BYTES)
-                    self._http.receive_data(data)
+                    self._http.receive_data(await self._stream.receive_some(READ_BYTES))
+                    if request is None and OTHER_PROTOCOL.match(self._http.trailing_data[0]):
+                        raise NotTaken(refusal(400, why="this port speaks HTTP"))
                     if not begun:
                         begun = True
                         scope.deadline = trio.current_time() + self._settings.request_s

@@ -175,10 +175,10 @@ def printable(text: str) -> str:
 
 
 def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
-    """The first MAX_LABEL_VALUES as they are; the rest, and what has no name, added up."""
-    bounded: dict[str, int] = {}
+    """The first MAX_LABEL_VALUES as they are; the rest, and what has no name, added up, be it nothing."""
+    bounded = {OTHER: 0}
     for name, count in counts.items():
-        shown = name if name and len(bounded) < MAX_LABEL_VALUES else OTHER
+        shown = name if name and len(bounded) <= MAX_LABEL_VALUES else OTHER
         bounded[shown] = bounded.get(shown, 0) + count
     return bounded
 

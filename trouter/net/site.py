@@ -138,7 +138,7 @@ class RouterSite:
 
     def _vhost_connections(self) -> Mapping[str, int]:
         known = {vhost.hostname for vhost in self._control.configuration.vhosts}
-        counts: Counter[str] = Counter()
+        counts: Counter[str] = Counter(dict.fromkeys(known, 0))
         for connection in self._services.connections.values():
             remote = connection.engine.remote_open
             name = remote.hostname if remote is not None else None

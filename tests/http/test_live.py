@@ -1,0 +1,209 @@
+"""The HTTP listener of a running router."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from proton import ConnectionException, Message
+from proton.utils import BlockingConnection
+
+from tests.http.test_metrics import OLDER_ROUTERS
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter, process, running, start_router
+
+__all__ = ["start_router"]
+
+BOTH = """
+router {{ id: R }}
+listener {{ name: amqp, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+listener {{ name: web, host: 127.0.0.1, port: {port}, saslMechanisms: ANONYMOUS, http: yes
+{more}
+}}
+"""
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+def configured(port: int = 0, more: str = "") -> str:
+    return BOTH.format(port=port, more=more)
+
+
+def http_port(router: RunningRouter) -> int:
+    return int(router.wait_for_line(r"SERVER \(info\) Listening for HTTP on 127\.0\.0\.1:(\d+) \(web\)")[1])
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def scrape(port: int) -> dict[str, float]:
+    """By name and labels."""
+    status, text = get(port, "/metrics")
+    assert status == 200
+    return {
+        sample.name + (str(dict(sorted(sample.labels.items()))) if sample.labels else ""): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    with running(configured(), tmp_path_factory.mktemp("router")) as router:
+        yield router
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+def test_a_router_that_runs_is_healthy(shared: RunningRouter, path: str) -> None:
+    assert get(http_port(shared), path) == (200, "OK")
+
+
+def test_the_series_of_the_older_router_are_there(shared: RunningRouter) -> None:
+    figures = scrape(http_port(shared))
+    assert {name for name in figures if name.startswith("qdr_") and ":" not in name} == set(OLDER_ROUTERS)
+
+
+def test_what_clients_do_can_be_seen(shared: RunningRouter) -> None:
+    port = http_port(shared)
+    before = scrape(port)
+    exchange(shared.port, "seen", 7)
+    after = scrape(port)
+
+    def grown(name: str, **labels: str) -> float:
+        key = name + (str(dict(sorted(labels.items()))) if labels else "")
+        return after[key] - before[key]
+
+    assert grown("qdr_deliveries_ingress_total") == 7
+    assert grown("qdr_deliveries_egress_total") == 7
+    assert grown("qdr_accepted_deliveries_total") >= 7
+    assert grown("trouter_connections_accepted_total", listener="amqp") == 2
+    kind = {"address_class": "mobile", "outcome": "accepted"}
+    assert grown("trouter_deliveries_total", **kind) == 7
+    assert grown("trouter_settle_latency_seconds_count", **kind) == 7
+    assert grown("trouter_settle_latency_seconds_bucket", le="+Inf", **kind) == 7
+    assert grown("trouter_connections_accepted_total", listener="web") == 1
+
+
+def test_who_is_connected_can_be_seen(shared: RunningRouter) -> None:
+    port = http_port(shared)
+    connection = BlockingConnection(f"127.0.0.1:{shared.port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
+    connection.create_receiver("here")
+    figures = scrape(port)
+    assert figures["trouter_connections{'listener': 'amqp'}"] >= 1
+    assert figures["qdr_connections_total"] >= 1
+    assert figures["qdr_links_total"] >= 1
+    assert figures["qdr_addresses_total"] >= 1
+    assert figures["trouter_ready"] == 1
+    assert figures["trouter_memory_objects{'owner': 'qdr_link_t'}"] == figures["qdr_links_total"]
+    assert figures["trouter_held_message_bytes_limit"] > figures["trouter_held_message_bytes"] >= 0
+    assert figures["trouter_log_events_total{'level': 'error', 'module': 'SERVER'}"] >= 0
+    connection.close()
+
+
+def test_the_series_do_not_change_with_what_strangers_do(shared: RunningRouter) -> None:
+    port = http_port(shared)
+    before = set(scrape(port))
+    for number in range(5):
+        connection = BlockingConnection(
+            f"127.0.0.1:{shared.port}",
+            allowed_mechs="ANONYMOUS",
+            timeout=DEADLINE_S,
+            virtual_host=f"stranger{number}",
+        )
+        connection.create_receiver(f"address{number}")
+        assert set(scrape(port)) == before
+        connection.close()
+
+
+def test_plain_amqp_is_not_spoken_here(shared: RunningRouter) -> None:
+    with pytest.raises(ConnectionException):
+        BlockingConnection(f"127.0.0.1:{http_port(shared)}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
+    with socket.create_connection(("127.0.0.1", http_port(shared)), DEADLINE_S) as sock:
+        sock.sendall(b"AMQP\x00\x01\x00\x00\r\n\r\n")
+        assert sock.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_websocket_is_a_connection_of_its_listener(shared: RunningRouter) -> None:
+    port = http_port(shared)
+    with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:
+        remote = sock.getsockname()
+        sock.sendall(HANDSHAKE)
+        assert sock.recv(4).startswith(b"HTTP")
+        shared.wait_for_line(rf"HTTP \(info\) WebSocket from 127\.0\.0\.1:{remote[1]}, subprotocol not named")
+        assert scrape(port)["trouter_connections{'listener': 'web'}"] >= 1
+
+
+def test_a_websocket_that_says_nothing_has_the_listeners_time_to_open(start_router: StartRouter) -> None:
+    router = start_router(configured(more="initialHandshakeTimeoutSeconds: 1"))
+    with socket.create_connection(("127.0.0.1", http_port(router)), DEADLINE_S) as sock:
+        sock.sendall(HANDSHAKE)
+        octets = b""
+        while data := sock.recv(1000):
+            octets += data
+        assert octets.startswith(b"HTTP/1.1 101 ")
+        assert octets.endswith(b"\x88\x02\x03\xe8")
+
+
+def test_switches_and_files(start_router: StartRouter, tmp_path: Path) -> None:
+    root = tmp_path / "www"
+    root.mkdir()
+    (root / "index.html").write_text("hello")
+    router = start_router(configured(more=f"healthz: no\nmetrics: no\nhttpRootDir: {root}"))
+    port = http_port(router)
+    assert get(port, "/") == (200, "hello")
+    assert get(port, "/metrics")[0] == get(port, "/healthz")[0] == get(port, "/../index.html")[0] == 404
+
+
+def test_a_port_in_use_is_an_error_at_the_start_and_no_crash(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with process(configured(port), tmp_path) as router:
+            assert router.wait() == 1
+            router.wait_for_line(rf"MAIN \(critical\) Router start-up failed: cannot listen on 127\.0\.0\.1:{port}")
+            router.assert_no_fault_of_ours()
+
+
+def test_a_router_stops_whatever_its_http_clients_do(start_router: StartRouter) -> None:
+    router = start_router(configured())
+    address = ("127.0.0.1", http_port(router))
+    with ExitStack() as stack:
+        for octets in (b"", b"GET /hea", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", HANDSHAKE):
+            stack.enter_context(socket.create_connection(address, DEADLINE_S)).sendall(octets)
+        router.wait_for_line("WebSocket from")
+        assert router.stop() == 0
+        router.assert_no_fault_of_ours()
+
+
+def exchange(port: int, address: str, count: int) -> None:
+    """Send so many messages and accept them."""
+    receiving = BlockingConnection(f"127.0.0.1:{port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
+    receiver = receiving.create_receiver(address, credit=count)
+
+    def take() -> None:
+        for _ in range(count):
+            receiver.receive()
+            receiver.accept()
+        receiving.close()
+
+    taker = threading.Thread(target=take)
+    taker.start()
+    sending = BlockingConnection(f"127.0.0.1:{port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
+    sender = sending.create_sender(address)
+    for number in range(count):
+        sender.send(Message(body=number))
+    sending.close()
+    taker.join(DEADLINE_S)
