@@ -137,8 +137,8 @@ class RouterSite:
         )
 
     def _vhost_connections(self) -> Mapping[str, int]:
-        known = {vhost.hostname for vhost in self._control.configuration.vhosts}
-        counts: Counter[str] = Counter(dict.fromkeys(known, 0))
+        known = dict.fromkeys((vhost.hostname for vhost in self._control.configuration.vhosts), 0)
+        counts: Counter[str] = Counter(known)
         for connection in self._services.connections.values():
             remote = connection.engine.remote_open
             name = remote.hostname if remote is not None else None
