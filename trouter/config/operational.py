@@ -204,8 +204,8 @@ VHOST_STATS: Final = EntityType(
         column("connectionsApproved", Kind.INTEGER, "Connections allowed.", graph=True),
         column("connectionsDenied", Kind.INTEGER, "Connections refused.", graph=True),
         column("connectionsCurrent", Kind.INTEGER, "Connections open now.", graph=True),
-        column("perUserState", Kind.MAP, "The connections of each user.", graph=True),
-        column("perHostState", Kind.MAP, "The connections from each host.", graph=True),
+        column("perUserState", Kind.MAP, "The connections of each user."),
+        column("perHostState", Kind.MAP, "The connections from each host."),
         column("sessionDenied", Kind.INTEGER, "Sessions refused.", graph=True),
         column("senderDenied", Kind.INTEGER, "Senders refused.", graph=True),
         column("receiverDenied", Kind.INTEGER, "Receivers refused.", graph=True),
@@ -220,8 +220,14 @@ CONNECTION_LINK_ROUTE: Final = EntityType(
     operations=("CREATE", "DELETE"),
     core=True,
     columns=(
-        column("pattern", Kind.STRING, "Matches by tokens between `.` or `/`."),
-        column("direction", Kind.ENUM, "Whose links: `in` of senders, `out` of receivers.", values=("in", "out")),
+        column("pattern", Kind.STRING, "Matches by tokens between `.` or `/`.", required=True),
+        column(
+            "direction",
+            Kind.ENUM,
+            "Whose links: `in` of senders, `out` of receivers.",
+            values=("in", "out"),
+            required=True,
+        ),
         column("containerId", Kind.STRING, "The container id of the client."),
     ),
 )

@@ -212,9 +212,17 @@ def attribute(
     return field(metadata=row) if required else field(default=default, metadata=row)
 
 
-def reported(kind: Kind, doc: str, *, name: str = "", values: tuple[str, ...] = (), graph: bool = False) -> Any:
+def reported(
+    kind: Kind,
+    doc: str,
+    *,
+    name: str = "",
+    values: tuple[str, ...] = (),
+    old: tuple[str, ...] = (),
+    graph: bool = False,
+) -> Any:
     """Declare, among the fields of an entity, an attribute that only management shows; the field itself stays None."""
-    row = {"name": name, "kind": kind, "doc": doc, "values": values, "graph": graph}
+    row = {"name": name, "kind": kind, "doc": doc, "values": values, "old_names": old, "graph": graph}
     return field(default=None, init=False, repr=False, compare=False, metadata=row)
 
 
@@ -225,12 +233,12 @@ def column(
     *,
     values: tuple[str, ...] = (),
     default: Any = None,
+    required: bool = False,
     update: bool = False,
     graph: bool = False,
-    extra: bool = False,
 ) -> Attribute:
     """Declare an attribute of a type of which nothing is configured."""
-    return Attribute(name, kind, doc, values=values, default=default, update=update, graph=graph, extra=extra)
+    return Attribute(name, kind, doc, values=values, default=default, required=required, update=update, graph=graph)
 
 
 @cache

@@ -209,7 +209,9 @@ class ConnectorEntity(Socketed):
         reload=Reload.NEXT,
     )
     message_logging_components: tuple[str, ...] = ends.message_logging_components()
-    failover_urls: None = reported(Kind.STRING, "Where the connector may call, beginning with what it tries next.")
+    failover_urls: None = reported(
+        Kind.STRING, "Where the connector may call, beginning with what it tries next.", old=("failoverList",)
+    )
     connection_status: None = reported(
         Kind.STRING, "How far the connector has come: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."
     )

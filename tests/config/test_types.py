@@ -1,0 +1,124 @@
+"""The types are those of the older router, attribute by attribute; where they differ on purpose, the list says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trouter.config import TYPES, Attribute, EntityType, type_named
+from trouter.config.schema import IDENTITY, NAME, TYPE
+
+FACTS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "types.json").read_text(encoding="utf-8"))
+BY_TYPE = {fact["type"]: fact for fact in FACTS}
+ATTRIBUTES = [(fact["type"], attribute) for fact in FACTS[1:] for attribute in fact["attributes"]]
+
+#: What differs on purpose: (type, attribute, what) -> (theirs, ours). The schema does not tell defaults of 0, no or "".
+DIFFERENCES: dict[tuple[str, str, str], tuple[object, object]] = {
+    # A text on the wire there, too.
+    ("router", "area", "default"): (None, "0"),
+    # Nobody may stay for ever without saying who he is; a credit that is not given is told as what it is.
+    ("listener", "initialHandshakeTimeoutSeconds", "default"): (None, 10),
+    ("listener", "linkCapacity", "default"): (None, 250),
+    ("connector", "linkCapacity", "default"): (None, 250),
+    # A group without users or hosts is legal, and closed.
+    ("vhostUserGroupSettings", "users", "required"): (True, False),
+    ("vhostUserGroupSettings", "remoteHosts", "required"): (True, False),
+}
+
+
+def ours(short: str, name: str) -> Attribute:
+    kind = type_named(short)
+    assert kind is not None
+    attribute = kind.attribute(name)
+    assert attribute is not None, f"{short} has no {name}"
+    return attribute
+
+
+def kind_of(short: str) -> EntityType:
+    kind = type_named(short)
+    assert kind is not None
+    return kind
+
+
+def test_the_types_stand_in_the_order_of_the_older_router() -> None:
+    assert [kind.short for kind in TYPES] == [fact["type"] for fact in FACTS]
+    assert len(TYPES) == 29
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=BY_TYPE)
+def test_a_type_is_what_it_is_there(fact: dict[str, Any]) -> None:
+    kind = kind_of(fact["type"])
+    flags = [name for name in ("singleton", "deprecated", "referenced") if getattr(kind, name)]
+    assert (kind.key, list(kind.bases), flags) == (fact["key"], fact["bases"], fact["flags"])
+    assert list(kind.operations) == fact["operations"]
+    assert [*kind.operations, *kind.inherited] == fact["effective"]
+    assert kind.sections == (("dummy",) if kind.short == "dummy" else tuple(fact["sections"]))
+    assert kind.core is fact["core"]
+
+
+@pytest.mark.parametrize("fact", FACTS[1:], ids=list(BY_TYPE)[1:])
+def test_its_attributes_stand_in_the_same_order_and_those_of_its_own_after_them(fact: dict[str, Any]) -> None:
+    kind = kind_of(fact["type"])
+    theirs = [attribute["name"] for attribute in fact["attributes"]]
+    assert [attribute.name for attribute in kind.own if not attribute.extra] == theirs
+    assert [attribute.name for attribute in kind.own][: len(theirs)] == theirs
+    assert kind.attributes[-3:] == (NAME, IDENTITY, TYPE)
+
+
+@pytest.mark.parametrize(("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"])
+def test_an_attribute_is_what_it_is_there(short: str, fact: dict[str, Any]) -> None:
+    attribute = ours(short, fact["name"])
+    name, flags = fact["name"], ("required", "unique", "graph", "deprecated")
+    found = {"type": attribute.type_name, "default": attribute.schema_default or None}
+    found |= {flag: getattr(attribute, flag) for flag in flags}
+    theirs = {"type": fact["type"], "default": fact.get("default") or None}
+    theirs |= {flag: flag in fact.get("flags", ()) for flag in flags}
+    differences = {what: (theirs[what], found[what]) for what in found if theirs[what] != found[what]}
+    assert {(short, name, what): pair for what, pair in differences.items()} == {
+        key: pair for key, pair in DIFFERENCES.items() if key[:2] == (short, name)
+    }
+    assert "old" not in fact or fact["old"] in attribute.old_names
+
+
+@pytest.mark.parametrize(("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"])
+def test_what_could_be_given_or_changed_there_can_be_given_and_changed_here(short: str, fact: dict[str, Any]) -> None:
+    attribute, flags = ours(short, fact["name"]), fact.get("flags", ())
+    assert attribute.create or "create" not in flags or kind_of(short).entity is None
+    assert attribute.update or "update" not in flags
+
+
+def test_a_type_is_found_by_either_name() -> None:
+    for kind in TYPES:
+        assert type_named(kind.short) is type_named(kind.full_name) is kind
+    assert type_named("address") is None
+    assert type_named("org.apache.qpid.dispatch.nonsense") is None
+
+
+def test_every_attribute_says_in_one_sentence_or_two_what_it_is() -> None:
+    for kind in TYPES:
+        assert kind.doc.endswith(".")
+        for attribute in kind.attributes:
+            assert attribute.doc.endswith("."), f"{kind.short}.{attribute.name}"
+
+
+def test_an_attribute_is_found_by_its_old_name_and_by_its_twin() -> None:
+    assert ours("listener", "logMessage").name == "messageLoggingComponents"
+    assert ours("router.config.autoLink", "addr").name == "address"
+    assert ours("router.config.address", "fallback").name == "enableFallback"
+    assert kind_of("listener").attribute("nonsense") is None
+
+
+def test_more_can_be_done_than_is_listed() -> None:
+    assert "UPDATE" not in kind_of("listener").operations
+    assert kind_of("listener").all_operations == ("CREATE", "DELETE", "READ", "UPDATE")
+    assert kind_of("router.link").all_operations == ("UPDATE", "READ")
+
+
+def test_what_can_be_set_is_told() -> None:
+    names = [attribute.name for attribute in kind_of("connector").settable]
+    assert "saslPassword" in names
+    assert "name" in names
+    assert {"connectionStatus", "failoverUrls", "identity", "type"}.isdisjoint(names)
