@@ -12,7 +12,6 @@ from typing import Any
 from trouter.config.claims import Claim, World, claims
 from trouter.config.configuration import HOLDS, ONE_ONLY, Configuration
 from trouter.config.entities import (
-    MANAGEMENT,
     AddressEntity,
     AutoLinkEntity,
     BindingEntity,
@@ -21,7 +20,6 @@ from trouter.config.entities import (
     LogEntity,
     VhostEntity,
 )
-from trouter.config.problems import ConfigurationError, Problem
 from trouter.config.rows import shown_value
 from trouter.config.schema import Attribute, Reload
 
@@ -51,8 +49,8 @@ class Changes:
 def compare(old: Configuration, new: Configuration) -> Changes:
     """The way from what runs to what was read.
 
-    Everything the file says is afterwards as the file says; what was created over management stays, unless the file
-    has the same. Entities that stay keep their identities. ConfigurationError if the two do not go together.
+    Afterwards the file is the truth: what it does not name is deleted, whoever created it. Entities that stay keep
+    their identities.
     """
     created: list[Entity] = []
     deleted: list[Entity] = []
@@ -77,15 +75,9 @@ def compare(old: Configuration, new: Configuration) -> Changes:
                 updated.append(Updated(entity, merged, changed))
             else:
                 kept += 1
-        for entity in present.values():
-            if entity.place == MANAGEMENT:
-                held.append(entity)
-                kept += 1
-            else:
-                deleted.append(entity)
+        deleted += present.values()
         fields[field] = held[0] if field in ONE_ONLY else tuple(held)
     configuration = dataclasses.replace(new, **fields)
-    _check_together(configuration)
     return Changes(configuration, tuple(created), tuple(deleted), tuple(updated), kept, tuple(restart))
 
 
@@ -175,18 +167,3 @@ def _told(old: Entity, new: Entity, attribute: Attribute) -> str:
     values = (shown_value(old, attribute), shown_value(new, attribute))
     before, after = ("none" if value is None else f"'{value}'" for value in values)
     return f"{old.type.section}.{attribute.name}: {before} stays until a restart, then {after}"
-
-
-def _check_together(configuration: Configuration) -> None:
-    """What was created over management may be in the way of what the file says."""
-    problems: list[Problem] = []
-    first: dict[Hashable, Entity] = {}
-    for entity in configuration.entities:
-        for claim in claims(entity.type, partial(getattr, entity), configuration.world):
-            owner = first.setdefault(claim.key, entity)
-            if owner is not entity:
-                in_file, other = (owner, entity) if entity.place == MANAGEMENT else (entity, owner)
-                message = f"{claim.message}, created over management: {other.identity}"
-                problems.append(Problem(in_file.place, message, entity.type.section, claim.field))
-    if problems:
-        raise ConfigurationError(problems)
