@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule
@@ -35,7 +35,7 @@ RULES = (
     AddressRule("way", ingress_phase=0, egress_phase=1),
     AddressRule("closed", distribution="unavailable"),
 )
-ADDRESSES = st.sampled_from(["closest", "multicast", "balanced", "fall", "way"])
+ADDRESSES = st.sampled_from(["closest", "multicast", "multicast", "balanced", "fall"])
 #: Small frames and windows, so that everything that can fill up does.
 LIMITS = EngineLimits(
     max_frame_bytes=512,
@@ -45,10 +45,13 @@ LIMITS = EngineLimits(
     high_water_bytes=4096,
 )
 SIZES = st.sampled_from([0, 1, 600, 1500, 3000, 20_000])
-OUTCOMES = st.sampled_from([Accepted(), Released(), Rejected(), Modified(True)])
+OUTCOMES = st.sampled_from([Accepted(), Accepted(), Released(), Rejected(), Modified(True)])
 TERMS = st.builds(
     PeerTerms, link_capacity=st.sampled_from([1, 2, 5, 20]), strip_in=st.booleans(), strip_out=st.booleans()
 )
+#: What would end everything too soon happens now and then.
+SELDOM = st.sampled_from([False, False, False, False, True])
+PLANS = st.tuples(ADDRESSES, st.sampled_from([0, 1, 5, 50]))
 TERMINAL = (Accepted, Rejected, Released, Modified)
 
 
@@ -65,8 +68,8 @@ class RouterMachine(RuleBasedStateMachine):
         self.router = MemoryRouter(RULES)
         self.sent: list[SentMessage] = []
         self.receiving: list[MemoryReceiver] = []
-        self.sending: list[MemorySender] = []
         self.numbers = 0
+        self.turn = 0
         #: Bodies' numbers for which some receiver said that it accepts.
         self.accepted: set[int] = set()
         #: For receivers that want settled messages, the router accepts.
@@ -74,52 +77,86 @@ class RouterMachine(RuleBasedStateMachine):
 
     # --- who comes and goes
 
-    @rule(target=clients, terms=TERMS)
-    def connect(self, terms: PeerTerms) -> Any:
-        if len(self.router.clients) >= 4:
-            return multiple()
+    @initialize(target=clients, terms=st.lists(TERMS, min_size=3, max_size=3))
+    def begin_with_clients(self, terms: list[PeerTerms]) -> Any:
+        return multiple(*(self.connected(each) for each in terms))
+
+    @initialize(target=receivers, plans=st.lists(PLANS, min_size=3, max_size=6))
+    def begin_with_receivers(self, plans: list[tuple[str, int]]) -> Any:
+        return multiple(*(self.received_by(self.any_client(), address, credit) for address, credit in plans))
+
+    @initialize(target=senders, addresses=st.lists(ADDRESSES, min_size=1, max_size=3))
+    def begin_with_senders(self, addresses: list[str]) -> Any:
+        return multiple(*(self.any_client().sender(address) for address in (None, *addresses)))
+
+    def any_client(self) -> MemoryClient:
+        """One after the other; there is one from the first moment on."""
+        if not self.router.clients:
+            self.connected(PeerTerms(5))
+        self.turn += 1
+        return self.router.clients[self.turn % len(self.router.clients)]
+
+    def connected(self, terms: PeerTerms) -> MemoryClient:
         return self.router.connect(terms, limits=LIMITS, client_limits=LIMITS)
 
-    @rule(target=senders, client=clients, address=st.one_of(st.none(), ADDRESSES), waypoint=st.booleans())
-    def attach_sender(self, client: MemoryClient, address: str | None, waypoint: bool) -> Any:
-        if client.dropped:
+    def received_by(self, client: MemoryClient, address: str, credit: int, **how: Any) -> MemoryReceiver:
+        receiver = client.receiver(address, credit=credit, **how)
+        self.receiving.append(receiver)
+        return receiver
+
+    @rule(target=clients, terms=TERMS)
+    def connect(self, terms: PeerTerms) -> Any:
+        if sum(not client.dropped for client in self.router.clients) >= 3:
+            return multiple()
+        return self.connected(terms)
+
+    @rule(
+        target=senders,
+        client=clients,
+        address=st.one_of(st.none(), ADDRESSES, st.just("way")),
+        waypoint=st.booleans(),
+        pump=st.booleans(),
+        really=SELDOM,
+    )
+    def attach_sender(self, client: MemoryClient, address: str | None, waypoint: bool, pump: bool, really: bool) -> Any:
+        if not really or client.dropped or len(client.session.links) > 8:
             return multiple()
         capabilities = ("qd.waypoint",) if waypoint and address == "way" else ()
-        sender = client.sender(address, capabilities=capabilities, pump=False)
-        self.sending.append(sender)
-        return sender
+        return client.sender(address, capabilities=capabilities, pump=pump)
 
     @rule(
         target=receivers,
         client=clients,
-        address=ADDRESSES,
+        address=st.one_of(ADDRESSES, st.just("way")),
         special=st.booleans(),
         credit=st.integers(0, 5),
-        settled=st.sampled_from([False, False, False, True]),
+        settled=SELDOM,
+        pump=st.booleans(),
     )
-    def attach_receiver(self, client: MemoryClient, address: str, special: bool, credit: int, settled: bool) -> Any:
-        if client.dropped:
+    def attach_receiver(
+        self, client: MemoryClient, address: str, special: bool, credit: int, settled: bool, pump: bool
+    ) -> Any:
+        if client.dropped or len(client.session.links) > 8:
             return multiple()
         capabilities = {"way": ("qd.waypoint",), "fall": ("qd.fallback",)}.get(address, ()) if special else ()
-        receiver = client.receiver(
-            address, credit=credit, capabilities=capabilities, snd_settle_mode=1 if settled else 2, pump=False
-        )
-        self.receiving.append(receiver)
         self.some_take_settled = self.some_take_settled or settled
-        return receiver
+        return self.received_by(
+            client, address, credit, capabilities=capabilities, snd_settle_mode=1 if settled else 2, pump=pump
+        )
 
-    @rule(link=st.one_of(consumes(senders), consumes(receivers)), closed=st.booleans())
-    def detach(self, link: MemorySender | MemoryReceiver, closed: bool) -> None:
-        if not link.client.dropped:
+    @rule(link=st.one_of(senders, receivers), closed=st.booleans(), really=SELDOM)
+    def detach(self, link: MemorySender | MemoryReceiver, closed: bool, really: bool) -> None:
+        if really and not link.client.dropped:
             link.link.detach(closed)
 
-    @rule(client=consumes(clients))
-    def drop(self, client: MemoryClient) -> None:
-        client.drop()
+    @rule(client=clients, really=SELDOM)
+    def drop(self, client: MemoryClient, really: bool) -> None:
+        if really:
+            client.drop()
 
-    @rule(client=clients)
-    def end(self, client: MemoryClient) -> None:
-        if not client.dropped:
+    @rule(client=clients, really=SELDOM)
+    def end(self, client: MemoryClient, really: bool) -> None:
+        if really and not client.dropped:
             client.end()
             client.session = client.add_session()
 
@@ -131,20 +168,24 @@ class RouterMachine(RuleBasedStateMachine):
 
     @rule(
         sender=senders,
-        size=SIZES,
+        sizes=st.lists(SIZES, min_size=1, max_size=5),
         settled=st.booleans(),
         frames=st.integers(1, 4),
-        abort=st.booleans(),
-        to=st.one_of(ADDRESSES, st.sampled_from(["nowhere", "closed"])),
+        abort=SELDOM,
+        to=st.one_of(ADDRESSES, ADDRESSES, st.sampled_from(["nowhere", "closed"])),
     )
-    def send(self, sender: MemorySender, size: int, settled: bool, frames: int, abort: bool, to: str) -> None:
-        if sender.link.credit > 0:
-            message = compose(self.body(size), to=to)
-            sent = sender.send(message, settled=settled, frames=frames, abort=abort and size > 1000)
-            self.note(sent)
+    def send(self, sender: MemorySender, sizes: list[int], settled: bool, frames: int, abort: bool, to: str) -> None:
+        for size in sizes:
+            if sender.link.credit <= 0:
+                self.router.pump()
+            if sender.link.credit > 0:
+                message = compose(self.body(size), to=to)
+                self.note(sender.send(message, settled=settled, frames=frames, abort=abort and size > 1000))
 
     @rule(target=unfinished, sender=senders, size=SIZES, settled=st.booleans(), to=ADDRESSES)
     def begin(self, sender: MemorySender, size: int, settled: bool, to: str) -> Any:
+        if sender.link.credit <= 0:
+            self.router.pump()
         if sender.link.credit <= 0:
             return multiple()
         sent = sender.begin(compose(self.body(size), to=to), settled=settled)
@@ -167,36 +208,45 @@ class RouterMachine(RuleBasedStateMachine):
         sent.presettled = sent.delivery.settled  # type: ignore[attr-defined]
         self.sent.append(sent)
 
-    @rule(data=st.data(), settled=st.booleans(), state=st.one_of(st.none(), OUTCOMES))
-    def sender_settles(self, data: st.DataObject, settled: bool, state: object) -> None:
+    @rule(data=st.data(), settled=st.booleans(), state=st.one_of(st.none(), OUTCOMES), really=SELDOM)
+    def sender_settles(self, data: st.DataObject, settled: bool, state: object, really: bool) -> None:
+        if not really:
+            return
         mine = [sent for sent in self.sent if sent.delivery.begun and not sent.delivery.settled]
         if mine:
             data.draw(st.sampled_from(mine)).settle(state, settled)
 
     # --- receivers
 
-    @rule(receiver=receivers, count=st.integers(1, 10))
+    @rule(receiver=receivers, count=st.integers(1, 30))
     def grant(self, receiver: MemoryReceiver, count: int) -> None:
         if receiver.attach is not None:
             receiver.grant(count)
 
-    @rule(receiver=receivers)
-    def drain(self, receiver: MemoryReceiver) -> None:
-        receiver.drain()
+    @rule(receiver=receivers, really=SELDOM)
+    def drain(self, receiver: MemoryReceiver, really: bool) -> None:
+        if really:
+            receiver.drain()
 
-    @rule(data=st.data(), state=st.one_of(st.none(), OUTCOMES, st.just(Received(1, 2))), settled=st.booleans())
-    def settle(self, data: st.DataObject, state: object, settled: bool) -> None:
-        open_ = [
+    @rule(
+        data=st.data(),
+        state=st.one_of(st.none(), OUTCOMES, OUTCOMES, st.just(Received(1, 2))),
+        settled=st.sampled_from([True, True, False]),
+        many=st.booleans(),
+    )
+    def settle(self, data: st.DataObject, state: object, settled: bool, many: bool) -> None:
+        self.router.pump()
+        unsettled = [
             message
             for receiver in self.receiving
             if not receiver.client.dropped
             for message in receiver.received
             if not (message.delivery.settled or message.delivery.remote_settled)
         ]
-        if open_:
-            message = data.draw(st.sampled_from(open_))
-            self.note_outcome(message, state)
-            message.settle(state, settled)
+        if unsettled:
+            for message in unsettled[::2] if many else [data.draw(st.sampled_from(unsettled))]:
+                self.note_outcome(message, state)
+                message.settle(state, settled)
 
     def note_outcome(self, message: ReceivedMessage, state: object) -> None:
         number = number_of(message)
@@ -209,18 +259,14 @@ class RouterMachine(RuleBasedStateMachine):
     def pump(self) -> None:
         self.router.pump()
 
-    @rule(client=clients)
-    def write(self, client: MemoryClient) -> None:
-        client.write()
-        self.router.flush()
-
-    @rule(client=clients)
-    def read(self, client: MemoryClient) -> None:
-        client.read()
-
-    @rule(client=clients, stalled=st.booleans())
-    def stall(self, client: MemoryClient, stalled: bool) -> None:
-        client.stalled = stalled
+    @rule(client=clients, how=st.sampled_from(["write", "read", "stall"]))
+    def carry(self, client: MemoryClient, how: str) -> None:
+        client.stalled = how == "stall"
+        if how == "write":
+            client.write()
+            self.router.flush()
+        else:
+            client.read()
 
     # --- what must hold
 
@@ -239,12 +285,13 @@ class RouterMachine(RuleBasedStateMachine):
             assert owed >= 0
             assert ingress.pending >= 0
             assert ingress.unsettled >= 0
-            assert ingress.link.credit > 0 or owed == 0
+            # until a message in pieces is here in full, its sender could not use new credit
+            assert ingress.link.credit > 0 or owed == 0 or ingress.link.partial is not None
 
     @invariant()
     def links_count_what_they_have(self) -> None:
         for egress in self.router.core.egresses():
-            assert egress.backlog == len(egress.queue)
+            assert egress.backlog == sum(not out.aborted for out in egress.queue)
             outgoing: DeliveryRing = egress.link.session.outgoing  # type: ignore[attr-defined]
             mine = [each for each in outgoing.all() if each.link is egress.link and each.complete]
             assert egress.unsettled == len(mine)
@@ -328,5 +375,5 @@ def number_of(message: ReceivedMessage) -> int:
     return int.from_bytes(payload[start : start + 4], "big") if 5 <= start <= len(payload) - 4 else -1
 
 
-RouterMachine.TestCase.settings = settings(settings(), stateful_step_count=60)
+RouterMachine.TestCase.settings = settings(settings(), stateful_step_count=80)
 TestRouterMachine = RouterMachine.TestCase

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import Received
 from trouter.core.table import AddressRule
+from trouter.engine.ports import Delivery
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, SentMessage, compose
 from trouter.wire.performatives import Accepted, Error, Modified, Rejected, Released, TransactionalState, encode_state
 from trouter.wire.performatives import Received as ReceivedState
@@ -778,6 +781,97 @@ def test_2_8_unsettled_messages_are_not_dropped() -> None:
     assert receiver.bodies == [b"0", b"1", b"2", b"3", b"4", b"2"]
     settle_all(room, receiver)
     assert all(each.outcome == Accepted() for each in sent)
+
+
+class CountingQueue(deque[Delivery]):
+    """Counts how often somebody looks behind its first."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        CountingQueue.looks += index != 0
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        for each in super().__iter__():
+            CountingQueue.looks += 1
+            yield each
+
+
+@pytest.mark.parametrize("settled_late", [False, True])
+def test_2_8_dropping_does_not_look_at_what_cannot_be_dropped(
+    settled_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CountingQueue, "looks", 0)
+    room = Room(capacity=5)
+    receiver = room.client.receiver("x")
+    (egress,) = room.router.core.egresses()
+    egress.queue = CountingQueue()
+    waiting = [each for _ in range(40) for each in room.send(room.client.sender("x"), 5)]
+    sender = room.client.sender("x")
+    sent = []
+    for number in range(100):
+        if settled_late:
+            waiting[1 + number].settle()
+            room.router.pump()
+        sent.append(sender.send(compose(b"p%d" % number), settled=True))
+        room.router.pump()
+    assert all(each.delivery.complete for each in sent)
+    assert egress.backlog == (101 if settled_late else 201)
+    assert len(egress.queue) <= 2 * egress.backlog
+    assert CountingQueue.looks <= 300  # and not 100 times 200: making room again looks at each once
+    receiver.grant(1000)
+    room.router.pump()
+    assert len(receiver.bodies) == (101 if settled_late else 201)
+    assert receiver.bodies[-1] == b"p99"
+
+
+def test_2_8_what_was_dropped_does_not_pile_up_in_the_queue() -> None:
+    room = Room(capacity=5)
+    receiver = room.client.receiver("x")
+    (egress,) = room.router.core.egresses()
+    room.send(room.client.sender("x"), 5)
+    sender = room.client.sender("x")
+    for number in range(200):
+        sender.send(compose(b"p%d" % number), settled=True)
+        room.router.pump()
+        assert egress.backlog == 6
+        assert len(egress.queue) <= 12
+    receiver.grant(1000)
+    room.router.pump()
+    assert receiver.bodies == [b"0", b"1", b"2", b"3", b"4", b"p199"]
+    assert len(egress.queue) == egress.backlog == 0
+
+
+def test_2_8_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_one_in_front() -> None:
+    room = Room(capacity=2)
+    receiver = room.client.receiver("x")
+    (egress,) = room.router.core.egresses()
+    first = room.client.sender("x").begin(compose(bytes(200_000)))
+    room.router.pump()
+    sender = room.client.sender("x")
+    for body in (b"1", b"2", b"3"):
+        sender.send(compose(body), settled=True)
+        room.router.pump()
+    assert egress.backlog == 2
+    first.abort()
+    room.router.pump()
+    assert egress.backlog == 1
+    receiver.grant(10)
+    room.router.pump()
+    assert receiver.bodies == [b"3"]
+
+
+def test_2_8_what_its_sender_settled_meanwhile_may_be_dropped_too() -> None:
+    room = Room(capacity=5)
+    receiver = room.client.receiver("x")
+    for each in room.send(room.client.sender("x"), 5):
+        each.settle()
+    room.router.pump()
+    room.send(room.client.sender("x"), 1, settled=True)
+    receiver.grant(10)
+    room.router.pump()
+    assert receiver.bodies == [b"0", b"0"]
 
 
 def test_2_8_a_large_backlog_after_the_consumer_has_gone_is_counted() -> None:

@@ -21,6 +21,8 @@ cdef class Egress(LinkSink):
     cdef public bint presettles
     cdef public object queue
     cdef public Py_ssize_t backlog
+    cdef Py_ssize_t _dropped
+    cdef list _presettled
     cdef public Py_ssize_t unsettled
     cdef public Counters counters
     cdef public object record
@@ -39,6 +41,9 @@ cdef class Egress(LinkSink):
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint _is_next(self, Delivery out)
     cdef _take_next(self)
+    @cython.locals(out=Delivery)
+    cdef _pass_dropped(self)
+    cdef _take_out(self, Delivery out)
     cpdef progress(self, Delivery out)
     @cython.locals(out=Delivery, message=Message, sender=OutgoingLink)
     cpdef on_credit(self, LinkPort link)
@@ -46,14 +51,13 @@ cdef class Egress(LinkSink):
     cdef _push(self, Delivery out, Message message)
     @cython.locals(partner=Delivery)
     cdef _sent(self, Delivery out)
-    @cython.locals(waiting=Delivery, position=Py_ssize_t)
+    @cython.locals(waiting=Delivery)
     cdef _drop_presettled(self)
+    cdef _may_drop(self, Delivery out)
     cdef _count_dropped(self)
     @cython.locals(partner=Delivery, settled=bint)
     cpdef on_disposition(self, Delivery out)
     cdef _give_up(self, Delivery out)
-    @cython.locals(link=OutgoingLink)
-    cdef bint _withdraw(self, Delivery out) except -1
     cdef _settle(self, Delivery out, int code, bytes state)
     cpdef sender_says(self, Delivery out, int code, bytes state, bint settled)
     cpdef abort(self, Delivery out)

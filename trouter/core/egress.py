@@ -29,6 +29,8 @@ class Egress(LinkSink):
     """One outgoing link's deliveries, waiting and unsettled."""
 
     __slots__ = (
+        "_dropped",
+        "_presettled",
         "attached_at_s",
         "backlog",
         "capacity",
@@ -57,8 +59,12 @@ class Egress(LinkSink):
         #: The receiver asked for settled deliveries only.
         self.presettles = presettles
         self.queue: deque[Delivery] = deque()
-        #: How many stand in the queue; kept beside it for the data path.
+        #: How many wait in the queue; kept beside it for the data path.
         self.backlog = 0
+        #: How many stand there that were thrown away; they keep their place, which is never the first.
+        self._dropped = 0
+        #: Those in the queue that may be thrown away, and some that have left it.
+        self._presettled: list[Delivery] = []
         self.unsettled = 0
         self.counters = Counters()
         self.record: Any = None
@@ -118,8 +124,11 @@ class Egress(LinkSink):
             self._push(out, message)
             if out.complete:
                 return out
-        if out.settled and 0 < self.capacity <= self.backlog:
-            self._drop_presettled()
+        if out.settled:
+            if 0 < self.capacity <= self.backlog:
+                self._drop_presettled()
+            if out.partner is None:
+                self._may_drop(out)
         self.queue.append(out)
         self.backlog += 1
         return out
@@ -153,6 +162,23 @@ class Egress(LinkSink):
     def _take_next(self) -> None:
         self.queue.popleft()
         self.backlog -= 1
+        if self._dropped > 0:
+            self._pass_dropped()
+
+    def _pass_dropped(self) -> None:
+        """See to it that none that was thrown away comes first."""
+        while self._dropped > 0:
+            out = self.queue[0]
+            if not out.aborted:
+                break
+            self.queue.popleft()
+            self._dropped -= 1
+
+    def _take_out(self, out: Delivery) -> None:
+        """Remove one that may stand anywhere in the queue."""
+        self.queue.remove(out)
+        self.backlog -= 1
+        self._pass_dropped()
 
     def progress(self, out: Delivery) -> None:
         """More of ``out``'s message is here."""
@@ -168,17 +194,15 @@ class Egress(LinkSink):
             out = self.queue[0]
             if not (out.begun or sender.credit > 0) or sender.waiting or not sender.attached:
                 break
-            if out.aborted:
-                if not self._withdraw(out):
-                    break
-            else:
-                message = out.message
-                self._push(out, message)
-                if not out.complete:
-                    break
-                if out.settled:
-                    self.counters.count(0, self.pulse.now_s - out.arrived_at)
+            message = out.message
+            self._push(out, message)
+            if not out.complete:
+                break
+            if out.settled:
+                self.counters.count(0, self.pulse.now_s - out.arrived_at)
             self._take_next()
+        if self.backlog == 0 and self._presettled:
+            self._presettled.clear()
         if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
             sender.drained()
         if sender.credit == 0 and self.dry_since_s < 0:
@@ -223,16 +247,28 @@ class Egress(LinkSink):
             tell_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
 
     def _drop_presettled(self) -> None:
-        """Throw away the pre-settled deliveries that wait, but for the queue's first and any half written (2.8)."""
-        kept: deque[Delivery] = deque()
-        for position, waiting in enumerate(self.queue):
-            if waiting.settled and position > 0 and not waiting.begun and waiting.partner is None:
+        """Throw away the pre-settled deliveries that wait, but for the queue's first and any half written (2.8).
+
+        The others in the queue, however many, are not looked at.
+        """
+        for each in self._presettled:
+            waiting = each
+            if not (waiting.begun or waiting.complete or waiting is self.queue[0]):
                 self._count_dropped()
                 waiting.message.leave(waiting)
-            else:
-                kept.append(waiting)
-        self.queue = kept
-        self.backlog = len(kept)
+                waiting.complete = waiting.aborted = True
+                self.backlog -= 1
+                self._dropped += 1
+        self._presettled.clear()
+        if self._dropped > self.backlog:
+            self.queue = deque([each for each in self.queue if not each.aborted])
+            self._dropped = 0
+
+    def _may_drop(self, out: Delivery) -> None:
+        """Note a delivery that nobody waits to hear of; those noted are not many more than those that wait."""
+        self._presettled.append(out)
+        if len(self._presettled) > 2 * self.backlog + 8:
+            self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]
 
     def _count_dropped(self) -> None:
         self.counters.dropped_presettled += 1
@@ -245,8 +281,6 @@ class Egress(LinkSink):
         partner = out.partner
         settled = out.remote_settled
         if not out.complete:
-            if out.aborted:
-                return
             if settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
                 settled = True  # it will not get the rest
                 self._give_up(out)
@@ -265,20 +299,10 @@ class Egress(LinkSink):
         """The receiver decided on a delivery of which the rest has not been sent."""
         if out.message is not None:
             out.message.leave(out)
-        if self._withdraw(out):
-            if self._is_next(out):
-                self._take_next()
-            self.on_credit(self.link)
-
-    def _withdraw(self, out: Delivery) -> bool:
-        """Take back what was sent of ``out``; False while the receiver's window is closed to the frame that says so."""
-        link = self.link
-        out.aborted = True
-        if link.attached and link._session.remote_incoming_window <= 0:
-            link.send(out, b"", 0, 0, False)  # gets in line for the window
-            return False
-        link.abort(out)
-        return True
+        self.link.abort(out)
+        if self._is_next(out):
+            self._take_next()
+        self.on_credit(self.link)
 
     def _settle(self, out: Delivery, code: int, state: bytes | None) -> None:
         """Settle towards the receiver, if ``out`` is not settled yet."""
@@ -298,6 +322,7 @@ class Egress(LinkSink):
                 self._settle(out, code, state)
             else:
                 out.settled = True
+                self._may_drop(out)
         else:
             out.link.session.settle_outgoing(out, code, state, False)
 
@@ -306,14 +331,14 @@ class Egress(LinkSink):
         out.partner = None
         if out.message is not None:
             out.message.leave(out)
+        if self._is_next(out):
+            self._take_next()
+        elif out in self.queue:
+            self._take_out(out)
         if out.begun:
-            if not self._withdraw(out):
-                return
+            self.link.abort(out)
         else:
             out.complete = out.aborted = True
-        if out in self.queue:
-            self.queue.remove(out)
-            self.backlog -= 1
         self.on_credit(self.link)
 
     def relieve(self, out: Delivery) -> None:
@@ -326,9 +351,9 @@ class Egress(LinkSink):
         ahead: Message | None = self.queue[0].message
         if ahead is None or ahead.complete:
             return
-        self.queue.remove(out)
-        self.backlog -= 1
+        self._take_out(out)
         self._give_back(out)
+        out.complete = out.aborted = True
 
     # --- the end
 
@@ -337,8 +362,10 @@ class Egress(LinkSink):
 
         ``own`` holds the link's deliveries if the caller knows them already.
         """
-        waiting, self.queue = self.queue, deque()
-        self.backlog = 0
+        waiting = [each for each in self.queue if not each.aborted]
+        self.queue.clear()
+        self._presettled.clear()
+        self.backlog = self._dropped = 0
         session = self.link._session
         if own is None and (self.unsettled > 0 or waiting):
             own = [each for each in session.outgoing.all() if each.link is self.link]

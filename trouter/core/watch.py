@@ -145,7 +145,7 @@ def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:
     for out in egress.queue:
         if now_s - out.arrived_at <= STUCK_AFTER_S:
             return
-        if (out.settled or not out.begun) and not _streams(out):
+        if (out.settled or not out.begun) and not (out.aborted or _streams(out)):
             stuck.append(out)
 
 

@@ -492,7 +492,9 @@ class SentMessage:
         """Send what is left and can go; whether the next message may."""
         link = self.sender.link
         if self._aborted:
-            link.abort(self.delivery)
+            if self.delivery.begun:
+                link.abort(self.delivery)
+            self.delivery.complete = self.delivery.aborted = True
             return True
         if self._left or not self.delivery.begun or not self._more:
             left = bytes(self._left)
