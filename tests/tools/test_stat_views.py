@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -11,13 +13,25 @@ from trouter.tools.views import VIEWS, View
 from trouter.tools.views.events import LOG
 from trouter.tools.views.lookup import Lookup, address_class, address_phase, address_text
 from trouter.tools.views.model import Row, Rows
-from trouter.tools.views.overview import GENERAL, POLICY, POOLS
-from trouter.tools.views.owners import OWNERS
+from trouter.tools.views.overview import GENERAL, POLICY, POOL_FIELDS, POOLS
+from trouter.tools.views.owners import OWNER_FIELDS, OWNERS
 from trouter.tools.views.rates import Rates
 from trouter.tools.views.render import Look, data, lines
 from trouter.tools.views.routes import AUTO_LINKS, LINK_ROUTES
-from trouter.tools.views.traffic import ADDRESSES, CONNECTIONS, EDGES, LINKS, NODES
+from trouter.tools.views.traffic import (
+    ADDRESS_FIELDS,
+    ADDRESSES,
+    CONNECTION_FIELDS,
+    CONNECTIONS,
+    EDGE_FIELDS,
+    EDGES,
+    LINK_FIELDS,
+    LINKS,
+    NODE_FIELDS,
+    NODES,
+)
 from trouter.tools.views.vhosts import VHOST_GROUPS, VHOST_STATS, VHOSTS
+from trouter.tools.views.why import LINK_FIELDS as WHY_FIELDS
 
 
 def shown(view: View, *answers: Rows, verbose: bool = False, csv: bool = False) -> str:
@@ -459,3 +473,11 @@ class Recorder(dict[str, object]):
         if key not in self:
             self.missed.add(key)
         return super().get(key, default)
+
+
+def test_the_manual_explains_every_column() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"`([^`]+)`", manual.partition("### What the columns say")[2].partition("###")[0]))
+    tables = (CONNECTION_FIELDS, EDGE_FIELDS, LINK_FIELDS, ADDRESS_FIELDS, NODE_FIELDS, POOL_FIELDS, OWNER_FIELDS)
+    heads = {field.head for fields in (*tables, WHY_FIELDS) for field in fields}
+    assert heads <= explained
