@@ -89,3 +89,25 @@ def test_names_of_strangers_stay_on_one_line_and_short(start_router: StartRouter
         line = next(line for line in text.splitlines() if line.startswith("[C1]"))
         assert r"container='a\nDRAINING\x1b[31mxxx" in line
         assert len(line) < 1000
+
+
+def test_connectors_say_how_far_they_are_and_keep_their_passwords(start_router: StartRouter, tmp_path: Path) -> None:
+    connector = "connector { name: out, host: 127.0.0.1, port: 1, saslUsername: me, saslPassword: pass:hush }\n"
+    router = start_router(configuration(tmp_path) + connector)
+    router.wait_for_line("Connection to 127.0.0.1:1 failed")
+    text = dump(router).read_text(encoding="utf-8")
+    assert re.search(r"^out 127\.0\.0\.1:1 role=normal status=\w+ next=amqp://127\.0\.0\.1:1 ", text, re.MULTILINE)
+    assert "hush" not in text
+
+
+def test_while_a_dump_is_written_the_router_routes(start_router: StartRouter, tmp_path: Path) -> None:
+    router = start_router(configuration(tmp_path))
+    with Peer(router.port) as peer:
+        for number in range(2000):
+            peer.attach_receiver(f"a.{number}")
+        for count in (1, 2, 3):
+            router.process.send_signal(signal.SIGUSR1)
+            peer.be_heard()
+            router.wait_for_line(r"MAIN \(info\) The state was dumped", count)
+        text = (tmp_path / "state").read_text(encoding="utf-8")
+        assert len(re.findall(r"^M0a\.\d+ balanced consumers=1", text, re.MULTILINE)) == 2000

@@ -11,18 +11,17 @@ import os
 import re
 import resource
 import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
 import trouter
-from trouter import _twin
+from trouter import _twin, logs
 from trouter.config import Configuration
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -32,8 +31,12 @@ from trouter.core.rows import link_row
 from trouter.engine.session import Session
 
 from .connections import ConnectionFacts
+from .control import Control
 from .listeners import Standing
 from .peer import Services
+
+if TYPE_CHECKING:
+    from .connector import Connector
 
 #: Lines of one kind: connections, links, addresses.
 MOST: Final = 20_000
@@ -71,16 +74,17 @@ class StateDump:
         self._count = 0
         self._began_s = time.monotonic()
 
-    async def write(self, configuration: Configuration, listeners: Iterable[Standing]) -> Path:
+    async def write(self, control: Control) -> Path:
         """Write a dump, for its owner's eyes only; its path. OSError, and no file, if that cannot be done."""
         self._count += 1
+        configuration = control.configuration
         path = self._path(configuration)
         part = path.with_name(f"{path.name}.part")
         part.unlink(missing_ok=True)
         number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
-                lines = self.lines(configuration, list(listeners))
+                lines = self.lines(control)
                 while portion := list(islice(lines, PORTION)):
                     await trio.to_thread.run_sync(file.write, "".join(f"{line}\n" for line in portion))
             part.replace(path)
@@ -96,16 +100,19 @@ class StateDump:
         name = re.sub("[^A-Za-z0-9._-]", "_", configuration.router.id)[:64]
         return Path(f"trouter-{name}-{os.getpid()}-{self._count}.dump")
 
-    def lines(self, configuration: Configuration, listeners: list[Standing]) -> Iterator[str]:
+    def lines(self, control: Control) -> Iterator[str]:
         """The dump, line by line."""
         router, connections = self._router, self._services.connections
-        yield from self._process(configuration)
+        listeners, connectors = control.listeners.all, control.connectors.all
+        yield from self._process(control.configuration)
         yield from ("", "TASKS")
         root = trio.lowlevel.current_root_task()
         if root is not None:
             yield from tasks(root)
         yield from ("", f"LISTENERS {len(listeners)}")
         yield from map(listener_line, listeners)
+        yield from ("", f"CONNECTORS {len(connectors)}")
+        yield from map(connector_line, connectors)
         yield from ("", f"CONNECTIONS {len(connections)}")
         for connection in bounded(connections.values()):
             yield from connection_lines(connection)
@@ -127,7 +134,9 @@ class StateDump:
         yield f"cpu {used.ru_utime:.1f} s user, {used.ru_stime:.1f} s system; memory at most {used.ru_maxrss} KiB"
         yield f"messages under way {budget.held} octets of {budget.limit}"
         yield f"connections to be flushed {len(self._services.hub.outbox)}"
-        yield f"threads {threading.active_count()}; objects in the collector's generations {gc.get_count()}"
+        threads = len(list(Path("/proc/self/task").iterdir()))
+        yield f"threads {threads}; objects in the collector's generations {gc.get_count()}"
+        yield f"log lines lost {logs.book.lost}"
 
 
 def tasks(task: trio.lowlevel.Task, depth: int = 0) -> Iterator[str]:
@@ -164,6 +173,15 @@ def listener_line(listener: Standing) -> str:
         f"{text(entity.name) or '-'} {text(entity.host) or '*'}:{text(entity.port)} role={entity.role} "
         f"http={'yes' if entity.http else 'no'} sockets={where or '-'} connections={len(listener.peers)} "
         f"accepted={listener.accepted} refused={listener.refused}"
+    )
+
+
+def connector_line(connector: Connector) -> str:
+    """A connector, how far it has come, and where it calls next."""
+    entity = connector.entity
+    return (
+        f"{text(entity.name) or '-'} {text(entity.host)}:{text(entity.port)} role={entity.role} "
+        f"status={connector.status} next={text(connector.failover_urls)} message={text(connector.message) or '-'}"
     )
 
 

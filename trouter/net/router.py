@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -112,7 +113,6 @@ class RouterProcess:
             self.router.table,
             plugins,
         )
-        self._site: RouterSite | None = None
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
         self._ready = ready or _nobody_waits
@@ -174,7 +174,7 @@ class RouterProcess:
             return Listener(entity, sockets, self._router_id, self.services, self._numbers)
         from trouter.http import HttpListener  # noqa: PLC0415  # a room that most routers do without
 
-        return HttpListener(entity, sockets, self._http_site())
+        return HttpListener(entity, sockets, self.site)
 
     def _make_gate(self, entity: ListenerEntity) -> Listener:
         return Listener(entity, [], self._router_id, self.services, self._numbers)
@@ -188,12 +188,12 @@ class RouterProcess:
     def _router_id(self) -> str:
         return self.router.table.router_id
 
-    def _http_site(self) -> RouterSite:
-        if self._site is None:
-            from .site import RouterSite  # noqa: PLC0415
+    @cached_property
+    def site(self) -> RouterSite:
+        """This router as its HTTP listeners see it."""
+        from .site import RouterSite  # noqa: PLC0415
 
-            self._site = RouterSite(self.router, self.services, self.control, self._make_gate)
-        return self._site
+        return RouterSite(self.router, self.services, self.control, self._make_gate)
 
     async def _reload(self) -> None:
         """What HUP asks for; what came of it stands in the log. Log files may have been moved."""
@@ -204,7 +204,7 @@ class RouterProcess:
     async def _dump(self) -> None:
         """What USR1 asks for."""
         try:
-            path = await self._state.write(self.control.configuration, self.control.listeners.all)
+            path = await self._state.write(self.control)
         except OSError as error:
             main_log.error("the state cannot be dumped: %s", error)
         else:
