@@ -197,6 +197,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_2_8_dropping_does_not_look_at_what_cannot_be_dropped",
         "test_2_8_what_was_dropped_does_not_pile_up_in_the_queue",
         "test_2_8_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_one_in_front",
+        "test_2_8_what_left_the_queue_to_free_its_window_is_not_dropped_again",
         "test_2_8_what_its_sender_settled_meanwhile_may_be_dropped_too",
     ),
     "2.8 counted": ("test_2_8_a_large_backlog_after_the_consumer_has_gone_is_counted",),

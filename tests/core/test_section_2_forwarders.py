@@ -11,6 +11,7 @@ import pytest
 from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import Received
 from trouter.core.table import AddressRule
+from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Delivery
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, SentMessage, compose
 from trouter.wire.performatives import Accepted, Error, Modified, Rejected, Released, TransactionalState, encode_state
@@ -860,6 +861,22 @@ def test_2_8_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_o
     receiver.grant(10)
     room.router.pump()
     assert receiver.bodies == [b"3"]
+
+
+def test_2_8_what_left_the_queue_to_free_its_window_is_not_dropped_again() -> None:
+    room = Room(capacity=2)
+    receiver = room.client.receiver("x", credit=1)
+    room.client.sender("x").begin(compose(bytes(200_000)))
+    room.router.pump()
+    narrow = room.router.connect(limits=EngineLimits(session_window_frames=10, idle_timeout_s=0.0))
+    narrow.sender("x").begin(compose(bytes(150_000)), settled=True)
+    room.router.pump()
+    (egress,) = room.router.core.egresses()
+    assert egress.backlog == 1  # the first waits for its end, the second must not wait for the first
+    room.send(room.client.sender("x"), 4, settled=True)
+    assert receiver.received[0].payload
+    assert egress.backlog == 2
+    assert room.router.core.pulse.totals.dropped_presettled == 4
 
 
 def test_2_8_what_its_sender_settled_meanwhile_may_be_dropped_too() -> None:
