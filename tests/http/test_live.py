@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -186,6 +187,32 @@ def test_a_router_stops_whatever_its_http_clients_do(start_router: StartRouter) 
         router.wait_for_line("WebSocket from")
         assert router.stop() == 0
         router.assert_no_fault_of_ours()
+
+
+def test_while_a_router_drains_it_is_alive_and_not_ready(start_router: StartRouter) -> None:
+    router = start_router(configured())
+    port = http_port(router)
+    receiving = BlockingConnection(f"127.0.0.1:{router.port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
+    receiver = receiving.create_receiver("held", credit=1)
+    sending = BlockingConnection(f"127.0.0.1:{router.port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
+    sender = sending.create_sender("held")
+    sending.wait(lambda: sender.link.credit > 0)
+    sender.link.send(Message(body="held"))
+    transport = sending.conn.transport if sending.conn is not None else None
+    assert transport is not None
+    sending.wait(lambda: transport.pending() <= 0)
+    receiver.receive()
+    router.process.send_signal(signal.SIGTERM)
+    router.wait_for_line("Stopping: draining")
+    assert get(port, "/readyz") == (503, "NOT OK")
+    assert get(port, "/livez") == (200, "OK")
+    assert scrape(port)["trouter_ready"] == 0
+    with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:
+        sock.sendall(HANDSHAKE)
+        assert sock.recv(100).startswith(b"HTTP/1.1 503 ")
+    receiver.accept()
+    receiving.close()
+    assert router.wait() == 0
 
 
 def exchange(port: int, address: str, count: int) -> None:
