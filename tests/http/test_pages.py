@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from trio.testing import MockClock
 
 from tests.http.sites import Site, ask, client_of, http_entity, listening
-from trouter.http import Totals
+from trouter.http import Figures, Totals
 from trouter.http.pages import Pages
 from trouter.http.settings import HEALTH_S, http_settings
 
@@ -87,8 +87,8 @@ async def test_every_answer_forbids_guessing_and_framing(tmp_path: Path) -> None
         for path in ("/", "/metrics", "/healthz", "/nothing", "/../x"):
             headers = (await ask(listener, path)).headers
             assert headers["x-content-type-options"] == "nosniff"
-            assert headers["x-frame-options"] == "DENY"
-            assert headers["content-security-policy"] == "frame-ancestors 'none'"
+            assert headers["x-frame-options"] == "SAMEORIGIN"
+            assert headers["content-security-policy"] == "frame-ancestors 'self'"
             assert "server" not in headers
 
 
@@ -188,6 +188,23 @@ async def test_many_who_scrape_at_once_share_one_text() -> None:
         for _ in range(50):
             nursery.start_soon(ask, listener, "/metrics")
     assert 1 <= site.shown < 50
+
+
+async def test_figures_that_cannot_be_had_are_an_error_for_all_who_wait() -> None:
+    class Broken(Site):
+        def figures(self) -> Figures:
+            self.shown += 1
+            raise ZeroDivisionError
+
+    statuses: list[int] = []
+
+    async def scrape() -> None:
+        statuses.append((await ask(listener, "/metrics")).status)
+
+    async with listening(Broken()) as listener, trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(scrape)
+    assert statuses == [500] * 5
 
 
 async def test_figures_are_of_a_moment_after_the_question() -> None:

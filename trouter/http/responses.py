@@ -11,11 +11,11 @@ from typing import BinaryIO, Final
 import h11
 
 TEXT: Final = "text/plain; charset=utf-8"
-#: Nobody guesses types, nobody frames our pages, nobody learns where a reader came from.
+#: Nobody guesses types, nobody else frames our pages, nobody learns where a reader came from.
 ALWAYS: Final = (
     ("X-Content-Type-Options", "nosniff"),
-    ("X-Frame-Options", "DENY"),
-    ("Content-Security-Policy", "frame-ancestors 'none'"),
+    ("X-Frame-Options", "SAMEORIGIN"),
+    ("Content-Security-Policy", "frame-ancestors 'self'"),
     ("Referrer-Policy", "no-referrer"),
 )
 NOT_KEPT: Final = (("Cache-Control", "no-store"),)

@@ -32,8 +32,10 @@ class Scrapes:
             if self._number > begun:
                 return self._text
             await trio.sleep_until(self._not_before_s)
-            self._number += 1
             start_s = time.perf_counter()
-            self._text = exposition(self._figures())
-            self._not_before_s = trio.current_time() + PAUSE * (time.perf_counter() - start_s)
+            try:
+                self._text = exposition(self._figures())
+                self._number += 1
+            finally:
+                self._not_before_s = trio.current_time() + PAUSE * (time.perf_counter() - start_s)
             return self._text
