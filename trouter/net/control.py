@@ -30,7 +30,7 @@ from trouter.config import (
     row,
     updated,
 )
-from trouter.core.table import AddressRule, AddressTable
+from trouter.core.table import AddressTable
 from trouter.hooks import ConfigurationRefused, Plugins, RouterFacts
 from trouter.management.ports import ReloadReport
 from trouter.wire.performatives import Error
@@ -40,6 +40,7 @@ from .connectors import Connectors
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners
 from .parts import Change
+from .rules import Rules
 from .service import Service, service_of
 from .sockets import ListenError
 
@@ -83,7 +84,7 @@ class Control:
         self._read = read
         self._connections = connections
         self._numbers = numbers
-        self._table = table
+        self._rules = Rules(table)
         self._plugins = plugins
         self._one_at_a_time = trio.Lock()
 
@@ -157,6 +158,7 @@ class Control:
         async with self._turn():
             configuration, entity = created(self._configuration, kind, name, attributes)
             await self._become(configuration)
+            log.info("created %s", entity.identity)
             return entity
 
     async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
@@ -166,12 +168,15 @@ class Control:
             shown = {**row(present), **self.status(present)}
             configuration, changed = updated(self._configuration, present, attributes, shown)
             await self._become(configuration)
+            log.info("updated %s", changed.identity)
             return changed
 
     async def delete(self, entity: Entity) -> None:
         """Take an entity out of service; connections that came through it stay. ChangeRefused."""
         async with self._turn():
-            await self._become(deleted(self._configuration, self._present(entity)))
+            present = self._present(entity)
+            await self._become(deleted(self._configuration, present))
+            log.info("deleted %s", present.identity)
 
     async def reload(self) -> ReloadReport:
         """Read the configuration again and follow it; ChangeRefused with every problem, and then nothing changed.
@@ -191,7 +196,7 @@ class Control:
         if self._read is None:
             raise ChangeRefused(FORBIDDEN, "this router was not started from a configuration that can be read again")
         try:
-            changes = compare(self._configuration, await trio.to_thread.run_sync(self._read))
+            changes = compare(self._configuration, await trio.to_thread.run_sync(self._read, abandon_on_cancel=True))
         except ConfigurationError as error:
             raise ChangeRefused(BAD_REQUEST, "\n".join(str(problem) for problem in error.problems)) from error
         await self._become(changes.configuration, asks_plugins=True)
@@ -256,7 +261,7 @@ class Control:
             with collecting():
                 change.add(await self.listeners.prepare(service.listeners))
             change.add(self.connectors.prepare(service.connectors))
-            change.add(PendingRules(self._table, self.service.rules, service.rules))
+            change.add(self._rules.prepare(configuration.addresses, configuration.link_routes))
             change.add(PendingService(self, service))
             if logs_too:
                 with collecting():
@@ -271,25 +276,6 @@ class Control:
             change.drop()
             raise
         return change
-
-
-class PendingRules:
-    """Address rules, for addresses that come into being afterwards."""
-
-    def __init__(self, table: AddressTable, old: tuple[AddressRule, ...], new: tuple[AddressRule, ...]) -> None:
-        self._table = table
-        before, after = dict.fromkeys(old), dict.fromkeys(new)
-        self._gone = [rule for rule in old if rule not in after]
-        self._come = [rule for rule in new if rule not in before]
-
-    def apply(self) -> None:
-        for rule in self._gone:
-            self._table.remove_rule(rule)
-        for rule in self._come:
-            self._table.add_rule(rule)
-
-    def drop(self) -> None:
-        """Nothing was opened."""
 
 
 class PendingService:

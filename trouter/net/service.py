@@ -6,12 +6,10 @@ something this version does not do is not served at all, and the log says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from trouter.config import AddressEntity, Configuration, ConnectorEntity, LinkRouteEntity, ListenerEntity
-from trouter.core.patterns import PatternTree, pattern_tokens
-from trouter.core.table import UNAVAILABLE, AddressRule
+from trouter.config import Configuration, ConnectorEntity, ListenerEntity
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,6 @@ class Service:
 
     listeners: tuple[ListenerEntity, ...] = ()
     connectors: tuple[ConnectorEntity, ...] = ()
-    rules: tuple[AddressRule, ...] = ()
     #: Whether anybody may be let in to speak AMQP.
     serves_amqp: bool = True
     withheld: tuple[str, ...] = ()
@@ -31,7 +28,6 @@ def service_of(configuration: Configuration) -> Service:
     return Service(
         tuple(listener for listener in configuration.listeners if not configuration.unserved(listener)),
         tuple(connector for connector in configuration.connectors if not configuration.unserved(connector)),
-        tuple(rules_of(configuration.addresses, configuration.link_routes)),
         serves_amqp=not configuration.policy.enable_vhost_policy,
         withheld=tuple(_withheld(configuration)),
     )
@@ -42,29 +38,3 @@ def _withheld(configuration: Configuration) -> Iterator[str]:
         for entity in entities:
             if reasons := configuration.unserved(entity):
                 yield f"{entity.identity} ({entity.place}) {what}: {'; '.join(reasons)}"
-
-
-def rules_of(addresses: Iterable[AddressEntity], link_routes: Iterable[LinkRouteEntity]) -> Iterator[AddressRule]:
-    """The core's rules. What belongs to a link route can be had by nobody: it is not ours to treat as messages."""
-    routed: PatternTree[AddressRule] = PatternTree()
-    for link_route in link_routes:
-        rule = _rule(link_route, UNAVAILABLE)
-        if rule.tree_pattern not in routed:
-            routed.insert(rule.tree_pattern, rule)
-    for address in addresses:
-        rule = replace(
-            _rule(address, address.distribution),
-            ingress_phase=address.ingress_phase,
-            egress_phase=address.egress_phase,
-            priority=-1 if address.priority is None else address.priority,
-            enable_fallback=address.enable_fallback,
-        )
-        if routed.match("/".join(pattern_tokens(rule.tree_pattern))) is None:
-            yield rule
-    yield from (rule for _, rule in routed.items())
-
-
-def _rule(entity: AddressEntity | LinkRouteEntity, distribution: str) -> AddressRule:
-    if entity.prefix is not None:
-        return AddressRule(entity.prefix, True, distribution, name=entity.name)
-    return AddressRule(entity.pattern or "", False, distribution, name=entity.name)
