@@ -139,7 +139,7 @@ def test_who_must_authenticate_cannot_do_without_sasl(with_passwords: RunningRou
         peer.raw(AMQP_HEADER)
         peer.expect_header(SASL_HEADER)
         peer.expect_end_of_stream()
-        with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} failed: .*without SASL")
+        with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} \(to .*\) failed: .*without SASL")
 
 
 def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter, users: Path) -> None:

@@ -6,6 +6,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, StartRouter
 
@@ -61,12 +63,20 @@ def test_every_dump_has_a_file_of_its_own_where_none_is_named(router: RunningRou
             path.unlink()
 
 
-def test_a_place_that_cannot_be_written_is_told_and_routing_goes_on(start_router: StartRouter, tmp_path: Path) -> None:
-    router = start_router(configuration(tmp_path / "missing"))
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [("MISSING/state", "No such file or directory"), ("FOLDER", "Is a directory"), ("/", "empty name")],
+)
+def test_a_place_that_cannot_be_written_is_told_and_routing_goes_on(
+    start_router: StartRouter, tmp_path: Path, place: str, why: str
+) -> None:
+    place = place.replace("MISSING", str(tmp_path / "missing")).replace("FOLDER", str(tmp_path))
+    router = start_router(configuration(tmp_path).replace(str(tmp_path / "state"), place))
     with Peer(router.port) as peer:
         router.process.send_signal(signal.SIGUSR1)
-        router.wait_for_line(r"MAIN \(error\) the state cannot be dumped: .*No such file or directory")
+        router.wait_for_line(rf"MAIN \(error\) the state cannot be dumped: .*{why}")
         peer.be_heard()
+    assert not list(tmp_path.parent.glob("*.part"))
 
 
 def test_a_link_that_lies_in_wait_is_not_followed(start_router: StartRouter, tmp_path: Path) -> None:

@@ -113,4 +113,4 @@ def test_capabilities_are_the_same_whatever_the_client_has(router: RunningRouter
 @pytest.mark.parametrize("key", ["text", Symbol("symbol")], ids=["string keys", "symbol keys"])
 def test_a_clients_properties_stand_in_the_log(router: RunningRouter, key: str) -> None:
     with Peer(router.port, properties={key: "value"}):
-        router.wait_for_line(rf"Connection Opened: .* props=\{{:{key}='value'\}}")
+        router.wait_for_line(rf"Connection Opened: .* props=\{{:{key}=\"value\"\}}")

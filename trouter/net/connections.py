@@ -54,7 +54,7 @@ class ConnectionFacts(Protocol):
 
 
 class Connections(Mapping[int, "ConnectionFacts"]):
-    """Open connections, the oldest (the lowest number) first."""
+    """Open connections, the lowest number first."""
 
     def __init__(self) -> None:
         self._open: dict[int, ConnectionFacts] = {}
@@ -66,7 +66,7 @@ class Connections(Mapping[int, "ConnectionFacts"]):
         return self._open[number]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._open)
+        return iter(sorted(self._open))
 
     def __len__(self) -> int:
         return len(self._open)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import random
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import trio
@@ -117,7 +118,6 @@ class OutgoingPeer(Peer):
     """A connection that we dialled: we ask to be let in, and open first."""
 
     outgoing = True
-    _preposition = "to"
 
     def __init__(
         self,
@@ -126,8 +126,11 @@ class OutgoingPeer(Peer):
         settings: PeerSettings,
         services: Services,
         mechanisms: tuple[SaslMechanism, ...],
+        name: str = "",
     ) -> None:
+        """``name`` is who we say that we are, for listings."""
         self._mechanisms = mechanisms
+        self._own_name = name or "anonymous"
         self._chosen: SaslMechanism | None = None
         #: Set when the opens are exchanged; the log line that said so.
         self.established = trio.Event()
@@ -138,7 +141,7 @@ class OutgoingPeer(Peer):
         self._client = SaslClient(self.settings.limits.max_sasl_rounds)
         return Connection(
             self.settings.limits,
-            self.settings.open(self.number),
+            replace(self.settings.open(self.number), hostname=self.facts.remote_host),
             self._hub.outbox,
             self._client,
             server=False,
@@ -169,8 +172,9 @@ class OutgoingPeer(Peer):
 
     def _finish_sasl(self, code: int) -> None:
         if code != SASL_OK:
-            self._lost(f"the peer refused authentication by {self.mechanism}")
+            self._tell_failure(f"the peer refused authentication by {self.mechanism}")
             return
+        self.user = self._own_name
         self.connection.open()
         self.connection.receive_data(b"")
 
@@ -247,7 +251,7 @@ class Connector:
             try:
                 return await connect(place, self.entity.protocol_family)
             except OSError as error:
-                why = str(error.strerror or error)
+                why = cause(error)
         self.status, self.message = "FAILED", f"Connection to {place.host}:{place.port} failed: {why}"
         self._places.failed()
         log.info("%s", self.message)
@@ -262,7 +266,8 @@ class Connector:
             sock.close()
             self._places.failed()
             return
-        peer = OutgoingPeer(sock, facts, self._settings, self._services, tuple(client_mechanisms(self.entity, facts)))
+        mechanisms = tuple(client_mechanisms(self.entity, facts))
+        peer = OutgoingPeer(sock, facts, self._settings, self._services, mechanisms, self.entity.sasl_username or "")
         self._peer = peer
         try:
             async with trio.open_nursery() as nursery:
@@ -329,12 +334,19 @@ def client_mechanisms(entity: ConnectorEntity, facts: PeerFacts) -> Iterable[Sas
         yield Anonymous("trouter")
 
 
+def cause(error: OSError) -> str:
+    """What went wrong, without the address, which stands beside it already."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(error.strerror or error)
+
+
 async def connect(place: Place, family_name: str | None) -> socket.socket:
     """A connected socket; OSError with the cause at the last of the host's addresses."""
     family = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}.get(family_name or "", socket.AF_UNSPEC)
     port = int(place.port) if place.port.isdecimal() else place.port
     found = await trio.socket.getaddrinfo(place.host, port, family=family, type=socket.SOCK_STREAM)
-    failure: OSError = OSError("no address")
+    failure = OSError("no address")
     for each, kind, protocol, _, address in found:
         dialling = trio.socket.socket(each, kind, protocol)
         try:

@@ -19,7 +19,10 @@ import trio
 
 from trouter import logs
 from trouter.core.attach import PeerTerms
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
+from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -44,7 +47,7 @@ from trouter.wire.performatives import Error, Open
 from .connections import Connections, connection_row
 from .hub import Hub
 from .poller import Poller
-from .text import describe_properties, describe_terminus
+from .text import describe_counters, describe_properties, describe_terminus
 from .ticker import Ticker
 from .trace import FrameTrace
 
@@ -94,7 +97,6 @@ class Peer:
 
     #: We dialled.
     outgoing = False
-    _preposition = "from"
 
     def __init__(self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, services: Services) -> None:
         self.facts = facts
@@ -170,7 +172,7 @@ class Peer:
     @trace.setter
     def trace(self, wanted: bool) -> None:
         if wanted != self.trace:
-            self._trace = FrameTrace(self._label, self._log_frame) if wanted else None
+            self._trace = FrameTrace(self._label, self._log_frame, midway=self.opened) if wanted else None
             self._traced_bytes = len(self.connection.out)
 
     def _log_frame(self, line: str) -> None:
@@ -228,10 +230,16 @@ class Peer:
     def _other(self) -> str:
         return f"{self.facts.remote_host}:{self.facts.remote_port}"
 
+    @property
+    def _own(self) -> str:
+        """Where the connection came in."""
+        return f"{self.facts.listener.host}:{self.facts.listener.port}"
+
     def _tell_failure(self, why: str) -> None:
         """Log that the connection ends for no good reason."""
         self.failure = why
-        server_log.info("%s Connection %s %s failed: %s", self._label, self._preposition, self._other, why)
+        way = f"to {self._other}" if self.outgoing else f"from {self._other} (to {self._own})"
+        server_log.info("%s Connection %s failed: %s", self._label, way, why)
 
     async def _serve(self) -> None:
         """Let the poller read, and handle the events of a read before the next one."""
@@ -433,7 +441,7 @@ class Peer:
     def _close(self, event: ConnectionClosed) -> None:
         if event.fault is not None:
             self._tell_failure(str(event.fault))
-        self._lose_links()
+        self._lose_all_links()
         self.connection.close()
 
     def _begin(self, session: Session) -> None:
@@ -446,8 +454,7 @@ class Peer:
         session = event.session
         if event.fault is not None:
             server_log.info("%s Session on channel %d ended: %s", self._label, session.channel, event.fault)
-        for link in session.all_links():
-            self._hub.router.lose(link)
+        self._lose_links(session)
         session.end()
         self.connection.drop_session(session)
         inbox = self._inboxes.pop(session, None)
@@ -482,21 +489,28 @@ class Peer:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
         self._hub.router.attach(link, self._terms)
+        sink = link.sink
         core_log.info(
-            "%s[L%d] Link attached: dir=%s source=%s target=%s",
+            "%s%s: dir=%s source=%s target=%s",
             self._label,
-            link.handle,
+            f"[L{sink.identity}] Link attached" if isinstance(sink, Ingress | Egress) else " Link refused",
             "in" if link.incoming else "out",
             describe_terminus(event.attach.source),
             describe_terminus(event.attach.target),
         )
 
     def _detach(self, event: LinkDetached) -> None:
-        self._hub.router.detach(event.link, event.closed)
-        if event.fault is None:
-            core_log.info("%s[L%d] Link detached", self._label, event.link.handle)
-        else:
-            core_log.info("%s[L%d] Link detached: %s", self._label, event.link.handle, event.fault)
+        link = event.link
+        blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
+        self._hub.router.detach(link, event.closed)
+        self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
+
+    def _tell_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
+        """Log that a link is gone, and what came and went on it."""
+        sink = link.sink
+        if isinstance(sink, Ingress | Egress):
+            counts = describe_counters(sink.counters, blocked)
+            core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
 
     # --- the end
 
@@ -515,10 +529,18 @@ class Peer:
         self._farewell = error
         self._handshake.cancel()
 
-    def _lose_links(self) -> None:
+    def _lose_all_links(self) -> None:
         for session in self.connection.sessions():
-            for link in session.all_links():
-                self._hub.router.lose(link)
+            self._lose_links(session)
+
+    def _lose_links(self, session: Session) -> None:
+        """What the session still has is lost; a second call does nothing."""
+        router = self._hub.router
+        held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
+        blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
+        router.lose_session(session)
+        for link, was_blocked in zip(held, blocked, strict=True):
+            self._tell_end(link, "lost", was_blocked)
 
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
@@ -526,7 +548,7 @@ class Peer:
         self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)
-        self._lose_links()
+        self._lose_all_links()
         self._hub.flush()
         self._sock.close()
         if self.opened:

@@ -26,4 +26,5 @@ async def make_rounds(router: Router, connections: Connections) -> None:
         for notice in router.scan(now_s):
             link = notice.link
             peer: Any = link.session.connection.owner
-            log.info("[C%d][L%d] %s", peer.facts.connection_id, link.handle, notice.text)
+            identity = getattr(link.sink, "identity", 0)
+            log.info("[C%d][L%d] %s", peer.facts.connection_id, identity, notice.text)

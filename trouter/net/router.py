@@ -160,7 +160,7 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
         await nursery.start(agent.run)
         change.apply()
-        log.info("Operational, 1 Thread Running (process ID %d)", os.getpid())
+        log.info("Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 
     def _keep_heartbeat(self) -> None:
@@ -205,7 +205,7 @@ class RouterProcess:
         """What USR1 asks for."""
         try:
             path = await self._state.write(self.control)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # no such folder, or a name that no file can have
             main_log.error("the state cannot be dumped: %s", error)
         else:
             main_log.info("The state was dumped to %s", path.absolute())

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
+from trouter.core.counters import Counters
 from trouter.wire.performatives import Coordinator, Source, Target
+
+from .trace_text import show
 
 _MAX_CHARACTERS: Final = 512
 _DURABILITY: Final = {1: "config", 2: "unsettled-state"}
 
 
 def describe_properties(properties: object) -> str:
-    """``{:key=value, ...}``, cut to a few hundred characters."""
+    """``{:key="value", ...}``, cut to a few hundred characters and without secrets; nothing if there are none."""
     if not isinstance(properties, dict) or not properties:
         return ""
-    text = ", ".join(f":{key}={value!r}" for key, value in list(properties.items())[:32])
-    return "{" + text[:_MAX_CHARACTERS] + "}"
+    text = show(properties)
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}...}}"
+
+
+def describe_counters(counters: Counters, blocked: bool) -> str:
+    """What came and went on a link, as it is told when the link ends."""
+    return (
+        f"del={counters.deliveries} presett={counters.presettled} psdrop={counters.dropped_presettled} "
+        f"acc={counters.accepted} rej={counters.rejected} rel={counters.released} mod={counters.modified} "
+        f"delay1={counters.delayed_1s} delay10={counters.delayed_10s} blocked={'yes' if blocked else 'no'}"
+    )
 
 
 def describe_terminus(terminus: object) -> str:
