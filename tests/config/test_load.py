@@ -73,8 +73,8 @@ def test_a_file_of_comments_gives_a_router_that_listens_nowhere() -> None:
 
 UNREADABLE = {
     "there is none": (None, "cannot be read: No such file or directory"),
-    "it is empty": (b" \n", "is empty"),
-    "it is not UTF-8": (b"router {\n id: \xff\n}", "is not UTF-8 text"),
+    "it is empty": (b" \n", "is empty (a comment is enough)"),
+    "it is not UTF-8": (b"router {\n id: \xff\n}", "is not UTF-8 text (save the file as UTF-8)"),
 }
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
-from trouter.cli.startup import StartError, existing_path, prepare
+from trouter.cli.startup import StartError, existing_path, log_files, prepare
+from trouter.config.strict import unsafe
+
+ALWAYS_TOLD: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,23 +21,38 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Load a configuration as `trouter run` does, and print every error and warning with its place.",
     )
     parser.add_argument("file", metavar="FILE", type=existing_path, help="the configuration to check")
+    parser.add_argument("--strict", action="store_true", help="take what is unsafe for an error")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print errors and warnings; 0 if the router would start."""
+    """Print errors and warnings; 0 if the router would start, and with --strict is as safe as can be told."""
     try:
         configuration, _ = prepare(arguments.file)
     except StartError as error:
-        print(error, file=sys.stderr)
-        print(f"{arguments.file}: not usable, {len(error.lines)} error(s)", file=sys.stderr)
-        return 1
+        return _unusable(arguments.file, error.lines)
+    if lines := log_files(configuration):
+        return _unusable(arguments.file, lines)
     for warning in configuration.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    if arguments.strict and (problems := unsafe(configuration)):
+        for problem in problems:
+            print(f"unsafe: {problem}", file=sys.stderr)
+        print(f"{arguments.file}: not safe, {len(problems)} finding(s)", file=sys.stderr)
+        return 1
     counts = (
         (len(configuration.listeners), "listener(s)"),
+        (len(configuration.connectors), "connector(s)"),
         (len(configuration.addresses), "address rule(s)"),
+        (len(configuration.vhosts), "vhost(s)"),
         (len(configuration.warnings), "warning(s)"),
     )
-    print(f"{configuration.source}: good, {', '.join(f'{count} {what}' for count, what in counts)}")
+    found = ", ".join(f"{count} {what}" for count, what in counts if count or what in ALWAYS_TOLD)
+    print(f"{configuration.source}: good, {found}")
     return 0
+
+
+def _unusable(path: Path, lines: Sequence[str]) -> int:
+    print("\n".join(lines), file=sys.stderr)
+    print(f"{path}: not usable, {len(lines)} error(s)", file=sys.stderr)
+    return 1

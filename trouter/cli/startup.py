@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from trouter import logs
-from trouter.config import Configuration, ConfigurationError, RouterEntity, load
+from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
 from trouter.hooks import ConfigurationRefused, PluginError, Plugins, RouterFacts
+from trouter.logs.outputs import NAMED
 
 
 class StartError(Exception):
@@ -32,6 +34,22 @@ def prepare(path: Path | None) -> tuple[Configuration, Plugins]:
     except PluginError as error:
         raise StartError(str(error)) from error
     return configuration, plugins
+
+
+def log_files(configuration: Configuration) -> list[str]:
+    """What is wrong with the files to log to, without opening one: whoever checks may not be who runs the router."""
+    problems = []
+    for entity in configuration.logs:
+        name = entity.output_file
+        if name is not None and name not in NAMED and not _may_append(Path(name)):
+            problems.append(Problem(entity.place, f"Failed to open log file '{name}'", "log", "outputFile"))
+    return [str(problem) for problem in problems]
+
+
+def _may_append(path: Path) -> bool:
+    if path.exists():
+        return not path.is_dir() and os.access(path, os.W_OK)
+    return os.access(path.parent, os.W_OK | os.X_OK)
 
 
 def facts_of(configuration: Configuration) -> RouterFacts:

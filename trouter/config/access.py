@@ -23,7 +23,7 @@ def aliases(text: str) -> tuple[str, ...]:
     entries = _entries(text)
     for entry in entries:
         if entries.count(entry) > 1:
-            raise BadValue(f"the alias '{entry}' stands there twice")
+            raise BadValue(f"the alias '{entry}' stands there twice", "leave one of them out")
     return tuple(entries)
 
 
@@ -64,4 +64,4 @@ def _entries(text: str) -> list[str]:
 
 def _at_most_one_token(entry: str) -> None:
     if len(USER_TOKEN.findall(entry)) > 1:
-        raise BadValue(f"'{entry}' holds the user's name more than once")
+        raise BadValue(f"'{entry}' holds the user's name more than once", "leave one of them out")

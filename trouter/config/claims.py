@@ -24,13 +24,18 @@ from trouter.core.patterns import PatternError, pattern_tokens, prefix_pattern
 Get = Callable[[str], Any]
 
 
+MERGE: Final = "make one section of the two"
+ANOTHER_HOST: Final = "leave one of the two out"
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`key` belongs to one entity; `message` is for the second one, `field` what it should change."""
+    """`key` belongs to one entity; the rest is for the second one: what is wrong, where, and what to do."""
 
     key: Hashable
     message: str
-    field: str = ""
+    field: str
+    cure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,11 @@ class World:
 def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
     """What an entity has for itself."""
     if kind.singleton:
-        yield Claim(("only", kind.short), "there is one already")
+        yield Claim(("only", kind.short), "there is one already", "", MERGE)
     if name := get("name"):
         scope = kind.short if kind.core else "agent"
-        yield Claim(("name", scope, str(name)), NAME_MESSAGES.get(kind.entity, "this name is used already"), "name")
+        message = NAME_MESSAGES.get(kind.entity, "this name is used already")
+        yield Claim(("name", scope, str(name)), message, "name", "give it another name")
     if kind.entity in CLAIMS:
         yield from CLAIMS[kind.entity](get, world)
 
@@ -61,7 +67,7 @@ def references(kind: EntityType) -> tuple[tuple[str, EntityType], ...]:
 def _listener(get: Get, _: World) -> Iterator[Claim]:
     if get("port") not in {None, "0"}:
         key = ("socket", get("host"), get("port"), get("socket_address_family"))
-        yield Claim(key, "this host and port belong to a listener already", "port")
+        yield Claim(key, "this host and port belong to a listener already", "port", "give it another port")
 
 
 def _address(get: Get, _: World) -> Iterator[Claim]:
@@ -72,25 +78,25 @@ def _address(get: Get, _: World) -> Iterator[Claim]:
                 tokens = pattern_tokens(prefix_pattern(text) if field == "prefix" else text)
             except PatternError:
                 return
-            yield Claim(("address", tokens), "the same addresses are configured already", field)
+            yield Claim(("address", tokens), "the same addresses are configured already", field, MERGE)
             return
 
 
 def _log(get: Get, _: World) -> Iterator[Claim]:
     if get("module"):
-        yield Claim(("log", get("module")), "this module has a section already", "module")
+        yield Claim(("log", get("module")), "this module has a section already", "module", MERGE)
 
 
 def _exchange(get: Get, _: World) -> Iterator[Claim]:
     if get("address"):
-        yield Claim(("exchange", get("address")), "duplicate exchange address", "address")
+        yield Claim(("exchange", get("address")), "duplicate exchange address", "address", "give it another address")
 
 
 def _binding(get: Get, _: World) -> Iterator[Claim]:
     if get("exchange_name") and get("next_hop_address"):
         hop = (get("next_hop_address"), get("next_hop_phase"))
         key = ("binding", get("exchange_name"), get("binding_key") or "#", hop)
-        yield Claim(key, "Next hop for key already exists", "next_hop_address")
+        yield Claim(key, "Next hop for key already exists", "next_hop_address", "leave one of the two out")
 
 
 def _vhost(get: Get, world: World) -> Iterator[Claim]:
@@ -103,11 +109,11 @@ def _vhost(get: Get, world: World) -> Iterator[Claim]:
         if world.patterns:
             message = "the pattern conflicts with that of a vhost"
             try:
-                yield Claim(("vhost", pattern_tokens(host)), message, field)
+                yield Claim(("vhost", pattern_tokens(host)), message, field, ANOTHER_HOST)
                 continue
             except PatternError:
                 pass
-        yield Claim(("vhost", host), message, field)
+        yield Claim(("vhost", host), message, field, ANOTHER_HOST)
 
 
 CLAIMS: Final[dict[type | None, Callable[[Get, World], Iterator[Claim]]]] = {

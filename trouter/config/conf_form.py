@@ -76,7 +76,7 @@ class ConfReader(Reader):
 
     def stray(self, start: int) -> None:
         if self.text[start] == "}":
-            self.wrong("a closing brace that closes nothing")
+            self.wrong("a closing brace that closes nothing", suggestion="remove it")
             self.offset += 1
             return
         if self.text[start] == "{":
@@ -97,7 +97,7 @@ class ConfReader(Reader):
             "an attribute outside of any section" if attribute else "expected a section",
             at=start,
             text=self.text[start : self.offset],
-            suggestion="" if attribute else "write: sectionName {",
+            suggestion="put it into a section" if attribute else "write: sectionName {",
         )
 
     def body(self, start: int) -> list[Entry]:
@@ -134,7 +134,7 @@ class ConfReader(Reader):
         if name and char == ":":
             self.offset += 1
         elif name and char == "{":
-            self.wrong("a colon is missing before the brace", key=key)
+            self.wrong("a colon is missing before the brace", key=key, suggestion=f"write: {key}: {{")
         else:
             self.offset = end
             self.wrong(
@@ -142,7 +142,7 @@ class ConfReader(Reader):
                 at=start,
                 key=key,
                 text=self.text[start:end],
-                suggestion="write ':' instead of '='" if char == "=" else "",
+                suggestion="write ':' instead of '='" if char == "=" else "write: name: value",
             )
             raise NoValue
         return Entry(key, self.place(start), self.attribute_value(key, by_line))
@@ -157,7 +157,13 @@ class ConfReader(Reader):
             text = self.double_quoted(key)
             if not self.value_ends(by_line):
                 rest, self.offset = self.offset, self.line_end()
-                self.wrong("text after the closing quote", at=rest, key=key, text=self.text[rest : self.offset])
+                self.wrong(
+                    "text after the closing quote",
+                    at=rest,
+                    key=key,
+                    text=self.text[rest : self.offset],
+                    suggestion="put quotes around the whole value",
+                )
             return Scalar(text, self.place(start), quoted=True)
         if char == "'" and (quoted := self.single_quoted()) is not None:
             if self.value_ends(by_line):

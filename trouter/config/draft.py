@@ -79,7 +79,8 @@ def draft_section(section: Section, findings: Findings) -> Draft | None:
     for kind in CONFIGURED:
         if any(same_name(section.name, name) for name in kind.sections):
             return draft_of(kind, section, findings)
-    suggestion = nearest(section.name.rpartition(".")[2], [name for kind in CONFIGURED for name in kind.sections])
+    names = [name for kind in CONFIGURED for name in kind.sections]
+    suggestion = nearest(section.name.rpartition(".")[2], names) or f"one of {', '.join(names)}"
     findings.error(section.place, "unknown section", section=section.name, suggestion=suggestion)
     return None
 
@@ -91,9 +92,13 @@ def draft_of(kind: EntityType, section: Section, findings: Findings) -> Draft:
         _take(draft, entry)
     if kind.entity in COMPLETED:
         COMPLETED[kind.entity](draft)
-    missing = [row for row in draft.type.fields if row.required and row.field not in draft.given | draft.values]
-    for message in dict.fromkeys(row.missing or f"the attribute '{row.name}' must be given" for row in missing):
-        draft.error(message)
+    missing: dict[str, list[str]] = {}
+    for row in draft.type.fields:
+        if row.required and row.field not in draft.given | draft.values:
+            message = row.missing or f"the attribute '{row.name}' must be given"
+            missing.setdefault(message, []).append(f"{row.name}: {' or '.join(row.values[:2]) or '...'}")
+    for message, cures in missing.items():
+        draft.error(message, suggestion=f"add {', '.join(cures)}")
     return draft
 
 
@@ -105,7 +110,8 @@ def _take(draft: Draft, entry: Entry) -> None:
     before = draft.given.get(row.field)
     draft.given[row.field] = entry
     if before and same_name(before.key, row.name) != same_name(entry.key, row.name):
-        draft.error(f"'{row.old_names[0]}' is the old name of '{row.name}': both are given", row.field)
+        message = f"'{row.old_names[0]}' is the old name of '{row.name}': both are given"
+        draft.error(message, row.field, "leave one of them out")
         return
     if before:
         draft.warning("given more than once: the last one counts", row.field)
@@ -141,12 +147,19 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
         if row.is_spelled(entry.key):
             return row
     if any(row.is_spelled(entry.key) for row in draft.type.attributes):
-        message, suggestion = "this attribute is reported by management and cannot be set", ""
+        message, suggestion = "this attribute is reported by management and cannot be set", "leave it out"
     else:
         message = "unknown attribute"
-        suggestion = nearest(entry.key, [name for row in draft.type.fields for name in (row.name, *row.old_names)])
+        names = [name for row in draft.type.fields for name in (row.name, *row.old_names)]
+        suggestion = nearest(entry.key, names) or _owners(entry.key) or "leave it out; the manual has the list"
     draft.findings.error(entry.place, message, section=draft.section.name, key=entry.key, suggestion=suggestion)
     return None
+
+
+def _owners(key: str) -> str:
+    """The sections that do have such an attribute."""
+    owners = [kind.section for kind in CONFIGURED if any(row.is_spelled(key) for row in kind.fields)]
+    return f"it belongs to {' or '.join(owners)}" if owners else ""
 
 
 def _complete_vhost(draft: Draft) -> None:

@@ -34,7 +34,7 @@ def directory(path: str) -> str:
             with os.scandir(path):
                 pass
         except (OSError, ValueError) as failure:
-            raise BadValue(f"this directory cannot be read: {reason(failure)}") from None
+            raise BadValue(f"this directory cannot be read: {reason(failure)}", "name one that can") from None
     return path
 
 
@@ -51,17 +51,17 @@ def read_name_map(path: str) -> Mapping[str, str]:
         with Path(path).open("rb") as file:
             octets = file.read(MAX_NAME_MAP_BYTES + 1)
         if len(octets) > MAX_NAME_MAP_BYTES:
-            raise BadValue(f"this file is larger than {MAX_NAME_MAP_BYTES} octets")
+            raise BadValue(f"this file is larger than {MAX_NAME_MAP_BYTES} octets", "make it smaller")
         names = json.loads(octets)
     except OSError as failure:
-        raise BadValue(f"this file cannot be read: {reason(failure)}") from None
+        raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None
     except (ValueError, RecursionError):
         raise BadValue("this file is not JSON", 'write: {"uid": "name"}') from None
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise BadValue("this file holds something else than one object of texts", 'write: {"uid": "name"}')
     shown = [name for name in names.values() if name]
     if len(set(shown)) < len(shown):
-        raise BadValue("two entries of this file have the same name")
+        raise BadValue("two entries of this file have the same name", "give them different names")
     return MappingProxyType(names)
 
 
@@ -74,4 +74,4 @@ def _first_octet(path: str) -> None:
         with Path(path).open("rb") as file:
             file.read(1)
     except (OSError, ValueError) as failure:
-        raise BadValue(f"this file cannot be read: {reason(failure)}") from None
+        raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None

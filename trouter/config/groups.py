@@ -9,7 +9,7 @@ from typing import Final
 from trouter.config.entities.group import GroupSettings
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar
 from trouter.config.problems import Place, nearest
-from trouter.config.schema import Attribute, BadValue, BadValues, attributes_of, same_name
+from trouter.config.schema import Attribute, BadValue, BadValues, attributes_of
 from trouter.config.values import as_written, convert
 
 #: Of each pair only one may be given.
@@ -24,7 +24,11 @@ def parse_groups(node: Node) -> Mapping[str, GroupSettings]:
     groups: dict[str, GroupSettings] = {}
     for entry in node.entries:
         if entry.key in groups:
-            bad.append(BadValue("there is a group of this name already", place=entry.place, key=entry.key))
+            bad.append(
+                BadValue(
+                    "there is a group of this name already", "make one of the two", place=entry.place, key=entry.key
+                )
+            )
         elif entry.node != Scalar(None, entry.node.place):
             groups[entry.key] = _group(entry, bad)
     bad += _users_twice(groups, {entry.key: entry.place for entry in node.entries})
@@ -36,7 +40,7 @@ def parse_groups(node: Node) -> Mapping[str, GroupSettings]:
 def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
     """One group; what is wrong with it goes to `bad`."""
     if not isinstance(entry.node, Map):
-        bad.append(BadValue("a group must be a map", place=entry.place, key=entry.key))
+        bad.append(BadValue("a group must be a map", "write: name: { users: ... }", place=entry.place, key=entry.key))
         return GroupSettings()
     given: dict[str, Entry] = {}
     values: dict[str, object] = {}
@@ -56,7 +60,8 @@ def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
         if first in given and second in given:
             names = f"'{given[first].key}' and '{given[second].key}'"
             message = f"{names} cannot both be given"
-            bad.append(BadValue(message, place=given[second].place, key=f"{entry.key}.{given[second].key}"))
+            key = f"{entry.key}.{given[second].key}"
+            bad.append(BadValue(message, "leave one of them out", place=given[second].place, key=key))
     return GroupSettings(**values, written=MappingProxyType(written))  # type: ignore[arg-type]
 
 
@@ -66,12 +71,12 @@ def _row(setting: Entry, given: Mapping[str, Entry]) -> Attribute:
     for row in rows:
         if row.is_spelled(setting.key):
             if row.field in given:
-                raise BadValue("given more than once", place=setting.place)
+                raise BadValue("given more than once", "leave one of them out", place=setting.place)
             return row
     names = [name for row in rows for name in (row.name, *row.old_names)]
-    if same_name(setting.key, "type") or same_name(setting.key, "identity"):
-        names = []
-    raise BadValue("unknown attribute", nearest(setting.key, names), place=setting.place)
+    raise BadValue(
+        "unknown attribute", nearest(setting.key, names) or f"one of {', '.join(names)}", place=setting.place
+    )
 
 
 def _no_commas(node: Node) -> None:
@@ -79,14 +84,19 @@ def _no_commas(node: Node) -> None:
     if isinstance(node, Items):
         for item in node.items:
             if isinstance(item, Scalar) and "," in str(item.value):
-                raise BadValue("a comma cannot stand within an item of this list", place=item.place)
+                raise BadValue("a comma cannot stand within an item of this list", "make two of it", place=item.place)
 
 
 def _users_twice(groups: Mapping[str, GroupSettings], places: Mapping[str, Place]) -> list[BadValue]:
     """A user belongs to one group."""
     first: dict[str, str] = {}
     return [
-        BadValue(f"the user '{user}' is in the group '{first[user]}' already", place=places[name], key=name)
+        BadValue(
+            f"the user '{user}' is in the group '{first[user]}' already",
+            "leave the user in one of them",
+            place=places[name],
+            key=name,
+        )
         for name, group in groups.items()
         for user in group.users
         if first.setdefault(user, name) != name

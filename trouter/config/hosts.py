@@ -55,7 +55,7 @@ def _range(entry: str) -> HostRange:
 
 def _between(entry: str, low: Address, high: Address) -> HostRange:
     if low.version != high.version:
-        raise BadValue(f"'{entry}' goes from one kind of address to the other")
+        raise BadValue(f"'{entry}' goes from one kind of address to the other", "write one range for each")
     if int(low) > int(high):
         raise BadValue(f"'{entry}' ends before it begins", f"write: {high}-{low}")
     return HostRange(low, high)

@@ -38,14 +38,18 @@ class JsonReader(Reader):
             return []
         pairs = self.list("", 1)
         if self.skip():
-            self.wrong("text after the array", text=self.text[self.offset : self.line_end()])
+            self.wrong(
+                "text after the array",
+                text=self.text[self.offset : self.line_end()],
+                suggestion="everything stands in one array",
+            )
         return [section for pair in pairs.items if (section := self.one_section(pair))]
 
     def one_section(self, pair: Node) -> Section | None:
         match pair:
             case Items(items=(Scalar(value=str(name)) as first, Map(entries=entries))):
                 return Section(name, first.place, entries)
-        self.findings.error(pair.place, 'expected a pair: ["sectionName", {"attribute": "value"}]')
+        self.findings.error(pair.place, "expected a pair", suggestion='write: ["sectionName", {"attribute": "value"}]')
         return None
 
     def bare(self, key: str, by_line: bool) -> Scalar:
@@ -56,6 +60,12 @@ class JsonReader(Reader):
         self.offset = start + len(word)
         value = literal(word)
         if isinstance(value, str):
-            self.wrong("expected a JSON value; text stands in double quotes", at=start, key=key, text=word)
+            self.wrong(
+                "expected a JSON value; text stands in double quotes",
+                at=start,
+                key=key,
+                text=word,
+                suggestion='write: "..."',
+            )
             raise NoValue
         return Scalar(value, self.place(start))

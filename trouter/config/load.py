@@ -121,14 +121,15 @@ def _read(path: Path) -> str:
     except OSError as failure:
         raise _unusable(path, f"cannot be read: {failure.strerror or failure}") from failure
     if not octets.strip():
-        raise _unusable(path, "is empty")
+        raise _unusable(path, "is empty", "a comment is enough")
     try:
         return octets.decode()
     except UnicodeDecodeError as bad:
         line = octets.count(b"\n", 0, bad.start) + 1
         column = bad.start - octets.rfind(b"\n", 0, bad.start)
-        raise ConfigurationError([Problem(Place(str(path), line, column), "is not UTF-8 text")]) from bad
+        place = Place(str(path), line, column)
+        raise ConfigurationError([Problem(place, "is not UTF-8 text", suggestion="save the file as UTF-8")]) from bad
 
 
-def _unusable(path: Path, message: str) -> ConfigurationError:
-    return ConfigurationError([Problem(Place(str(path)), message)])
+def _unusable(path: Path, message: str, suggestion: str = "") -> ConfigurationError:
+    return ConfigurationError([Problem(Place(str(path)), message, suggestion=suggestion)])

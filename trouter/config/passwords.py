@@ -62,14 +62,15 @@ def from_file(path: str) -> Secret:
         with Path(path).open("rb") as file:
             line = file.readline(MAX_FILE_PASSWORD + 2)
     except (OSError, ValueError) as failure:
-        raise BadValue(f"the password's file cannot be read: {reason(failure)}") from None
+        raise BadValue(f"the password's file cannot be read: {reason(failure)}", "name one that can") from None
     octets = line.rstrip(b"\r\n")
     if len(octets) > MAX_FILE_PASSWORD:
-        raise BadValue(f"the first line of the password's file is longer than {MAX_FILE_PASSWORD} octets")
+        message = f"the first line of the password's file is longer than {MAX_FILE_PASSWORD} octets"
+        raise BadValue(message, "write the password, and only that, into its first line")
     try:
         return Secret(octets.decode(), path=path)
     except UnicodeDecodeError:
-        raise BadValue("the first line of the password's file is not UTF-8 text") from None
+        raise BadValue("the first line of the password's file is not UTF-8 text", "write it in UTF-8") from None
 
 
 def _secret(text: str, prefixes: tuple[str, ...]) -> Secret:

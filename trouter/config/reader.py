@@ -116,7 +116,13 @@ class Reader(ABC):
             at += 2 if self.text[at] == "\\" else 1
         if at >= end:
             self.offset = end
-            self.wrong("quotes are opened but not closed in this line", at=start, key=key, text=self.text[start:end])
+            self.wrong(
+                "quotes are opened but not closed in this line",
+                at=start,
+                key=key,
+                text=self.text[start:end],
+                suggestion="close them",
+            )
             raise NoValue
         self.offset = at + 1
         try:
@@ -151,7 +157,7 @@ class Reader(ABC):
         entries: list[Entry] = []
         while (char := self.skip(also=",")) != "}":
             if not char:
-                self.wrong("this brace is never closed", at=start)
+                self.wrong("this brace is never closed", at=start, suggestion="add a }")
                 break
             try:
                 entries.append(self.entry(by_line, depth))
@@ -166,12 +172,18 @@ class Reader(ABC):
         key = self.map_key()
         char = self.skip_blanks()
         if char == "{" and not self.json:
-            self.wrong("a colon is missing before the brace", key=key)
+            self.wrong("a colon is missing before the brace", key=key, suggestion=f"write: {key}: {{")
         elif char == ":":
             self.offset += 1
         else:
             end = self.line_end()
-            self.wrong("a colon must follow the name", key=key, at=start, text=self.text[start:end])
+            self.wrong(
+                "a colon must follow the name",
+                key=key,
+                at=start,
+                text=self.text[start:end],
+                suggestion="write: name: value",
+            )
             self.offset = end
             raise NoValue
         return Entry(key, self.place(start), self.value(key, by_line, depth))
@@ -186,7 +198,8 @@ class Reader(ABC):
             self.offset = match.end()
             return match.group()
         start, self.offset = self.offset, self.line_end()
-        self.wrong("expected 'name: value' or '}'", at=start, text=self.text[start : self.offset])
+        text = self.text[start : self.offset]
+        self.wrong("expected 'name: value' or '}'", at=start, text=text, suggestion="write: name: value")
         raise NoValue
 
     def value(self, key: str, by_line: bool, depth: int) -> Node:
@@ -196,7 +209,7 @@ class Reader(ABC):
             char = self.skip()
         start = self.offset
         if char in {"{", "["} and depth >= MAX_DEPTH:
-            self.wrong(f"maps and lists are nested more than {MAX_DEPTH} deep", key=key)
+            self.wrong(f"maps and lists are nested more than {MAX_DEPTH} deep", key=key, suggestion="nest them less")
             raise TooDeep
         if char == "{" and (self.json or _MAP_AHEAD.match(self.text, start)):
             return self.map(depth + 1)
@@ -215,7 +228,7 @@ class Reader(ABC):
         items: list[Node] = []
         while (char := self.skip(also=",")) != "]":
             if not char:
-                self.wrong("this bracket is never closed", at=start, key=key)
+                self.wrong("this bracket is never closed", at=start, key=key, suggestion="add a ]")
                 break
             before = self.offset
             try:

@@ -39,7 +39,7 @@ def check(drafts: list[Draft]) -> None:
         for claim in claims(draft.type, draft.value, world):
             owner, field = first.setdefault(claim.key, (draft, claim.field))
             if owner is not draft:
-                draft.error(f"{claim.message}, at {owner.place(field)}", claim.field)
+                draft.error(f"{claim.message}, at {owner.place(field)}", claim.field, claim.cure)
     _idle_vhosts(drafts)
 
 
@@ -51,7 +51,11 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
     for field, kind in references(draft.type):
         name = draft.value(field)
         if name and name not in names_of(kind.short):
-            draft.error(NO_SUCH.format(kind.section), field, nearest(str(name), names_of(kind.short)))
+            draft.error(
+                NO_SUCH.format(kind.section),
+                field,
+                nearest(str(name), names_of(kind.short)) or NEEDED.format(kind.section),
+            )
     _unserved(draft)
 
 
@@ -86,11 +90,11 @@ def _role(draft: Draft, world: World) -> None:
         return
     role = draft.value("role")
     if draft.value("open_properties"):
-        draft.error(f"openProperties not allowed for role {role}", "open_properties")
+        draft.error(f"openProperties not allowed for role {role}", "open_properties", "leave them out")
     if world.mode == "standalone":
-        draft.error(ALONE, "role")
+        draft.error(ALONE, "role", "write mode: interior in the router section, or role: normal")
     elif world.mode == "edge" and (role == "inter-router" or draft.type.entity is ListenerEntity):
-        draft.error(INTERIOR_ONLY.format(role=role), "role")
+        draft.error(INTERIOR_ONLY.format(role=role), "role", "write mode: interior, or another role")
 
 
 def _listener(draft: Draft) -> None:
@@ -101,7 +105,7 @@ def _listener(draft: Draft) -> None:
     if "ssl_profile" not in draft.given:
         for field in ("require_ssl", "require_encryption"):
             if draft.value(field):
-                draft.error("nobody could connect without an sslProfile", field)
+                draft.error("nobody could connect without an sslProfile", field, "add sslProfile: NAME")
     if not (draft.value("http") or draft.value("http_root_dir")):
         for field in ("metrics", "healthz", "websockets", "web_socket_origins"):
             if field in draft.given:
@@ -110,7 +114,7 @@ def _listener(draft: Draft) -> None:
 
 def _connector(draft: Draft) -> None:
     if draft.value("sasl_password") is not None and not draft.value("sasl_username"):
-        draft.error("a saslPassword needs a saslUsername", "sasl_password")
+        draft.error("a saslPassword needs a saslUsername", "sasl_password", "add saslUsername: NAME")
     if draft.value("allow_insecure_plain") == "yes":
         draft.warning("the password may cross the network unencrypted", "allow_insecure_plain")
     _secret_in_clear(draft, "sasl_password")
@@ -126,7 +130,7 @@ def _ssl_profile(draft: Draft) -> None:
             draft.warning("write password: file:PATH instead", "password_file")
     for field, other in (("cert_file", "private_key_file"), ("private_key_file", "cert_file")):
         if draft.value(field) and other not in draft.given:
-            draft.error("certFile and privateKeyFile must be given together", field)
+            draft.error("certFile and privateKeyFile must be given together", field, "add the other")
 
 
 def _auth_service(draft: Draft) -> None:
@@ -137,12 +141,12 @@ def _auth_service(draft: Draft) -> None:
         else:
             draft.warning("write host and port instead", "auth_service")
     elif not draft.value("host"):
-        draft.error("the attribute 'host' must be given")
+        draft.error("the attribute 'host' must be given", suggestion="add host: HOST")
 
 
 def _needs_name(draft: Draft) -> None:
     if not draft.value("name"):
-        draft.error("the attribute 'name' must be given: others refer to it by its name")
+        draft.error("the attribute 'name' must be given", suggestion="add name: NAME; others refer to it by its name")
 
 
 def _secret_in_clear(draft: Draft, field: str) -> None:
@@ -164,29 +168,33 @@ def _link_route(draft: Draft) -> None:
 def _auto_link(draft: Draft) -> None:
     _one_container(draft)
     if draft.value("address") == "":
-        draft.error("must not be empty", "address")
+        draft.error("must not be empty", "address", "e.g. queue.1")
     if "phase" not in draft.given and draft.value("direction") == "in" and not draft.value("fallback"):
         draft.values["phase"] = 1
 
 
 def _exchange(draft: Draft) -> None:
     if not draft.value("name"):
-        draft.error("exchange requires a unique name")
+        draft.error("exchange requires a unique name", suggestion="add name: NAME")
     if draft.value("address") == "":
-        draft.error("must not be empty", "address")
+        draft.error("must not be empty", "address", "e.g. queue.1")
 
 
 def _one_container(draft: Draft) -> None:
     if draft.value("connection") and draft.value("container_id"):
-        draft.error("Both connection and containerId cannot be specified. Specify only one", "container_id")
+        draft.error(
+            "Both connection and containerId cannot be specified. Specify only one",
+            "container_id",
+            "leave one of them out",
+        )
 
 
 def _prefix_or_pattern(draft: Draft) -> None:
     given = [name for name in ("prefix", "pattern") if name in draft.given]
     if not given:
-        draft.error("Either a 'prefix' or 'pattern' attribute must be provided")
+        draft.error("Either a 'prefix' or 'pattern' attribute must be provided", suggestion="e.g. prefix: news")
     elif len(given) == 2:
-        draft.error("Cannot specify both a 'prefix' and a 'pattern' attribute", "pattern")
+        draft.error("Cannot specify both a 'prefix' and a 'pattern' attribute", "pattern", "leave one of them out")
     for name in given:
         _normalise(draft, name)
 
@@ -196,12 +204,12 @@ def _normalise(draft: Draft, name: str) -> None:
     if not isinstance(text, str):
         return
     if not text:
-        draft.error(f"{name.capitalize()} must be a non-empty string type", name)
+        draft.error(f"{name.capitalize()} must be a non-empty string type", name, EXAMPLES[name])
         return
     try:
         pattern = prefix_pattern(text) if name == "prefix" else normalise_pattern(text)
     except PatternError:
-        draft.error(f"{name.capitalize()} invalid - no tokens", name)
+        draft.error(f"{name.capitalize()} invalid - no tokens", name, EXAMPLES[name])
         return
     normal = pattern.removesuffix("/#") if name == "prefix" else pattern
     if normal != text.strip("./"):
@@ -212,22 +220,24 @@ def _normalise(draft: Draft, name: str) -> None:
 def _phases(draft: Draft) -> None:
     given = [name for name in ("ingress_phase", "egress_phase") if name in draft.given]
     if len(given) == 1:
-        draft.error("ingressPhase and egressPhase must be given together", given[0])
+        draft.error("ingressPhase and egressPhase must be given together", given[0], "add the other")
     if draft.value("waypoint") and not given:
         draft.values["egress_phase"] = 1
     phased = draft.value("waypoint") or draft.value("ingress_phase") or draft.value("egress_phase")
     if draft.value("enable_fallback") and phased:
         draft.error(
-            "Fallback cannot be specified with waypoint or non-zero ingress and egress phases", "enable_fallback"
+            "Fallback cannot be specified with waypoint or non-zero ingress and egress phases",
+            "enable_fallback",
+            "leave one of the two out",
         )
 
 
 def _vhost(draft: Draft) -> None:
     hostname, groups = draft.value("hostname"), draft.value("groups")
     if hostname is not None and hostname in (draft.value("aliases") or ()):
-        draft.error("an alias is the host name itself", "aliases")
+        draft.error("an alias is the host name itself", "aliases", "leave it out")
     if draft.value("allow_unknown_user") and groups is not None and "$default" not in groups:
-        draft.error("needs a group named $default", "allow_unknown_user")
+        draft.error("needs a group named $default", "allow_unknown_user", "add the group, or write no")
 
 
 def _idle_vhosts(drafts: list[Draft]) -> None:
@@ -239,6 +249,8 @@ def _idle_vhosts(drafts: list[Draft]) -> None:
 
 
 NO_SUCH: Final = "there is no {} of this name"
+NEEDED: Final = "add a section {} with this name"
+EXAMPLES: Final = {"prefix": "e.g. news", "pattern": "e.g. news/*/#"}
 
 RULES: Final[dict[type | None, Callable[[Draft], None]]] = {
     ListenerEntity: _listener,

@@ -53,11 +53,11 @@ def random_router_id(mode: str = "standalone") -> str:
 
 def router_id(text: str) -> str:
     if not text:
-        raise BadValue("must not be empty")
+        raise BadValue("must not be empty", "e.g. Router.A")
     if len(text) > MAX_ROUTER_ID:
         raise BadValue(f"is {len(text)} characters long", f"at most {MAX_ROUTER_ID}")
     if any(char.isspace() or not char.isprintable() for char in text):
-        raise BadValue("must not contain blanks or control characters")
+        raise BadValue("must not contain blanks or control characters", "leave them out")
     return text
 
 
@@ -79,7 +79,7 @@ def port_or_service(text: str) -> int | str:
 
 def host(text: str) -> str:
     if any(char.isspace() or not char.isprintable() for char in text):
-        raise BadValue("must not contain blanks or control characters")
+        raise BadValue("must not contain blanks or control characters", "leave them out")
     return text.removeprefix("[").removesuffix("]") if text.startswith("[") else text
 
 
@@ -125,9 +125,9 @@ def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
     """Properties for the Open frame: ASCII keys that are not the router's own, values that AMQP can carry."""
     for key in properties:
         if not key.isascii():
-            raise BadValue("Property keys must be ASCII encoded")
+            raise BadValue("Property keys must be ASCII encoded", "write the name in ASCII")
         if key in RESERVED_PROPERTIES or key.startswith(RESERVED_PREFIXES):
-            raise BadValue(f"Reserved key '{key}' not allowed in openProperties")
+            raise BadValue(f"Reserved key '{key}' not allowed in openProperties", "give it another name")
     return MappingProxyType(dict(properties))
 
 

@@ -45,7 +45,7 @@ def as_node(value: object, place: Place) -> Node:
             return Scalar(float(value), place, quoted=True)
         case str():
             return Scalar(str(value), place, quoted=True)
-    raise BadValue(f"a value of the type {type(value).__name__} cannot be used here")
+    raise BadValue(f"a value of the type {type(value).__name__} cannot be used here", "a text, a number or a map")
 
 
 def as_written(node: Node) -> str:
@@ -73,7 +73,8 @@ def _string(attribute: Attribute, node: Node) -> str:
         case Items(items=items) if not attribute.text_only and all(isinstance(item, Scalar) for item in items):
             return ", ".join(as_written(item) for item in items)
     name = attribute.name.capitalize()
-    raise BadValue(f"{name} must be a non-empty string type" if attribute.text_only else "must be text")
+    message = f"{name} must be a non-empty string type" if attribute.text_only else "must be text"
+    raise BadValue(message, "write a text, in quotes if need be")
 
 
 def _integer(attribute: Attribute, node: Node) -> int:
@@ -109,7 +110,7 @@ def _enum(attribute: Attribute, node: Node) -> str:
 
 def _properties(attribute: Attribute, node: Node) -> Mapping[str, object]:
     if not isinstance(node, Map):
-        raise BadValue("Properties must be a map")
+        raise BadValue("Properties must be a map", f"write: {attribute.name}: {{ name: value }}")
     return {entry.key: plain(entry.node) for entry in node.entries}
 
 
@@ -125,7 +126,7 @@ def plain(node: Node) -> object:
         case _:
             value = node.value
     if isinstance(value, int) and value not in INT64:
-        raise BadValue("an integer must fit into 64 bits")
+        raise BadValue("an integer must fit into 64 bits", "put it in quotes")
     return value
 
 

@@ -145,7 +145,6 @@ class RouterEntity(Entity):
         Kind.PATH,
         "Users and salted password hashes for PLAIN, one `user:$scrypt$...` a line.",
         extra=True,
-        reload=Reload.RESTART,
     )
     drain_timeout_seconds: int = attribute(
         Kind.INTEGER,

@@ -1,0 +1,38 @@
+"""A collection of broken files: each error is found, with its line and with what to do about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trouter.config import ConfigurationError, load
+
+HERE = Path(__file__).parent
+BROKEN = HERE / "broken"
+#: The file, and of each error in it the line, the message and the cure.
+EXPECTED: dict[str, list[list[object]]] = json.loads((HERE / "broken.json").read_text(encoding="utf-8"))
+
+
+def test_the_collection_is_whole() -> None:
+    assert {path.name for path in BROKEN.iterdir()} == set(EXPECTED)
+    assert len(EXPECTED) >= 60
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_broken_file_is_told_what_is_wrong_where_and_what_to_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(BROKEN)
+    with pytest.raises(ConfigurationError) as caught:
+        load(Path(name))
+    found: list[list[object]] = [[one.place.line, one.message, one.suggestion] for one in caught.value.problems]
+    assert found == EXPECTED[name]
+    assert all(one.suggestion for one in caught.value.problems)
+
+
+def test_no_password_of_a_broken_file_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(BROKEN)
+    with pytest.raises(ConfigurationError) as caught:
+        load(Path("password_without_user.conf"))
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(caught.value)
