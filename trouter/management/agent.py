@@ -20,8 +20,9 @@ from trouter.core.outcomes import RELEASED, RELEASED_STATE
 from trouter.core.router import Router
 from trouter.wire.errors import EncodeError
 
+from .context import Node
 from .directory import Directory, Sources
-from .operations import CHANGES, Node, perform
+from .operations import CHANGES, perform
 from .ports import Control, LogBook
 from .profile import Profile
 from .query import Queries

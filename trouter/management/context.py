@@ -1,0 +1,31 @@
+"""What operations work with, and what they look like."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from trouter.core.router import Router
+
+from .directory import Directory, Found
+from .ports import Control, LogBook
+from .profile import Profile
+from .query import Queries
+from .requests import Request
+from .responses import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One management node."""
+
+    directory: Directory
+    queries: Queries
+    control: Control
+    book: LogBook
+    router: Router
+    profile: Profile
+
+
+Operation = Callable[[Node, Request], Awaitable[Answer]]
+EntityOperation = Callable[[Node, Request, Found], Awaitable[Answer]]

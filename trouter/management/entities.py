@@ -1,0 +1,168 @@
+"""Operations on entities: READ, CREATE, UPDATE, DELETE, and which type has which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trouter.config.schema import EntityType
+
+from .context import EntityOperation, Node
+from .directory import Found
+from .kinds import NODE_TYPES, is_base, is_node_type, kind_of
+from .live import UPDATES
+from .providers.configured import Configured
+from .requests import Request, shown
+from .responses import Answer, answer
+from .showing import shown_entity
+from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_implemented
+
+_IDENTIFYING: Final = ("name", "identity", "type")
+
+
+def entity_type_of(request: Request) -> str:
+    """The type of the entity that an operation on an entity is for, in whichever property it stands."""
+    operation = request.text("operation").upper()
+    if operation in ("READ", "UPDATE", "DELETE", "CREATE") and is_node_type(request.text("type")):
+        return request.text("entityType")
+    return ""
+
+
+async def on_entity(node: Node, request: Request, operation: str) -> Answer:
+    text = entity_type_of(request) or request.text("type")
+    kind = kind_of(text) if text else None
+    name, identity = request.text("name"), request.text("identity")
+    if operation == "UPDATE" and not name and not identity:
+        body = request.map_body()
+        name, identity = text_in(body, "name"), text_in(body, "identity")
+    if not name and not identity:
+        raise bad_request("the properties 'name' and 'identity' are both missing: one of them must name the entity")
+    if kind is not None and not is_base(kind):
+        check_can(kind, operation)
+    return await on_found(node, request, operation, find(node, kind, name, identity, operation))
+
+
+async def on_found(node: Node, request: Request, operation: str, found: Found) -> Answer:
+    check_can(found.kind, operation)
+    return await ENTITY_OPERATIONS[operation](node, request, found)
+
+
+def find(node: Node, kind: EntityType | None, name: str, identity: str, operation: str) -> Found:
+    try:
+        return node.directory.find(kind, name, identity)
+    except Refusal as refusal:
+        if operation == "UPDATE" and kind is not None and kind.short == "connection":
+            raise bad_request(refusal.description) from None
+        raise
+
+
+def check_can(kind: EntityType, operation: str) -> None:
+    """Refuse what entities of ``kind`` do not have, or what nobody may do with them."""
+    if operation in FORBIDDEN.get(kind.short, ()):
+        raise forbidden(f"Forbidden: {operation} of {kind.full_name}")
+    if (operation not in ENTITY_OPERATIONS and operation != "CREATE") or operation not in kind.all_operations:
+        known = ", ".join(each for each in (*ENTITY_OPERATIONS, "CREATE") if each in kind.all_operations)
+        raise not_implemented(f"Not implemented: {shown(operation)} of {kind.full_name}; it has {known}")
+
+
+def text_in(body: Mapping[str, object], name: str) -> str:
+    """What the body says of name, identity or type; empty when it says nothing."""
+    value = body.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise bad_request(f"'{name}' in the body must be a string, not {shown(value)}")
+    return str(value)
+
+
+async def create(node: Node, request: Request) -> Answer:
+    body = request.map_body()
+    kind = _kind_to_create(request, body)
+    check_can(kind, "CREATE")
+    name, inside = request.text("name"), text_in(body, "name")
+    if name and inside and name != inside:
+        raise bad_request(f"name={shown(name)} in the properties, but {shown(inside)} in the body")
+    name = name or inside
+    attributes = {key: value for key, value in body.items() if key not in ("name", "type") and value is not None}
+    entity = await node.control.create(kind, name or None, attributes)
+    return shown_entity(Found(node.directory.provider(kind), entity.identity), CREATED)
+
+
+def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
+    texts = [request.text("type"), request.text("entityType"), text_in(body, "type")]
+    kinds = {kind.short: kind for kind in (kind_of(text) for text in texts if text)}
+    if len(kinds) > 1:  # who addresses the management node as such says the type elsewhere
+        kinds = {short: kind for short, kind in kinds.items() if short not in NODE_TYPES}
+    if not kinds:
+        raise bad_request("the property 'type' is missing")
+    if len(kinds) > 1:
+        raise bad_request("the request names several types: " + ", ".join(each.full_name for each in kinds.values()))
+    return next(iter(kinds.values()))
+
+
+async def _read(_: Node, __: Request, found: Found) -> Answer:
+    return shown_entity(found)
+
+
+async def _delete(node: Node, _: Request, found: Found) -> Answer:
+    await node.control.delete(_entity(found))
+    found.provider.keys()  # so that its number goes with it, whatever is made under its identity afterwards
+    return answer({}, NO_CONTENT)
+
+
+async def _update(node: Node, request: Request, found: Found) -> Answer:
+    return await apply(node, request.map_body(), found)
+
+
+async def apply(node: Node, body: Mapping[str, Any], found: Found) -> Answer:
+    """Change what ``body`` says; what identifies the entity, and what only is observed, may stand there unchanged."""
+    row = found.provider.row(found.key) or {}
+    _check_identifying(body, found)
+    attributes = {name: value for name, value in body.items() if name not in _IDENTIFYING}
+    special = UPDATES.get(found.kind.short)
+    if special is not None:
+        return await special(node, attributes, found, row)
+    wanted = {name: value for name, value in attributes.items() if not _stands(found.kind, name, value, row)}
+    entity = await node.control.update(_entity(found), wanted)
+    return shown_entity(Found(found.provider, entity.identity))
+
+
+def _stands(kind: EntityType, name: str, value: object, row: Mapping[str, object]) -> bool:
+    """Whether a read-only attribute is mentioned with the value that it has."""
+    attribute = kind.attribute(name)
+    return attribute is not None and not attribute.update and value is not None and row.get(attribute.name) == value
+
+
+def _check_identifying(body: Mapping[str, object], found: Found) -> None:
+    """Name, identity and type may be said again in the body, not changed."""
+    kind, name, identity = (text_in(body, each) for each in ("type", "name", "identity"))
+    if kind and kind_of(kind) is not found.kind:
+        raise bad_request(f"'type' cannot be changed: it is {found.kind.full_name}, not {shown(kind)}")
+    if name and found.key not in found.provider.by_name(name):
+        raise bad_request(f"'name' cannot be changed to {shown(name)}")
+    if identity and found.provider.by_identity(identity) != found.key:
+        raise bad_request(f"'identity' cannot be changed to {shown(identity)}")
+
+
+def _entity(found: Found) -> Any:
+    provider = found.provider
+    assert isinstance(provider, Configured)  # noqa: S101 - no other type has operations that change it
+    return provider.entities()[found.key]
+
+
+async def _call_me(_: Node, request: Request, __: Found) -> Answer:
+    return answer(request.properties)
+
+
+#: What nobody may do, by type.
+FORBIDDEN: Final = {
+    "router": frozenset({"CREATE", "DELETE"}),
+    "connection": frozenset({"DELETE"}),
+    "console": frozenset({"CREATE", "UPDATE", "DELETE"}),
+}
+ENTITY_OPERATIONS: Final[dict[str, EntityOperation]] = {
+    "READ": _read,
+    "UPDATE": _update,
+    "DELETE": _delete,
+    "CALLME": _call_me,
+}

@@ -1,0 +1,82 @@
+"""UPDATE of what nobody configures: connections and links."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from trouter.wire.performatives import Error
+
+from .context import Node
+from .directory import Found
+from .requests import shown
+from .responses import Answer, answer
+from .showing import shown_entity
+from .status import bad_request, forbidden
+
+log = logging.getLogger("trouter.AGENT")
+
+#: Words that stand for a boolean, in any case.
+BOOLEANS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+#: Roles whose connections belong to the network itself.
+NETWORK_ROLES: Final = frozenset({"inter-router", "edge"})
+_ABSENT: Final = object()
+
+LiveUpdate = Callable[[Node, Mapping[str, Any], Found, Mapping[str, Any]], Awaitable[Answer]]
+
+
+async def _update_connection(node: Node, attributes: Mapping[str, Any], found: Found, row: Mapping[str, Any]) -> Answer:
+    """Close a connection, or trace its frames."""
+    connection = node.control.connections().get(found.key)
+    if connection is None:
+        raise bad_request(f"No entity with identity={found.key}")
+    for name, value in attributes.items():
+        if name not in ("adminStatus", "enableProtocolTrace") and row.get(name, _ABSENT) != value:
+            raise bad_request(
+                f"'{shown(name)}' of a connection cannot be changed; adminStatus and enableProtocolTrace can"
+            )
+    status = attributes.get("adminStatus")
+    trace = attributes.get("enableProtocolTrace")
+    if status is None and trace is None:
+        raise bad_request("nothing to change: a connection has adminStatus (enabled, deleted) and enableProtocolTrace")
+    if status not in (None, "enabled", "deleted"):
+        raise bad_request(f"adminStatus must be enabled or deleted, not {shown(status)}")
+    if status == "deleted" and connection.role in NETWORK_ROLES:
+        raise forbidden(f"Forbidden: a connection of role {connection.role} cannot be closed")
+    if trace is not None:
+        connection.trace = _boolean("enableProtocolTrace", trace)
+    if status == "deleted":
+        log.info("[C%d] closed by management", connection.number)
+        connection.force_close(Error("amqp:connection:forced", "closed by management"))
+    return answer(connection.row(node.router.pulse.now_s))
+
+
+def _boolean(name: str, value: object) -> bool:
+    """A boolean as requests may say it."""
+    if isinstance(value, int):
+        return bool(value)
+    meant = BOOLEANS.get(value.lower()) if isinstance(value, str) else None
+    if meant is None:
+        raise bad_request(f"{name} must be one of {', '.join(BOOLEANS)}, not {shown(value)}")
+    return meant
+
+
+async def _update_link(_: Node, attributes: Mapping[str, Any], found: Found, row: Mapping[str, Any]) -> Answer:
+    """The administrative status of a link may be set, and changes nothing, as in the older router."""
+    for name, value in attributes.items():
+        if name == "adminStatus":
+            if value not in (None, "enabled", "disabled"):
+                raise bad_request(f"adminStatus must be enabled or disabled, not {shown(value)}")
+            if value == "disabled":
+                log.warning("adminStatus=disabled of link %s has no effect", found.key)
+        elif row.get(name, _ABSENT) != value:
+            raise bad_request(f"'{shown(name)}' of a link cannot be changed; adminStatus can")
+    return shown_entity(found)
+
+
+#: The types, with what changes their entities.
+UPDATES: Final[dict[str, LiveUpdate]] = {
+    "connection": _update_connection,
+    "router.link": _update_link,
+}

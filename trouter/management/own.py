@@ -1,0 +1,148 @@
+"""Operations of the management node itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+from trouter.config.schema import EntityType
+from trouter.core.memory import owners
+from trouter.core.table import MAX_ADDRESS_BYTES
+from trouter.core.why import explain
+
+from .context import Node, Operation
+from .entities import apply, check_can, find, on_found, text_in
+from .kinds import (
+    MANAGEMENT,
+    SELF,
+    attribute_names,
+    bases_of,
+    descendants_of,
+    is_node_type,
+    kind_of,
+    listed_operations,
+)
+from .requests import Request, shown
+from .responses import Answer, answer
+from .schema_text import encoded_schema, schema_text
+from .showing import shown_entity
+from .status import OK, bad_request, not_implemented
+
+
+async def query(node: Node, request: Request) -> Answer:
+    """The type to list stands in entityType; a request without one may say it in type."""
+    text = request.text("entityType")
+    own = request.text("type")
+    if not is_node_type(own):
+        if request.text("name") or request.text("identity"):
+            raise not_implemented(f"Not implemented: QUERY of {shown(own)}; it is for the management node")
+        text = text or own
+    return await node.queries.run(request, kind_of(text) if text else None)
+
+
+def _kinds_asked(request: Request) -> tuple[EntityType, ...]:
+    text = request.text("entityType")
+    return descendants_of(kind_of(text) if text else None)
+
+
+async def _get_types(_: Node, request: Request) -> Answer:
+    return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_asked(request)})
+
+
+async def _get_attributes(_: Node, request: Request) -> Answer:
+    return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_asked(request)})
+
+
+async def _get_operations(_: Node, request: Request) -> Answer:
+    return answer({kind.full_name: list(listed_operations(kind)) for kind in _kinds_asked(request)})
+
+
+async def _get_annotations(_: Node, request: Request) -> Answer:
+    _kinds_asked(request)
+    return answer({})
+
+
+async def _get_nodes(node: Node, _: Request) -> Answer:
+    table = node.router.table
+    return answer([f"amqp:/_topo/0/{table.router_id}/$management"] if table.mode == "interior" else [])
+
+
+async def _get_schema(_: Node, __: Request) -> Answer:
+    return Answer(OK, encoded_schema())
+
+
+async def _get_json_schema(_: Node, request: Request) -> Answer:
+    return answer(schema_text(request.number("indent")))
+
+
+async def _get_log(node: Node, request: Request) -> Answer:
+    module = request.text("module")
+    known = node.book.counts()
+    if module and module not in known:
+        raise bad_request(f"no such module '{shown(module)}'; the modules are {', '.join(known)}")
+    entries = node.book.recent(max(0, request.number("limit") or 0), module)
+    return answer([[each.module, each.level, each.text, each.file, each.line, int(each.seconds)] for each in entries])
+
+
+async def _profile(node: Node, request: Request) -> Answer:
+    if "start" in request.properties:
+        node.profile.start()
+        return answer(None)
+    if "stop" in request.properties:
+        return answer(node.profile.stop())
+    raise bad_request("PROFILE needs the property 'start' or 'stop'")
+
+
+async def _read_node(node: Node, _: Request) -> Answer:
+    return shown_entity(node.directory.find(kind_of(MANAGEMENT), SELF, ""))
+
+
+async def _update_by_body(node: Node, request: Request) -> Answer:
+    """An UPDATE that names its entity in the body, as ``name`` or ``identity`` or as a key without a value."""
+    body = request.map_body()
+    kind, name, identity = (text_in(body, each) for each in ("type", "name", "identity"))
+    if name or identity:
+        found = find(node, kind_of(kind) if kind else None, name, identity, "UPDATE")
+        return await on_found(node, request, "UPDATE", found)
+    named = [key for key, value in body.items() if value is None and node.directory.exists(key)]
+    if len(named) != 1:
+        raise not_implemented("Not implemented: UPDATE on the management node; name an entity")
+    found = node.directory.find(None, named[0], "")
+    check_can(found.kind, "UPDATE")
+    return await apply(node, {key: value for key, value in body.items() if key != named[0]}, found)
+
+
+async def _reload(node: Node, _: Request) -> Answer:
+    return answer(asdict(await node.control.reload()))
+
+
+async def _explain(node: Node, request: Request) -> Answer:
+    address = request.text("address")
+    if not 0 < len(address.encode()) <= MAX_ADDRESS_BYTES:
+        raise bad_request(f"EXPLAIN needs the property 'address', of 1 to {MAX_ADDRESS_BYTES} octets")
+    return answer(explain(node.router, address).as_map())
+
+
+async def _get_memory(node: Node, _: Request) -> Answer:
+    held = owners(node.router)
+    return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
+
+
+NODE_OPERATIONS: Final[dict[str, Operation]] = {
+    "READ": _read_node,
+    "UPDATE": _update_by_body,
+    "GET-TYPES": _get_types,
+    "GET-ATTRIBUTES": _get_attributes,
+    "GET-OPERATIONS": _get_operations,
+    "GET-ANNOTATIONS": _get_annotations,
+    "GET-MGMT-NODES": _get_nodes,
+    "DISCOVER-MGMT-NODES": _get_nodes,
+    "GET-SCHEMA": _get_schema,
+    "GET-JSON-SCHEMA": _get_json_schema,
+    "GET-SCHEMA-JSON": _get_json_schema,
+    "GET-LOG": _get_log,
+    "PROFILE": _profile,
+    "RELOAD": _reload,
+    "EXPLAIN": _explain,
+    "GET-MEMORY": _get_memory,
+}

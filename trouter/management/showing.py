@@ -1,0 +1,19 @@
+"""An entity as an answer shows it."""
+
+from __future__ import annotations
+
+from .directory import Found
+from .kinds import columns_of
+from .requests import shown
+from .responses import Answer, answer
+from .status import OK, not_found
+
+
+def shown_entity(found: Found, status: int = OK) -> Answer:
+    """The attributes of an entity; only types that routing reports say null for what is absent."""
+    row = found.provider.row(found.key)
+    if row is None:
+        raise not_found(f"No entity with identity={shown(str(found.key))}")
+    columns = columns_of(found.kind)
+    keep = found.kind.core
+    return answer({name: value for name in columns if (value := row.get(name)) is not None or keep}, status)
