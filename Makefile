@@ -32,7 +32,7 @@ help:
 	@echo "make clean      remove everything that can be made again"
 
 run: build
-	$(PY) -m trouter run $(ARGS)
+	$(VENV)/bin/trouter run $(ARGS)
 
 test: test-compiled test-pure
 
@@ -81,6 +81,7 @@ system:
 	$(call needs,cc,gcc libc6-dev)
 
 interop-system:
+	$(call needs,curl,curl)
 ifneq ($(wildcard tests/interop/rhea/package-lock.json),)
 	$(call needs,npm,nodejs npm)
 	@if [ ! -e tests/interop/rhea/node_modules/.package-lock.json ] || \

@@ -44,7 +44,10 @@ def warnings_of(text: str) -> list[str]:
 # ------------------------------------------------------------------------------------------------ where it comes from
 def test_without_a_file_only_this_machine_can_connect() -> None:
     built_in = load()
-    assert [(one.host, one.port_or_service) for one in built_in.listeners] == [("127.0.0.1", 5672)]
+    assert [(one.host, one.port_or_service, one.http) for one in built_in.listeners] == [
+        ("127.0.0.1", 5672, False),
+        ("127.0.0.1", 5680, True),
+    ]
     assert built_in.listeners[0].sasl_mechanisms == ("ANONYMOUS",)
     assert built_in.router.mode == "standalone"
     assert built_in.warnings == ()

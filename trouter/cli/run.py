@@ -7,10 +7,23 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from trouter import logs
 from trouter.cli.startup import StartError, existing_path, prepare
 from trouter.config import ConfigurationError, load
+
+#: The addresses are those of the built-in configuration.
+LOOK_AROUND: Final = """\
+
+The router takes clients of this machine on 127.0.0.1:5672. From another terminal:
+  {command} stat                   how it is; --connections, --links, --address, --watch 1
+  {command} stat --why ADDRESS     why nothing arrives there
+  {command} manage query --type listener
+  http://127.0.0.1:5680/metrics    for Prometheus; /readyz and /livez for probes
+Ctrl-C stops it. `{command} run -c FILE` uses a configuration of your own.
+
+"""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,7 +41,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Route until told to stop; the exit status."""
-    return route(arguments.config)
+    return route(arguments.config, None if arguments.config else show_around)
+
+
+def show_around() -> None:
+    """Tell whoever started the built-in configuration where to look next."""
+    command = sys.argv[0] if Path(sys.argv[0]).name == "trouter" else f"{sys.executable} -m trouter"
+    print(LOOK_AROUND.format(command=command), end="", flush=True)
 
 
 def route(path: Path | None, ready: Callable[[], None] | None = None, ended: Callable[[], None] | None = None) -> int:

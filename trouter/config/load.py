@@ -25,6 +25,12 @@ listener {
     port: amqp
     saslMechanisms: ANONYMOUS
 }
+listener {
+    host: 127.0.0.1
+    port: 5680
+    http: yes
+    websockets: no
+}
 """
 
 

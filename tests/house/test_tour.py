@@ -1,0 +1,60 @@
+"""The tour of the front page, line by line, as somebody would type it who has just started the router."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import ROOT
+from tests.routers import DEADLINE_S, RunningRouter, running
+from trouter.config.load import DEFAULT_TEXT
+
+TOUR = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## A tour\n")[2]
+LINES = re.findall(r"^\$ (.*)", TOUR, re.MULTILINE)
+METRICS_PORT = "5680"
+
+
+@pytest.fixture(scope="module")
+def built_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    """A router with the built-in configuration, but for the ports."""
+    text = DEFAULT_TEXT.replace("port: amqp", "port: 0").replace(f"port: {METRICS_PORT}", "port: 0")
+    with running(text, tmp_path_factory.mktemp("tour")) as router:
+        yield router
+
+
+def test_there_is_a_tour() -> None:
+    assert len(LINES) >= 10
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_of_the_tour_works(line: str, built_in: RunningRouter, tmp_path: Path) -> None:
+    trouter = tmp_path / "trouter"
+    trouter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m trouter "$@"\n')
+    trouter.chmod(0o755)
+    found = built_in.wait_for_line(r"Listening for HTTP on 127\.0\.0\.1:(\d+)")
+    typed = line.replace(METRICS_PORT, found[1])
+    if " bench " in typed:
+        typed += f" --port {built_in.port}"
+    done = subprocess.run(
+        typed,
+        shell=True,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "TROUTER_BUS": f"127.0.0.1:{built_in.port}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    quiet = "delete" in line
+    assert bool(done.stdout.strip()) is not quiet
