@@ -241,7 +241,10 @@ class Bell:
 
     async def _run(self, rings: trio.MemoryReceiveChannel[None]) -> None:
         async for _ in rings:
-            await self._answer()
+            try:
+                await self._answer()
+            except Exception:  # noqa: BLE001 - a bug of ours: nothing was changed, and the router goes on
+                main_log.exception("internal error, a signal was not obeyed")
 
 
 def held_limit_bytes() -> int:
