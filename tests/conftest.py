@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# What several folders of tests import from each other: its asserts tell what they compared.
+pytest.register_assert_rewrite(
+    "tests.routers", "tests.e2e.peer", "tests.e2e.neighbours", "tests.interop.agents", "tests.management.node"
+)
 
 # No deadline: tests make no claim about time. The database would make two runs differ, so CI goes without.
 settings.register_profile("default", deadline=None, max_examples=100)

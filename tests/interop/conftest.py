@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.routers", "tests.interop.agents", "tests.e2e.peer")
-
-from tests.routers import PLAIN_LISTENER, RunningRouter, running  # noqa: E402 - asserts in it are rewritten first
+from tests.routers import PLAIN_LISTENER, RunningRouter, running
 
 NUMBERS = count()
 

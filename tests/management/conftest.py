@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.register_assert_rewrite("tests.routers", "tests.management.node")
-
-from tests.management.node import Node, node_of  # noqa: E402 - asserts in it are rewritten first
-from tests.routers import RunningRouter, router, running, start_router  # noqa: E402, F401 - fixtures
+from tests.management.node import Node, node_of
+from tests.routers import RunningRouter, router, running, start_router  # noqa: F401 - fixtures
 
 CONFIGURATION = """
 router { id: R }
