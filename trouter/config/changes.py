@@ -5,13 +5,12 @@ Nothing here touches what runs: each function answers with another configuration
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from functools import partial
 
 from trouter.config.claims import claims
 from trouter.config.compare import Changes, Updated, compare
-from trouter.config.configuration import Configuration, keys_of
+from trouter.config.configuration import Configuration
 from trouter.config.draft import Draft, draft_of
 from trouter.config.entities import MANAGEMENT, Entity, VhostEntity
 from trouter.config.nodes import Entry, Section
@@ -50,16 +49,14 @@ def created(
         raise ChangeRefused(BAD_REQUEST, f"Conflicting names: '{name}' and {_quoted(given['name'])}")
     if "identity" in given:
         raise ChangeRefused(BAD_REQUEST, f"The attribute 'identity' of '{kind.full_name}' cannot be set")
-    draft, findings = _drafted(configuration, kind, [_entry(key, value) for key, value in given.items()])
+    draft, findings = _drafted(configuration, kind, [_entry(kind, key, value) for key, value in given.items()])
     entity = draft.build()
     if entity.numbered_by:
         alike = [one.number for one in configuration.of(kind.short) if one.numbered_by == entity.numbered_by]
         entity = draft.build(max(alike, default=-1) + 1)
     _unclaimed(configuration, entity, None)
     _served(configuration, entity)
-    changed = configuration.with_entity(entity)
-    _carry_claims(configuration, changed, None, entity)
-    return _with_warnings(changed, findings), entity
+    return configuration.with_entity(entity).with_warnings(findings.warnings), entity
 
 
 def updated(
@@ -87,9 +84,9 @@ def updated(
         if attribute is not None:
             mentioned.add(attribute.field)
         if value is not None or attribute is None:
-            given.append(_entry(key, value))
+            given.append(_entry(kind, key, value))
     kept = [
-        _entry(attribute.name, written)
+        _entry(kind, attribute.name, written)
         for attribute in kind.fields
         if attribute.field not in mentioned and (written := _written(entity, attribute)) is not None
     ]
@@ -97,9 +94,7 @@ def updated(
     changed = draft.build(entity.number)
     _unclaimed(configuration, changed, entity)
     _served(configuration, changed)
-    new = configuration.with_other(entity, changed)
-    _carry_claims(configuration, new, entity, changed)
-    return _with_warnings(new, findings), changed
+    return configuration.with_other(entity, changed).with_warnings(findings.warnings), changed
 
 
 def deleted(configuration: Configuration, entity: Entity) -> Configuration:
@@ -111,9 +106,7 @@ def deleted(configuration: Configuration, entity: Entity) -> Configuration:
         raise ChangeRefused(NOT_IMPLEMENTED, f"Operation DELETE not implemented on {kind.full_name}")
     if configuration.find(entity.identity) is not entity:
         raise ChangeRefused(NOT_FOUND, f"No entity with identity={entity.identity}")
-    changed = configuration.without(entity)
-    _carry_claims(configuration, changed, entity, None)
-    return _with_warnings(changed, Findings())
+    return configuration.without(entity).with_warnings(())
 
 
 def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:
@@ -158,11 +151,11 @@ def _attribute(kind: EntityType, key: str) -> Attribute | None:
     return next((row for row in kind.attributes if row.is_spelled(key) or row.twin == key), None)
 
 
-def _entry(key: str, value: object) -> Entry:
+def _entry(kind: EntityType, key: str, value: object) -> Entry:
     try:
         return Entry(key, MANAGEMENT, as_node(value, MANAGEMENT))
     except BadValue as bad:
-        raise ChangeRefused(BAD_REQUEST, f"{fit_to_show(key)}: {bad.message}") from None
+        raise ChangeRefused(BAD_REQUEST, f"{kind.section}.{fit_to_show(key)}: {bad.message}") from None
 
 
 def _unchanged(entity: Entity, attribute: Attribute, value: object, present: Mapping[str, object]) -> None:
@@ -208,23 +201,3 @@ def _unclaimed(configuration: Configuration, entity: Entity, present: Entity | N
 def _served(configuration: Configuration, entity: Entity) -> None:
     if reasons := configuration.unserved(entity):
         raise ChangeRefused(NOT_IMPLEMENTED, f"{entity.type.section}: not served: {'; '.join(reasons)}")
-
-
-def _carry_claims(old: Configuration, new: Configuration, gone: Entity | None, come: Entity | None) -> None:
-    """Hand the index on: a change among many entities need not look at all of them again."""
-    if old.world != new.world:
-        return
-    index = dict(old.claimed)
-    if gone is not None:
-        for key in keys_of(gone, old.world):
-            index.pop(key, None)
-    if come is not None:
-        index.update(dict.fromkeys(keys_of(come, new.world), come))
-    new.__dict__["claimed"] = index
-
-
-def _with_warnings(configuration: Configuration, findings: Findings) -> Configuration:
-    index = configuration.claimed
-    changed = dataclasses.replace(configuration, warnings=tuple(findings.warnings))
-    changed.__dict__["claimed"] = index
-    return changed

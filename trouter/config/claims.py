@@ -53,7 +53,8 @@ def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
         yield Claim(("only", kind.short), "there is one already", "", MERGE)
     if name := get("name"):
         scope = kind.short if kind.core else "agent"
-        message = NAME_MESSAGES.get(kind.entity, "this name is used already")
+        message = "Name conflicts with an existing entity" if kind.core else "this name is used already"
+        message = NAME_MESSAGES.get(kind.entity, message)
         yield Claim(("name", scope, str(name)), message, "name", "give it another name")
     if kind.entity in CLAIMS:
         yield from CLAIMS[kind.entity](get, world)

@@ -52,6 +52,8 @@ HOLDS: Final[dict[str, type[Entity]]] = {
 }
 FIELDS: Final = {kind: field for field, kind in HOLDS.items()}
 ONE_ONLY: Final = frozenset({"router", "policy"})
+#: What is worked out once for a configuration.
+INDEXES: Final = ("entities", "world", "claimed", "_by_identity", "_by_name")
 
 
 @dataclass(frozen=True)
@@ -119,23 +121,42 @@ class Configuration:
 
     def with_entity(self, entity: Entity) -> Configuration:
         """With one more."""
-        return self._changed(entity, (*self._alike(entity), entity))
+        return self._changed((*self._alike(entity), entity), None, entity)
 
     def without(self, entity: Entity) -> Configuration:
         """With one less."""
-        return self._changed(entity, (one for one in self._alike(entity) if one is not entity))
+        return self._changed((one for one in self._alike(entity) if one is not entity), entity, None)
 
     def with_other(self, old: Entity, new: Entity) -> Configuration:
         """With one in the place of another of its type."""
-        return self._changed(new, (new if one is old else one for one in self._alike(old)))
+        return self._changed((new if one is old else one for one in self._alike(old)), old, new)
+
+    def with_warnings(self, warnings: Iterable[Problem]) -> Configuration:
+        """With these warnings instead of those there are."""
+        changed = dataclasses.replace(self, warnings=tuple(warnings))
+        changed.__dict__.update({name: self.__dict__[name] for name in INDEXES if name in self.__dict__})
+        return changed
 
     def _alike(self, entity: Entity) -> tuple[Entity, ...]:
         return self.held(FIELDS[type(entity)])
 
-    def _changed(self, entity: Entity, entities: Iterable[Entity]) -> Configuration:
-        field, held = FIELDS[type(entity)], tuple(entities)
+    def _changed(self, entities: Iterable[Entity], gone: Entity | None, come: Entity | None) -> Configuration:
+        """With other entities of one type; the indexes are handed on, so that one change among many stays cheap."""
+        field = next(FIELDS[type(entity)] for entity in (come, gone) if entity is not None)
+        held = tuple(entities)
         changes: dict[str, Any] = {field: held[0] if field in ONE_ONLY else held}
-        return dataclasses.replace(self, **changes)
+        changed = dataclasses.replace(self, **changes)
+        if changed.world == self.world:
+            claimed, identities = dict(self.claimed), dict(self._by_identity)
+            if gone is not None:
+                identities.pop(gone.identity, None)
+                for key in keys_of(gone, self.world):
+                    claimed.pop(key, None)
+            if come is not None:
+                identities[come.identity] = come
+                claimed.update(dict.fromkeys(keys_of(come, self.world), come))
+            changed.__dict__.update(claimed=claimed, _by_identity=identities)
+        return changed
 
     @cached_property
     def _by_identity(self) -> dict[str, Entity]:
