@@ -317,3 +317,24 @@ def test_any_text_can_be_written_in_either_quotes(attributes: dict[str, str]) ->
     one_liners = {name: text for name, text in attributes.items() if "\n" not in text and "\r" not in text}
     lines = ["{}: '{}'".format(name, text.replace("'", "''")) for name, text in one_liners.items()]
     assert good("s {" + ", ".join(lines) + "}") == [("s", one_liners)]
+
+
+HASHES = {
+    "glued": ("v {\n groups: {\n sourcePattern: a/#\n }\n}", "a comment or a wildcard?"),
+    "alone": ("v {\n groups: {\n targetPattern: #\n }\n}", "a comment or a wildcard?"),
+    "after a comma": ("v {\n groups: {\n source-pattern: a, #\n }\n}", "a comment or a wildcard?"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), HASHES.values(), ids=HASHES)
+def test_a_wildcard_that_may_be_a_comment_is_asked_for(text: str, message: str) -> None:
+    findings = Findings()
+    parse_conf(text, "f", findings)
+    assert [problem.message for problem in findings.errors] == [message]
+
+
+def test_a_comment_glued_to_a_value_of_a_map_is_warned_of() -> None:
+    findings = Findings()
+    parse_conf("v {\n groups: {\n sources: a#b\n targets: a # b\n sourcePattern: a # b\n }\n}", "f", findings)
+    assert [problem.key for problem in findings.warnings] == ["sources"]
+    assert findings.errors == []

@@ -27,6 +27,8 @@ from trouter.config.reader import BARE_KEY, QUOTED, NoValue, Reader, TooDeep
 HASH_IS_TEXT = frozenset({"pattern", "bindingkey", "hostname"})
 # Attributes that hold maps; elsewhere a leading brace is text unless it ends its line.
 MAPS = frozenset({"groups", "openproperties"})
+# Attributes within maps that hold lists of patterns.
+WILDCARDS = frozenset({"sourcepattern", "targetpattern"})
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _WORD = re.compile(r"\S*")
@@ -217,10 +219,30 @@ class ConfReader(Reader):
         self.offset = stop = self.shared_end(start, self.comment_or_end(), _NEXT_ENTRY, ",")
         if not by_line:
             self.check_unambiguous(key, start, stop)
-        text = self.text[start:stop].strip().removesuffix(",").rstrip()
+        text = self.text[start:stop].strip()
+        self.check_comment(key, start, stop, text)
+        text = text.removesuffix(",").rstrip()
         if not text:
             raise self.empty(key, start)
         return Scalar(text, self.place(start))
+
+    def check_comment(self, key: str, start: int, stop: int, text: str) -> None:
+        """Ask where a `#` in a map is perhaps no comment: in patterns it is a wildcard, and a wrong guess a policy."""
+        if self.text[stop : stop + 1] != "#" or (text and self.text[stop - 1].isspace() and text[-1] != ","):
+            return
+        if squash(key) not in WILDCARDS:
+            self.warn("'#' begins a comment here; put the value in quotes if it belongs to it", at=stop, key=key)
+            return
+        end = self.line_end()
+        self.offset = end
+        self.wrong(
+            "a comment or a wildcard?",
+            at=stop,
+            key=key,
+            text=self.text[start:end],
+            suggestion="put the value in quotes, and a blank before a comment",
+        )
+        raise NoValue
 
     def comment_or_end(self) -> int:
         """Where the text of this line ends."""

@@ -50,11 +50,12 @@ def read_name_map(path: str) -> Mapping[str, str]:
     try:
         with Path(path).open("rb") as file:
             octets = file.read(MAX_NAME_MAP_BYTES + 1)
-        if len(octets) > MAX_NAME_MAP_BYTES:
-            raise BadValue(f"this file is larger than {MAX_NAME_MAP_BYTES} octets", "make it smaller")
-        names = json.loads(octets)
-    except OSError as failure:
+    except (OSError, ValueError) as failure:
         raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None
+    if len(octets) > MAX_NAME_MAP_BYTES:
+        raise BadValue(f"this file is larger than {MAX_NAME_MAP_BYTES} octets", "make it smaller")
+    try:
+        names = json.loads(octets)
     except (ValueError, RecursionError):
         raise BadValue("this file is not JSON", 'write: {"uid": "name"}') from None
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from trouter.config.configuration import HOLDS
 from trouter.config.entities import GROUP_SETTINGS
 from trouter.config.load import DEFAULT_TEXT
 from trouter.config.schema import Attribute, EntityType, Kind, Reload
@@ -17,7 +18,10 @@ INTRODUCTION: Final = """\
 *This page is written from the table that the router reads its configuration by (`make docs`).*
 
 `trouter run -c FILE` reads a file; `trouter check FILE` only says what is wrong with it, everything at once, each
-error with its file, line, column, section and attribute. Without a file the router uses this:
+error with its file, line, column, section and attribute, and with what to do about it. `trouter check --strict FILE`
+also takes for an error what is unsafe: passwords that cross the network in clear or stand in the file, listeners for
+other machines that let anybody in, groups of a vhost for everybody from everywhere, private files that everybody on
+the machine can read, rules that nobody is held to. Without a file the router uses this:
 
 ```
 {default}```
@@ -37,25 +41,39 @@ address {{ pattern: news/#, distribution: multicast }}
 ```
 
 - Sections and attributes are names of letters, digits, `-` and `_`; `max-frame-size`, `max_frame_size` and
-  `maxFrameSize` are the same. The order of sections does not matter. An attribute given twice counts as given last,
-  with a warning.
+  `maxFrameSize` are the same. An attribute given twice counts as given last, with a warning.
 - A value is taken literally, without the blanks around it. `#` begins a comment anywhere, except in the first word
   of `pattern`, `bindingKey` and `hostname`. Quotes around the whole value keep `#`, braces and blanks: in double
   quotes with the escapes of JSON, in single quotes with `''` for a quote. Nothing in a value is expanded.
 - An attribute without a value counts as not given, with a warning.
 - Several attributes may share the line of the opening brace, separated by `,` or `;`.
 - In maps a value without quotes is a number, `true`, `false` or `null` if it reads like one in JSON, else text. A
-  value shared by commas in a one-line map ends before the next `name: `; where that is doubtful it is an error.
+  value shared by commas in a one-line map ends before the next `name: `; where that is doubtful it is an error, and
+  so is a `#` that may be a wildcard of `sourcePattern` or `targetPattern`: quotes settle it.
 - A file named `*.json` holds the JSON form: an array of `["sectionName", {{"attribute": value}}]`, in which values
   may be typed, comments may stand anywhere, and the last comma may stay.
 - The file is UTF-8; lines end in LF or CRLF.
 
 Integers are decimal. `yes`, `true`, `on` and `no`, `false`, `off` are the truth values, in any case. Names are
-unique among the sections of one kind.
+unique among all sections; those of addresses, link routes, auto links, exchanges and bindings are unique among their
+own kind.
 
-Where something is *refused*, the router does not start: it would otherwise be less secure, or route otherwise, than
-the file says. What is *without effect* is accepted with a warning. Attributes marked + are trouter's own; all
+Sections may stand in any order. They take effect in this one: {order}.
+
+What is *without effect* is accepted with a warning. What is *not served* yet is understood and checked in full, shown
+by management, and not put into service, with a warning at the start: a listener that asks for TLS is not opened
+rather than opened without it. Asked for over management, it is refused. Attributes marked + are trouter's own; all
 others are those of the older router, with its defaults where the text does not say otherwise.
+
+## Changes
+
+The signal HUP, or the operation RELOAD of the management node, reads the file again: everything changes or, if
+anything is wrong, nothing. Afterwards the file is the truth: what was created or changed over management and does not
+stand in it is undone. The log, and the answer to RELOAD, tell what was created, updated and deleted, how much was
+kept, and what needs a restart.
+
+The column *change* tells when a changed value takes effect, by a reload or by UPDATE: *live* at once, *next* for
+connections, links or addresses that come afterwards, *restart* with the next start of the program.
 """
 
 ADDRESS_RULES: Final = """\
@@ -65,19 +83,69 @@ fallback goes with neither a waypoint nor phases.
 """
 
 LISTENER_RULES: Final = """\
-A standalone router accepts neither of the roles `inter-router` and `edge`. The keys of openProperties are ASCII,
-none of `product`, `version`, `failover-server-list`, `network-host`, `port`, `scheme` and `hostname`, and do not
-begin with `qd.` or `x-opt-qd.`.
+A standalone router accepts neither of the roles `inter-router` and `edge`, an edge router no listener with one of
+them. The keys of openProperties are ASCII, none of `product`, `version`, `failover-server-list`, `network-host`,
+`port`, `scheme` and `hostname`, and do not begin with `qd.` or `x-opt-qd.`; listeners and connectors for other routers
+have none. `requireSsl` and `requireEncryption` need an `sslProfile`.
+"""
+
+SSL_PROFILE_RULES: Final = """\
+It needs a name. The files must be there and readable when the router starts. `certFile` and `privateKeyFile` go
+together; `password` is preferred to `passwordFile`.
+"""
+
+LINK_ROUTE_RULES: Final = """\
+Exactly one of `prefix` and `pattern` is given, as with addresses, and not both of `connection` and `containerId`.
+"""
+
+VHOST_RULES: Final = """\
+Host names are compared without regard to case and to a dot at their end; no two vhosts share one, aliases included.
+With `enableVhostNamePatterns` in the policy they are patterns, which must not be the same either. `allowUnknownUser`
+needs a group `$default`. Without `enableVhostPolicy` in the policy nobody is held to a vhost.
+"""
+
+GROUP_RULES: Final = """\
+A user belongs to one group. Of `sources` and `sourcePattern` one is given, and of `targets` and `targetPattern`.
+`{user}` is `${user}`; `$${user}` is text. It stands at most once in an entry, in a pattern as its first or its last
+token. Lists may be written in brackets.
+
+```
+vhost {
+    hostname: example.com
+    allowUnknownUser: true
+    groups: {
+        admin: {
+            users: alice, bob
+            remoteHosts: 127.0.0.1, ::1, 10.0.0.0/8
+            sources: *
+            targets: *
+        }
+        $default: {
+            remoteHosts: *
+            sources: news*, inbox.${user}
+        }
+    }
+}
+```
 """
 
 CHANGE: Final = {Reload.LIVE: "live", Reload.NEXT: "next", Reload.RESTART: "restart"}
 
-RULES: Final = {"address": ADDRESS_RULES, "listener": LISTENER_RULES}
+RULES: Final = {
+    "address": ADDRESS_RULES,
+    "listener": LISTENER_RULES,
+    "sslProfile": SSL_PROFILE_RULES,
+    "linkRoute": LINK_ROUTE_RULES,
+    "autoLink": "Not both of `connection` and `containerId` are given.\n",
+    "vhost": VHOST_RULES,
+    "vhost: groups": GROUP_RULES,
+}
 
 
 def page() -> str:
     """The whole page."""
-    chapters = [INTRODUCTION.format(default=DEFAULT_TEXT)]
+    order = ", ".join(kind.type.section for kind in HOLDS.values())
+    chapters = [INTRODUCTION.format(default=DEFAULT_TEXT, order=order)]
     for kind in CONFIGURED:
         chapters.append(_chapter(kind.section, kind))
         if kind.section == "vhost":

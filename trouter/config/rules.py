@@ -233,7 +233,8 @@ def _phases(draft: Draft) -> None:
 
 
 def _vhost(draft: Draft) -> None:
-    hostname, groups = draft.value("hostname"), draft.value("groups")
+    hostname = draft.value("hostname")
+    groups = draft.value("groups") if "groups" in draft.given else {}
     if hostname is not None and hostname in (draft.value("aliases") or ()):
         draft.error("an alias is the host name itself", "aliases", "leave it out")
     if draft.value("allow_unknown_user") and groups is not None and "$default" not in groups:

@@ -1,0 +1,93 @@
+"""`trouter check`: everything that start-up would find, and with --strict what an operator would rather know."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from trouter.cli import check
+
+BROKEN = Path(__file__).parents[1] / "config" / "broken"
+EXPECTED: dict[str, list[list[object]]] = json.loads((BROKEN.parent / "broken.json").read_text(encoding="utf-8"))
+
+
+def checked(path: Path, *, strict: bool = False) -> int:
+    return check.run(argparse.Namespace(file=path, strict=strict))
+
+
+@pytest.fixture
+def unsafe_file(tmp_path: Path) -> Path:
+    path = tmp_path / "unsafe.conf"
+    path.write_text("listener {\n    port: 0\n}\n")
+    path.chmod(0o644)
+    return path
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_check_shows_each_error_of_a_broken_file_with_line_and_cure(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(BROKEN)
+    assert checked(Path(name)) == 1
+    *errors, last = capsys.readouterr().err.splitlines()
+    assert last == f"{name}: not usable, {len(errors)} error(s)"
+    for error, (line, message, cure) in zip(errors, EXPECTED[name], strict=True):
+        assert error.startswith(f"{name}:{line}:" if line else f"{name}: ")
+        assert str(message) in error
+        assert error.endswith(f"({cure})")
+
+
+def test_what_is_unsafe_is_let_through_and_with_strict_is_not(
+    unsafe_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert checked(unsafe_file) == 0
+    assert capsys.readouterr().out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s)\n"
+    assert checked(unsafe_file, strict=True) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    message = "other machines may connect without saying who they are (write authenticatePeer: yes)"
+    assert told.err.splitlines() == [
+        f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message}",
+        f"{unsafe_file}: not safe, 1 finding(s)",
+    ]
+
+
+def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "safe.conf"
+    path.write_text("listener { host: ::1, port: 0 }\nconnector { host: ::1 }\n")
+    path.chmod(0o644)
+    assert checked(path, strict=True) == 0
+    assert capsys.readouterr().out == (
+        f"{path}: good, 1 listener(s), 1 connector(s), 0 address rule(s), 0 warning(s)\n"
+    )
+
+
+def test_what_is_not_served_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tls.conf"
+    path.write_text("sslProfile { name: a }\nlistener {\n    port: 0\n    sslProfile: a\n}\n")
+    assert checked(path) == 0
+    assert capsys.readouterr().err == (
+        f"warning: {path}:4:17: listener.sslProfile: not served: this version has no TLS; it is not opened\n"
+    )
+
+
+@pytest.mark.parametrize("output", ["{folder}", "{folder}/none/a.log", '""'])
+def test_a_log_file_that_cannot_be_opened_is_an_error(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.conf"
+    path.write_text(f"log {{ module: DEFAULT, outputFile: {output.format(folder=tmp_path)} }}\n")
+    assert checked(path) == 1
+    assert "log.outputFile: Failed to open log file '" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output", ["stdout", "stderr", "syslog", "{folder}/a.log"])
+def test_checking_opens_no_log_file(output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.conf"
+    path.write_text(f"log {{ module: DEFAULT, outputFile: {output.format(folder=tmp_path)} }}\n")
+    assert checked(path) == 0
+    assert capsys.readouterr().err == ""
+    assert not (tmp_path / "a.log").exists()

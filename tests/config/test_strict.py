@@ -1,0 +1,122 @@
+"""What --strict finds: each unsafe setting, and nothing where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trouter.config import load
+from trouter.config.strict import is_loopback, unsafe
+
+SAFE = """
+router { mode: standalone }
+listener { host: 127.0.0.1, port: 1 }
+listener { host: localhost, port: 2, allowInsecurePlain: yes }
+listener { host: 192.0.2.1, port: 3, authenticatePeer: yes, saslMechanisms: PLAIN, allowInsecurePlain: loopback }
+connector { host: 127.0.0.1, allowInsecurePlain: yes }
+"""
+
+
+def found(text: str, path: Path | None = None) -> list[str]:
+    return [f"{problem.section}.{problem.key}: {problem.message}" for problem in unsafe(load(path, text))]
+
+
+def test_nothing_is_found_where_nothing_is_unsafe() -> None:
+    assert found(SAFE) == []
+    assert unsafe(load()) == ()
+
+
+ANY = "listener { port: 1, authenticatePeer: yes, "
+UNSAFE = {
+    "anybody": ("listener { port: 1 }", "listener.authenticatePeer: other machines may connect without saying who they are"),
+    "not everybody": ("listener { port: 1, saslMechanisms: PLAIN }", "listener.authenticatePeer: other machines may connect without authenticating"),
+    "passwords": (f"{ANY} allowInsecurePlain: yes }}", "listener.allowInsecurePlain: passwords from other machines cross"),
+    "for ever": (f"{ANY} initialHandshakeTimeoutSeconds: 0 }}", "listener.initialHandshakeTimeoutSeconds: connections that never open"),
+    "pages": (f"{ANY} http: yes, webSocketOrigins: * }}", "listener.webSocketOrigins: pages of every site may connect"),
+    "TLS if they like": (f"sslProfile {{ name: a }}\n{ANY} sslProfile: a }}", "listener.requireSsl: clients may connect without TLS"),
+    "a router": (f"router {{ mode: interior }}\n{ANY} role: inter-router }}", "listener.role: whoever reaches this listener can be a router"),
+    "old TLS": ("sslProfile {\n name: a\n protocols: TLSv1 TLSv1.2\n}", "sslProfile.protocols: TLSv1 can be broken"),
+    "a password": ("connector {\n saslUsername: a\n saslPassword: b\n}", "connector.saslPassword: the password stands in the configuration itself"),
+    "a password sent": ("connector { host: a, allowInsecurePlain: yes }", "connector.allowInsecurePlain: the password crosses the network"),
+    "any certificate": ("sslProfile { name: a }\nconnector { host: a, sslProfile: a, verifyHostname: no }", "connector.verifyHostname: any host with a certificate"),
+    "idle rules": ("vhost { hostname: a }", "vhost.: nobody is held to the rules of this vhost"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), UNSAFE.values(), ids=UNSAFE)
+def test_what_is_unsafe_is_found(text: str, message: str) -> None:
+    problems = found(text)
+    assert len(problems) == 1
+    assert message in problems[0]
+    assert all(problem.suggestion for problem in unsafe(load(text=text)))
+
+
+def vhost(group: str, more: str = "") -> str:
+    return f"policy {{ enableVhostPolicy: yes }}\nlistener {{ host: ::1 }}\nvhost {{\n hostname: a\n {more}\n groups: {{ {group} }}\n}}"
+
+
+OPEN = [
+    vhost("$default: { remoteHosts: * }", "allowUnknownUser: yes"),
+    vhost('g: { users: "*", remoteHosts: "*" }'),
+    vhost('g: { users: "a, anonymous", remoteHosts: "*" }'),
+]
+CLOSED = [
+    vhost("$default: { remoteHosts: * }"),
+    vhost("$default: { remoteHosts: 127.0.0.1 }", "allowUnknownUser: yes"),
+    vhost('g: { users: "*" }'),
+    vhost('g: { users: a, remoteHosts: "*" }'),
+    vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, authenticatePeer: yes"),
+    vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, saslMechanisms: PLAIN"),
+]
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_a_group_for_everybody_from_everywhere_is_found(text: str) -> None:
+    assert ["anybody from anywhere may come in without a name" in problem for problem in found(text)] == [True]
+
+
+@pytest.mark.parametrize("text", CLOSED)
+def test_a_group_for_some_is_not_found(text: str) -> None:
+    assert found(text) == []
+
+
+def test_what_everybody_on_the_machine_can_read_or_write_is_found(tmp_path: Path) -> None:
+    for name in ("cert", "key", "password", "users"):
+        (tmp_path / name).write_text("x")
+        (tmp_path / name).chmod(0o644)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies").chmod(0o777)
+    path = tmp_path / "a.conf"
+    path.write_text(f"""
+router {{ usersFile: {tmp_path}/users }}
+sslProfile {{
+    name: a
+    certFile: {tmp_path}/cert
+    privateKeyFile: {tmp_path}/key
+    passwordFile: {tmp_path}/password
+}}
+connector {{
+    saslUsername: a
+    saslPassword: file:{tmp_path}/password
+}}
+policy {{ policyDir: {tmp_path}/policies }}
+""")
+    path.chmod(0o666)
+    problems = [problem for problem in unsafe(load(path)) if "everybody on this machine" in problem.message]
+    assert {f"{problem.section}.{problem.key}" for problem in problems} == {
+        ".", "router.usersFile", "sslProfile.privateKeyFile", "sslProfile.passwordFile", "connector.saslPassword",
+        "policy.policyDir",
+    }  # fmt: skip
+    for name in ("key", "password", "users", "a.conf"):
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "policies").chmod(0o755)
+    assert [problem for problem in unsafe(load(path)) if "everybody on this machine" in problem.message] == []
+
+
+LOOPBACK = {"127.0.0.1": True, "127.1.2.3": True, "::1": True, "LocalHost": True, "localhost.": True, "": False, "0.0.0.0": False, "::": False, "localhost.example.com": False, "10.0.0.1": False}  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "loopback"), LOOPBACK.items())
+def test_only_this_machine_is_meant(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
