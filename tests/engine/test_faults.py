@@ -238,6 +238,7 @@ def test_a_fault_is_told_on_its_scope_and_the_rest_goes_on(
         script.peer_sends(transfer(7, handle=2), payload=b"same session")
         assert talk.three_sink.calls == [("transfer", b"same session")]
         # what was on its way is passed over; then handle and name are free
+        talk.one.detach(True)  # what the holder says when it hears of it: nothing more
         script.peer_sends(transfer(9), Detach(0, closed=True)).engine_reports()
         again, _ = attached(script, attach("one", 0))
         assert again is not talk.one
@@ -246,6 +247,7 @@ def test_a_fault_is_told_on_its_scope_and_the_rest_goes_on(
         assert sent[-1] == like(Sent, channel=0, performative=like(End, error=error))
         script.peer_sends(transfer(9), transfer(handle=9), attach("six", 1), Detach(9), flow(handle=9)).engine_reports()
         script.engine_sends()
+        script.connection.drop_session(talk.session)
         script.peer_sends(End()).engine_reports()
         assert talk.session not in script.connection.sessions()
     else:

@@ -272,7 +272,7 @@ class Egress(LinkSink):
 
     def _count_dropped(self) -> None:
         self.counters.dropped_presettled += 1
-        self.pulse.outcomes.count_dropped(self.family)
+        self.pulse.outcomes.dropped[self.family] += 1
 
     # --- what the receiver says
 

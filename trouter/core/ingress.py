@@ -385,12 +385,12 @@ class Ingress(InEndpoint):
 
     def _count_presettled(self) -> None:
         self.counters.presettled += 1
-        self.pulse.outcomes.count_presettled(self.family)
+        self.pulse.outcomes.presettled[self.family] += 1
 
     def _count_dropped(self) -> None:
         self._count_presettled()
         self.counters.dropped_presettled += 1
-        self.pulse.outcomes.count_dropped(self.family)
+        self.pulse.outcomes.dropped[self.family] += 1
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Tell the sender what its receiver said; an outcome that it heard once is final."""
@@ -473,6 +473,7 @@ class Ingress(InEndpoint):
         """
         if self.link.partial is not None:
             self._take_back(self.link.partial)
+            self.link.partial = None
         ring = self.link._session.incoming
         if own is None and self.unsettled > 0:
             own = [each for each in ring.all() if each.link is self.link]

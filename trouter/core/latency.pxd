@@ -18,8 +18,5 @@ cdef class Latency:
 
 cdef class Outcomes:
     cdef public Latency latency
-    cdef Py_ssize_t[5] _presettled
-    cdef Py_ssize_t[5] _dropped
-
-    cpdef count_presettled(self, Py_ssize_t family)
-    cpdef count_dropped(self, Py_ssize_t family)
+    cdef Py_ssize_t[5] presettled
+    cdef Py_ssize_t[5] dropped

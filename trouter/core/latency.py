@@ -74,26 +74,21 @@ class Latency:
 
 
 class Outcomes:
-    """All deliveries by class and by what became of them; those with an outcome stand in ``latency``."""
+    """All deliveries by class and by what became of them; those with an outcome stand in ``latency``.
 
-    __slots__ = ("_dropped", "_presettled", "latency")
+    Whoever takes in or throws away a pre-settled delivery counts it here, by class; to read them there is ``snapshot``.
+    """
+
+    __slots__ = ("dropped", "latency", "presettled")
 
     def __init__(self) -> None:
         self.latency = Latency()
-        self._presettled = [0 for _ in range(_FAMILIES)]
-        self._dropped = [0 for _ in range(_FAMILIES)]
-
-    def count_presettled(self, family: int) -> None:
-        """A pre-settled delivery came."""
-        self._presettled[family] += 1
-
-    def count_dropped(self, family: int) -> None:
-        """A pre-settled delivery was thrown away."""
-        self._dropped[family] += 1
+        self.presettled = [0 for _ in range(_FAMILIES)]
+        self.dropped = [0 for _ in range(_FAMILIES)]
 
     def snapshot(self) -> dict[tuple[str, str], int]:
         """How many there were of each class and outcome; to the outcomes come ``presettled`` and ``dropped``."""
-        presettled, dropped = list(self._presettled), list(self._dropped)
+        presettled, dropped = list(self.presettled), list(self.dropped)
         totals = {key: histogram.count for key, histogram in self.latency.snapshot().items()}
         for index, family in enumerate(FAMILIES):
             totals[family, "presettled"] = presettled[index]
@@ -108,8 +103,8 @@ class Outcomes:
                 setattr(counters, outcome, getattr(counters, outcome) + histogram.count)
             counters.delayed_1s += sum(histogram.counts[_ONE_SECOND:-1])
             counters.delayed_10s += histogram.counts[-1]
-        counters.presettled = sum(list(self._presettled))
-        counters.dropped_presettled = sum(list(self._dropped))
+        counters.presettled = sum(list(self.presettled))
+        counters.dropped_presettled = sum(list(self.dropped))
         return counters
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from trouter.engine.link import Link
-from trouter.engine.ports import Delivery, LinkPort
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
@@ -39,6 +39,8 @@ class Router:
         #: Every link by its identity, ascending.
         self.links: dict[int, Ingress | Egress] = {}
         self._last_identity = 0
+        #: Links that were lost last; whoever lost them may still ask their sinks for numbers.
+        self._lost: list[Link] = []
         self._watch = Watch()
         self._paces = Paces()
         for rule in rules:
@@ -74,7 +76,11 @@ class Router:
         link.detach(closed, error)
 
     def lose(self, link: Link) -> None:
-        """The link is gone; the fate of its deliveries is that of routing.md 2.7. A second call does nothing."""
+        """The link is gone; the fate of its deliveries is that of routing.md 2.7. A second call does nothing.
+
+        Its sink stays what it was until the next link is lost or the next scan.
+        """
+        self._let_go([link])
         sink = link.sink
         if isinstance(sink, Ingress):
             self._lose_ingress(sink)
@@ -86,12 +92,20 @@ class Router:
         own: dict[LinkPort, list[Delivery]] = {}
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
             own.setdefault(delivery.link, []).append(delivery)
-        for link in session.all_links():
+        links = session.all_links()
+        self._let_go(links)
+        for link in links:
             sink = link.sink
             if isinstance(sink, Ingress):
                 self._lose_ingress(sink, own.get(link, []))
             elif isinstance(sink, Egress):
                 self._lose_egress(sink, own.get(link, []))
+
+    def _let_go(self, links: list[Link]) -> None:
+        """Part the links that were lost before these from their sinks: both go at once, without the collector."""
+        for link in self._lost:
+            link.sink = _NOBODY
+        self._lost = links
 
     def _lose_ingress(self, ingress: Ingress, own: list[Delivery] | None = None) -> None:
         if self.links.pop(ingress.identity, None) is None:
@@ -143,6 +157,7 @@ class Router:
         Each call looks at a bounded portion.
         """
         self.pulse.now_s = now_s
+        self._let_go([])
         self._paces.scan(self.links.values(), now_s)
         return self._watch.scan(self.links.values(), now_s)
 
@@ -207,3 +222,5 @@ class _Nowhere(Link):
 
 
 _NOWHERE = _Nowhere()
+#: What the links of nobody report to.
+_NOBODY = LinkSink()

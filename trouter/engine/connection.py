@@ -160,12 +160,34 @@ class Connection(ConnectionPort):
         return self.limits.channel_max if self.remote_open is None else self.remote_open.channel_max
 
     def drop_session(self, session: Session) -> None:
-        """Forget a session that both sides have ended."""
-        if session.state is SessionState.UNMAPPED and self._sessions.get(session.channel) is session:
+        """Forget a session that was reported as ended, and its links, as soon as both sides have ended it."""
+        session.reported = False
+        self._drop_ended(session)
+
+    def _drop_ended(self, session: Session) -> None:
+        """Forget a session that both sides have ended, unless its holder has yet to clear its links away."""
+        ended = session.state is SessionState.UNMAPPED and not session.reported
+        if ended and self._sessions.get(session.channel) is session:
             del self._sessions[session.channel]
             self._spare_channels.append(session.channel)
             self.link_count -= len(session.links_by_handle)
-            session.links_by_handle.clear()
+            session.forget()
+
+    def forget(self) -> None:
+        """The holder is done with the connection and its links: let go of all that refers back to it.
+
+        So it goes at once and does not wait for the garbage collector. Nothing is written or reported any more.
+        """
+        self._silence()
+        self.failed = True
+        self.touched = True  # so that nobody asks for a flush
+        for session in self._sessions.values():
+            session.forget()
+        self._sessions.clear()
+        self._sessions_due.clear()
+        self.events.clear()
+        self.sasl = None
+        self.owner = None
 
     def sessions(self) -> list[Session]:
         """Every session that is not ended on both sides."""
@@ -376,9 +398,10 @@ class Connection(ConnectionPort):
             self._last_session = None
             ours_first = session.state in _ENDING
             session.receive_end()
-            self.drop_session(session)
-            if not ours_first:
-                self.report(SessionEnded(session, performative.error))
+            if ours_first:
+                self._drop_ended(session)
+            else:
+                self._report_ended(SessionEnded(session, performative.error))
             return
         if session.state in _ENDING:
             return
@@ -442,10 +465,16 @@ class Connection(ConnectionPort):
         error = Error(fault.condition, fault.text)
         if link is not None:
             link.detach(True, error)
+            link.reported = True
             self.report(LinkDetached(link, True, None, fault))
         else:
             session.end(error)
-            self.report(SessionEnded(session, None, fault))
+            self._report_ended(SessionEnded(session, None, fault))
+
+    def _report_ended(self, event: SessionEnded) -> None:
+        """Say that a session is over; it stays among the sessions until the holder drops it."""
+        event.session.reported = True
+        self.report(event)
 
     # --- time
 

@@ -25,6 +25,7 @@ cdef class Link(LinkPort):
     cdef public object state
     cdef public bint attached
     cdef public bint closed
+    cdef public bint reported
     cdef public object context
 
 

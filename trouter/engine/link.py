@@ -41,6 +41,7 @@ class Link(LinkPort):
         "name",
         "remote_attach",
         "remote_handle",
+        "reported",
         "state",
     )
 
@@ -57,6 +58,8 @@ class Link(LinkPort):
         self.attached = False
         #: A detach with closed=true was sent or received.
         self.closed = False
+        #: The holder was told that the link is over, although it had not detached it, and has not answered yet.
+        self.reported = False
         self.context: Any = None
 
     def step(self, step: LinkStep) -> None:
@@ -87,13 +90,15 @@ class Link(LinkPort):
         """Send our detach, the first word or the answer (behind an attach that is still due); once only."""
         if self.state in _UNANSWERED:
             self.attach(None, None)
+        if self.reported:
+            self.reported = False
+            self._drop_detached()
         if (self.state, LinkStep.SEND_DETACH) not in LINK_NEXT:
             return
         self.step(LinkStep.SEND_DETACH)
         self.closed = self.closed or closed
         self.session.write(Detach(self.handle, closed, error))
-        if self.state is LinkState.DETACHED:
-            self._session.drop(self, self.handle)
+        self._drop_detached()
 
     def receive_detach(self, closed: bool) -> None:
         """The peer detached; its handle and the name are free again."""
@@ -103,8 +108,12 @@ class Link(LinkPort):
         session.release_remote_handle(self.remote_handle)
         if session.links.get((self.incoming, self.name)) is self:
             del session.links[self.incoming, self.name]
-        if self.state is LinkState.DETACHED:
-            session.drop(self, self.handle)
+        self._drop_detached()
+
+    def _drop_detached(self) -> None:
+        """Give the handle back once both sides have detached and the holder knows."""
+        if self.state is LinkState.DETACHED and not self.reported:
+            self._session.drop(self, self.handle)
 
 
 def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:

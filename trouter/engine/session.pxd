@@ -18,6 +18,7 @@ cdef class Session(SessionPort):
     cdef public object state
     cdef public bint mapped
     cdef public bint silent
+    cdef public bint reported
     cdef public int remote_channel
     cdef public Py_ssize_t handle_max
     cdef public Py_ssize_t remote_handle_max

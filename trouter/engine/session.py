@@ -16,7 +16,7 @@ from trouter.wire.transfers import SHORT_STATES, DispositionReader, FlowReader, 
 
 from .faults import Fault, Misuse, PeerFault
 from .limits import EngineLimits
-from .ports import ConnectionPort, Delivery, LinkPort, SessionPort
+from .ports import ConnectionPort, Delivery, LinkPort, LinkSink, SessionPort
 from .ring import DeliveryRing
 from .settlements import Settlements
 from .states import SESSION_NEXT, SessionState, SessionStep, advance
@@ -58,6 +58,7 @@ class Session(SessionPort):
         "remote_channel",
         "remote_handle_max",
         "remote_incoming_window",
+        "reported",
         "sent_frames",
         "silent",
         "state",
@@ -76,6 +77,8 @@ class Session(SessionPort):
         self.mapped = False
         #: One of the sides is done with the session: no frame of it is looked at any more, the peer's end excepted.
         self.silent = False
+        #: The holder was told that the session is over, and has not dropped it yet.
+        self.reported = False
         self.remote_channel = -1
         self.handle_max = limits.handle_max
         self.remote_handle_max = _MASK32
@@ -172,6 +175,20 @@ class Session(SessionPort):
         if self.links_by_handle.pop(handle, None) is not None:
             self.connection.link_count -= 1
             self._spare_handles.append(handle)
+
+    def forget(self) -> None:
+        """Let go of all links and deliveries: their owners are done with them."""
+        self.silence()
+        self._marked = True  # so that nobody asks for a flush
+        for link in self.links_by_handle.values():
+            link.sink = _NOBODY
+        for links in (self.links, self.links_by_handle, self.links_by_remote_handle, self.waiting_links):
+            links.clear()
+        self.due_links.clear()
+        self.incoming = DeliveryRing()
+        self.outgoing = DeliveryRing()
+        self._last_link = None
+        self.context = None
 
     # --- what the peer sent
 
@@ -401,4 +418,6 @@ class Session(SessionPort):
             link.resume()
 
 
+#: Who hears of the links of nobody.
+_NOBODY = LinkSink()
 _UNANSWERED = frozenset((SessionState.BEGIN_RECEIVED, SessionState.BEGIN_END_RECEIVED))
