@@ -560,5 +560,88 @@ def test_a_field_name_gives_the_attribute_name() -> None:
     assert camel("id") == "id"
 
 
+def test_what_the_manual_shows_loads() -> None:
+    blocks = page().split("```\n")[1::2]
+    assert len(blocks) == 3
+    for block in blocks:
+        load(text=block)
+
+
 def test_the_page_in_the_manual_is_fresh() -> None:
     assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page()
+
+
+# ------------------------------------------------------------------------------------------------- what is not served
+NOT_SERVED = {
+    "a mode": ("router { mode: edge }", "router", "mode edge: this version does not connect routers to each other"),
+    "a role": ("router { mode: interior }\nlistener { role: inter-router }", "listener", "role inter-router: this version"),
+    "a profile": ("sslProfile { name: a }\nconnector { sslProfile: a }", "connector", "sslProfile: this version has no TLS"),
+    "a service": ("authServicePlugin { name: a, host: b }\nlistener { saslPlugin: a }", "listener", "saslPlugin: this version asks no"),
+    "a tenant": ("listener { multiTenant: yes }", "listener", "multiTenant: this version has no vhost policy"),
+    "a link route": ("linkRoute { prefix: a, direction: in }", "linkRoute", "this version routes no links"),
+    "an auto link": ("autoLink { addr: a, dir: in }", "autoLink", "this version attaches no links of its own"),
+    "an exchange": ("exchange { name: a, address: b }", "exchange", "this version has no exchanges"),
+    "a console": ("console { home: a, proxy: b }", "console", "trouter starts no other programs"),
+    "a policy": ("policy { enableVhostPolicy: yes }", "policy", "enableVhostPolicy: this version has no vhost policy"),
+    "a limit": ("policy { maxConnections: 5 }", "policy", "maxConnections: this version counts connections by listener"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "section", "reason"), NOT_SERVED.values(), ids=NOT_SERVED)
+def test_what_is_not_served_loads_and_says_why_and_is_warned_of(text: str, section: str, reason: str) -> None:
+    configuration = load(text=text)
+    unserved = {entity.type.section: configuration.unserved(entity) for entity in configuration.entities}
+    assert reason in unserved.pop(section)[0]
+    assert not any(reasons for other, reasons in unserved.items() if other != "router")
+    told = [warning for warning in configuration.warnings if "not served" in warning.message and warning.section == section]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("text", ["listener { requireSsl: no, multiTenant: off }", "router { mode: standalone }", "policy { maxConnections: 65535 }"])
+def test_what_is_so_anyway_is_served(text: str) -> None:
+    configuration = load(text=text)
+    assert not any(configuration.unserved(entity) for entity in configuration.entities)
+    assert configuration.warnings == ()
+
+
+def test_profiles_services_and_vhosts_are_there_before_anybody_uses_them() -> None:
+    configuration = load(text="sslProfile { name: a }\nauthServicePlugin { name: b, host: c }\nvhost { hostname: d }")
+    assert not any(configuration.unserved(entity) for entity in configuration.entities)
+    assert [entity.identity for entity in configuration.entities[-3:]] == ["sslProfile/a", "authServicePlugin/b", "vhost/d"]
+
+
+def test_every_module_has_a_log_entity() -> None:
+    logs = load(text="log { module: SERVER, enable: debug+ }").logs
+    assert len(logs) == 17
+    assert logs[0].identity == "log/SERVER"
+    assert [one.output_file for one in logs if one.module == "DEFAULT"] == ["stderr"]
+
+
+IDENTITIES = {
+    "listener { name: a, host: h, port: 1 }": ("listener/h:1:a", "a"),
+    "listener {\n}": ("listener/:amqp", "listener/:amqp"),
+    "connector { host: h }": ("connector/h:amqp", "connector/h:amqp"),
+    "address { prefix: a }": ("address/0", "address/0"),
+    "address { prefix: a, name: b }": ("address/0", "b"),
+    "linkRoute { prefix: a, dir: in }": ("linkRoute/0", "linkRoute/0"),
+    "autoLink { addr: a, dir: in, name: b }": ("autoLink/0", "b"),
+    "vhost { hostname: a }": ("vhost/a", "vhost/a"),
+    "vhost { name: a }": ("vhost/a", "a"),
+    "sslProfile { name: a }": ("sslProfile/a", "a"),
+    "dummy {\n}": ("dummy/0", "dummy/0"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), IDENTITIES.items())
+def test_identities_and_names(text: str, expected: tuple[str, str]) -> None:
+    configuration = load(text=text)
+    entity = configuration.find(expected[0])
+    assert entity is not None
+    assert entity.name == expected[1]
+    assert configuration.by_name(expected[1]) is entity
+
+
+def test_a_name_that_was_given_is_told_from_one_by_default() -> None:
+    given, default = load(text="listener { name: a, port: 1 }\nlistener { port: 2 }").listeners
+    assert (given.given_name, default.given_name, default.name) == ("a", "", "listener/:2")
+    assert dataclasses.replace(default, cost=2).given_name == ""

@@ -94,6 +94,10 @@ It needs a name. The files must be there and readable when the router starts. `c
 together; `password` is preferred to `passwordFile`.
 """
 
+CONNECTOR_RULES: Final = """\
+A connector of which anything changes closes its connection and calls anew. A `saslPassword` needs a `saslUsername`.
+"""
+
 LINK_ROUTE_RULES: Final = """\
 Exactly one of `prefix` and `pattern` is given, as with addresses, and not both of `connection` and `containerId`.
 """
@@ -134,6 +138,7 @@ CHANGE: Final = {Reload.LIVE: "live", Reload.NEXT: "next", Reload.RESTART: "rest
 RULES: Final = {
     "address": ADDRESS_RULES,
     "listener": LISTENER_RULES,
+    "connector": CONNECTOR_RULES,
     "sslProfile": SSL_PROFILE_RULES,
     "linkRoute": LINK_ROUTE_RULES,
     "autoLink": "Not both of `connection` and `containerId` are given.\n",

@@ -17,7 +17,7 @@ ROUTER_ROLES: Final = {"inter-router": NO_NETWORK, "edge": NO_NETWORK}
 
 
 def role(doc: str) -> Any:
-    return attribute(Kind.ENUM, doc, "normal", values=ROLES, unserved_values=ROUTER_ROLES)
+    return attribute(Kind.ENUM, doc, "normal", values=ROLES, unserved_values=ROUTER_ROLES, reload=Reload.NEXT)
 
 
 def cost() -> Any:
