@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.test_reload import free_port
 from tests.management.node import Node, node_of
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, RunningRouter, StartRouter, process
@@ -153,6 +155,18 @@ def test_whoever_answers_with_nonsense_is_given_up_and_nobody_else_notices(start
             here.wait_for_line(f"{FAILED}.*SASL")
         with node_of(here.port) as node:
             assert connector(node)["connectionStatus"] in {"FAILED", "CONNECTING"}
+
+
+@pytest.mark.parametrize("host", ["h" * 64, "h" * 250, "a..b", "\u00fc" * 60, "."])
+def test_a_host_that_nobody_can_look_up_is_told_and_nobody_else_notices(router: RunningRouter, host: str) -> None:
+    with node_of(router.port) as node:
+        status, text = node.refused("CREATE", {"host": host, "port": "0"}, type="listener", name="deaf")
+        assert status == 400
+        assert text.startswith(f"cannot listen on {host}:0: ")
+        assert node.create("connector", {"host": host, "port": "5672"}, name="out")["host"] == host
+        router.wait_for_line("Connection to .*:5672 failed: ")
+        assert connector(node)["connectionStatus"] in {"FAILED", "CONNECTING"}
+        node.get("DELETE", type="connector", name="out")
 
 
 def test_a_router_that_stops_says_so_to_whom_it_dialled(router: RunningRouter, start_router: StartRouter) -> None:

@@ -19,7 +19,8 @@ from typing import Any, Final
 import trio
 
 from trouter.client.sasl import Anonymous, Plain, SaslMechanism
-from trouter.config import ConnectorEntity
+from trouter.config import ConnectorEntity, texts
+from trouter.config.schema import BadValue
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -34,6 +35,7 @@ from trouter.wire.performatives import Error, Open
 
 from .listen import ConnectionNumbers
 from .peer import Peer, PeerSettings, Services
+from .sockets import look_up
 
 DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
@@ -41,6 +43,8 @@ LONGEST_WAIT_S: Final = 30.0
 TRIES_EACH: Final = 2
 #: Alternates that a peer may name; more are not looked at.
 MAX_ALTERNATES: Final = 64
+#: No host's name is longer.
+MAX_HOST_CHARACTERS: Final = 255
 
 log = logging.getLogger("trouter.SERVER")
 
@@ -109,9 +113,12 @@ def _place(entry: Any) -> Place | None:
     host, port, scheme = entry.get("network-host"), entry.get("port", "5672"), entry.get("scheme", "amqp")
     if not isinstance(host, str) or not host or scheme != "amqp" or isinstance(port, bool):
         return None
-    if not isinstance(port, str | int) or not str(port):
+    if not isinstance(port, str | int) or len(host) > MAX_HOST_CHARACTERS:
         return None
-    return Place(str(host), str(port))
+    try:
+        return Place(texts.host(host), texts.port(str(port)))
+    except BadValue:
+        return None
 
 
 class OutgoingPeer(Peer):
@@ -343,9 +350,7 @@ def cause(error: OSError) -> str:
 
 async def connect(place: Place, family_name: str | None) -> socket.socket:
     """A connected socket; OSError with the cause at the last of the host's addresses."""
-    family = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}.get(family_name or "", socket.AF_UNSPEC)
-    port = int(place.port) if place.port.isdecimal() else place.port
-    found = await trio.socket.getaddrinfo(place.host, port, family=family, type=socket.SOCK_STREAM)
+    found = await look_up(place.host, texts.port_or_service(place.port), family_name)
     failure = OSError("no address")
     for each, kind, protocol, _, address in found:
         dialling = trio.socket.socket(each, kind, protocol)

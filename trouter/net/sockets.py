@@ -6,7 +6,7 @@ import errno
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -16,6 +16,10 @@ BACKLOG: Final = 1024
 
 #: What is to be bound: the family, and the host and port as asked for.
 Address = tuple[socket.AddressFamily, tuple[str, int]]
+#: What a look-up finds: family, type, protocol, canonical name, and the address as the family has it.
+Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
+
+_FAMILIES: Final = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
 
 class ListenError(Exception):
@@ -41,12 +45,17 @@ async def open_for(entity: ListenerEntity, leaving: Sequence[socket.socket] = ()
 
 async def resolve(entity: ListenerEntity) -> list[Address]:
     """The addresses that host, port and family stand for; OSError when there are none."""
-    families = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
-    family = families.get(entity.socket_address_family or "", socket.AF_UNSPEC)
-    found = await trio.socket.getaddrinfo(
-        entity.host or None, entity.port_or_service, family=family, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    found = await look_up(entity.host, entity.port_or_service, entity.socket_address_family, socket.AI_PASSIVE)
     return list(dict.fromkeys((each, (str(address[0]), int(address[1]))) for each, _, _, _, address in found))
+
+
+async def look_up(host: str, port: int | str, family_name: str | None, flags: int = 0) -> Sequence[Found]:
+    """What the system knows of a host, any for none, and a port or service; OSError if nothing, whatever the text."""
+    family = _FAMILIES.get(family_name or "", socket.AF_UNSPEC)
+    try:
+        return await trio.socket.getaddrinfo(host or None, port, family=family, type=socket.SOCK_STREAM, flags=flags)
+    except (ValueError, OverflowError):  # before the system is asked: no name can be so long, or have such characters
+        raise OSError("not a name that can be looked up") from None
 
 
 def open_sockets(addresses: Iterable[Address], leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
