@@ -8,7 +8,8 @@ from proton import Message
 from proton.reactor import AtMostOnce
 from proton.utils import BlockingConnection
 
-from tests.routers import StartRouter
+from tests.management.node import node_of
+from tests.routers import RunningRouter, StartRouter
 
 CONFIGURATION = """
 router { id: R }
@@ -35,3 +36,38 @@ def test_every_frame_is_told_and_no_message(start_router: StartRouter) -> None:
         assert frames[-1] == "@close"
         assert {"AMQP", "@open", "@begin", "@attach", "@transfer"} <= set(frames)
     assert ("->", "@flow") in told
+
+
+FRAMES = r"PROTOCOL \(trace\) \[C{}\]"
+
+
+def test_connections_that_are_open_follow_the_level_of_the_module(router: RunningRouter) -> None:
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    with node_of(router.port) as node:
+        node.ask("UPDATE", {"enable": "trace+"}, name="log/PROTOCOL")
+        client.create_sender("q")
+        router.wait_for_line(FRAMES.format(1) + ":0 -> @attach")
+        node.ask("UPDATE", {"enable": "info+"}, name="log/PROTOCOL")
+        told = len(router.matching(FRAMES.format(1)))
+        client.create_sender("r")
+        node.query("listener")
+        assert len(router.matching(FRAMES.format(1))) == told
+    client.close()
+
+
+def test_the_frames_of_one_connection_are_told_on_demand(router: RunningRouter) -> None:
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    with node_of(router.port) as node:
+        for wanted in (True, False):
+            answer = node.ask("UPDATE", {"enableProtocolTrace": wanted}, type="connection", identity="1")
+            assert answer.body["enableProtocolTrace"] is wanted
+            client.create_sender(f"to {wanted}")
+            other.create_sender(f"to {wanted}")
+    for each in (client, other):
+        each.close()
+    router.wait_for_line(r"\[C2\] Connection Closed")
+    text = "\n".join(router.matching(FRAMES.format(1)))
+    assert "to True" in text
+    assert "to False" not in text
+    assert router.matching(FRAMES.format(2)) == []

@@ -46,6 +46,9 @@ class ConnectionFacts(Protocol):
     #: Log this connection's frames, whatever the level of the module PROTOCOL.
     trace: bool
 
+    def follow_log(self) -> None:
+        """The levels of the log have changed."""
+
     def row(self, now_s: float) -> dict[str, object]:
         """The attributes of management's type connection, AMQP-typed, in their order."""
 
@@ -79,6 +82,11 @@ class Connections(Mapping[int, "ConnectionFacts"]):
         """It is gone; a second call does nothing."""
         self._open.pop(number, None)
         self._moved.pop(number, None)
+
+    def follow_log(self) -> None:
+        """The levels of the log have changed."""
+        for connection in self._open.values():
+            connection.follow_log()
 
     def look(self, now_s: float) -> None:
         """Note which connections, a portion of them, had deliveries since the last look; call about once a second."""

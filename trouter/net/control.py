@@ -266,6 +266,7 @@ class Control:
             if logs_too:
                 with collecting():
                     change.add(logs.prepare(configuration.logs, configuration.router))
+                    change.add(PendingTraces(self._connections))
             if asks_plugins and not problems:  # last, because asking is changing
                 with collecting():
                     change.add(PendingPlugins(self._plugins, self._configuration, configuration))
@@ -291,6 +292,19 @@ class PendingService:
         for line in self._service.withheld:
             if line not in known:
                 log.critical("%s", line)
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+class PendingTraces:
+    """Connections that are open follow the level of their frames' module; comes after the log."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def apply(self) -> None:
+        self._connections.follow_log()
 
     def drop(self) -> None:
         """Nothing was opened."""

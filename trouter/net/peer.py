@@ -107,6 +107,7 @@ class Peer:
         #: The end was ordered by management.
         self.closing = False
         self._trace: FrameTrace | None = None
+        self._trace_wanted = False
         #: How much of the output the trace has seen.
         self._traced_bytes = 0
         #: Why the connection failed, if it did.
@@ -131,7 +132,7 @@ class Peer:
         self._label = f"[C{facts.connection_id}]"
         self.connection = self._converse()
         self.connection.owner = self
-        self.trace = protocol_log.isEnabledFor(TRACE)
+        self.follow_log()
 
     def _converse(self) -> Connection:
         """The conversation with whoever dialled."""
@@ -166,13 +167,19 @@ class Peer:
 
     @property
     def trace(self) -> bool:
-        """Frames are logged for this connection, whatever the level of the module PROTOCOL; can be set."""
-        return self._trace is not None
+        """Somebody wants this connection's frames in the log, whatever the level of the module PROTOCOL."""
+        return self._trace_wanted
 
     @trace.setter
     def trace(self, wanted: bool) -> None:
-        if wanted != self.trace:
-            self._trace = FrameTrace(self._label, self._log_frame, midway=self.opened) if wanted else None
+        self._trace_wanted = wanted
+        self.follow_log()
+
+    def follow_log(self) -> None:
+        """Show frames from here on if they are wanted or the module's level says so, else no more."""
+        tracing = self._trace_wanted or protocol_log.isEnabledFor(TRACE)
+        if tracing != (self._trace is not None):
+            self._trace = FrameTrace(self._label, self._log_frame, midway=self.opened) if tracing else None
             self._traced_bytes = len(self.connection.out)
 
     def _log_frame(self, line: str) -> None:
@@ -424,6 +431,7 @@ class Peer:
         )
         self.connection.open()
         self._connections.add(self)
+        self.follow_log()
         self._ticker.add(self.connection)
         core_log.info("%s", self._describe_open(remote))
 
@@ -550,6 +558,7 @@ class Peer:
         self._connections.remove(self.number)
         self._lose_all_links()
         self._hub.flush()
+        self.connection.forget()
         self._sock.close()
         if self.opened:
             core_log.info("%s Connection Closed", self._label)
