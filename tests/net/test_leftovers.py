@@ -1,0 +1,81 @@
+"""A connection that is over is gone at once, with all that was on it: nothing waits for the garbage collector."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import trio
+
+from trouter.client import Message, connect
+from trouter.config import load
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.engine.connection import Connection
+from trouter.engine.ports import Delivery
+from trouter.hooks import Plugins
+from trouter.net.peer import Peer
+from trouter.net.router import RouterProcess
+from trouter.wire.performatives import Error
+
+CONFIGURATION = """
+router { id: LEFTOVERS }
+listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
+"""
+
+
+@pytest.fixture
+async def process(nursery: trio.Nursery) -> AsyncIterator[RouterProcess]:
+    process = RouterProcess(load(text=CONFIGURATION), Plugins.load())
+    await nursery.start(process.run)
+    yield process
+    process.control.stop(Error("amqp:connection:forced", "the test is over"))
+    nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def of_the_router() -> list[object]:
+    """What a router has for its connections, and no client has."""
+    return [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, Peer | Ingress | Egress)
+        or (isinstance(each, Connection) and each.local_open.container_id == "LEFTOVERS")
+        or (isinstance(each, Delivery) and isinstance(each.link.sink, Ingress | Egress))
+    ]
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("broken", [False, True])
+async def test_a_closed_connection_is_gone_at_once(process: RouterProcess, broken: bool) -> None:
+    url = f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
+    before = len(of_the_router())
+    with trio.CancelScope() as scope:
+        async with (
+            connect(url) as connection,
+            connection.open_receiver("a") as receiver,
+            connection.open_sender("a") as sender,
+        ):
+            for number in range(10):
+                tracker = await sender.submit(Message(b"x"))
+                delivery = await receiver.receive()
+                if number % 2:
+                    await delivery.accept()
+                    await tracker.outcome()
+            assert len(of_the_router()) > before
+            if broken:
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+    while process.services.connections:
+        await trio.testing.wait_all_tasks_blocked()
+    await trio.testing.wait_all_tasks_blocked()
+    process.router.scan(trio.current_time())
+    assert [type(each).__name__ for each in of_the_router()][before:] == []
