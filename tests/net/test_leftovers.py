@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import trio
+import trio.testing
 
 from trouter.client import Message, connect
 from trouter.config import load
