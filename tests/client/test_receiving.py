@@ -297,6 +297,7 @@ async def test_a_message_beyond_the_maximum_ends_the_link(connection: Connection
         assert outcomes[1] != ACCEPTED
     async with connection.open_receiver("q") as receiver:  # the connection goes on
         assert receiver.usable
+    assert connection._engine.link_count == 0
 
 
 async def test_many_tasks_receive_from_one_link(connection: Connection) -> None:

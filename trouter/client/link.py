@@ -138,8 +138,8 @@ class Link(End, LinkSink):
             self._changed.unpark_all()
 
     def _detached(self, error: Error | None, closed: bool, fault: PeerFault | None) -> None:
+        self._link.detach(closed)  # after a fault the engine has said so already: it only hears that we know
         if fault is None:
-            self._link.detach(closed)
             failure = LinkDetached.of(error, "the peer detached the link")
         else:
             failure = LinkDetached(fault.condition, fault.text)
