@@ -3,7 +3,13 @@
 ``Agent`` serves them; ``ports`` says what it asks of the process around it.
 """
 
-from trouter.management.agent import Agent
-from trouter.management.ports import ConnectionFacts, Control, LogBook, LogEntry, ReloadReport
+from __future__ import annotations
+
+from trouter import _twin
+
+_twin.select(__path__)
+
+from trouter.management.agent import Agent  # noqa: E402 - the twin is chosen first
+from trouter.management.ports import ConnectionFacts, Control, LogBook, LogEntry, ReloadReport  # noqa: E402
 
 __all__ = ["Agent", "ConnectionFacts", "Control", "LogBook", "LogEntry", "ReloadReport"]

@@ -5,7 +5,7 @@ Listings have hundreds of thousands of cells, and nearly all of them are a short
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from trouter.wire.codec import encode
@@ -23,44 +23,30 @@ _LIST32: Final = b"\xd0"
 _EMPTY: Final = encode([])
 
 
-def _null(_: None) -> bytes:
-    return _NULL
-
-
-def _boolean(value: bool) -> bytes:
-    return _TRUE if value else _FALSE
-
-
-def _ulong(value: ULong) -> bytes:
-    return _ULONGS[value] if value < _SMALL else encode(value)
-
-
-def _uint(value: UInt) -> bytes:
-    return _UINTS[value] if value < _SMALL else encode(value)
-
-
-def _text(value: str) -> bytes:
-    octets = value.encode()
-    return _STR8[len(octets)] + octets if len(octets) < _SMALL else encode(value)
-
-
 def encode_row(cells: Sequence[object]) -> bytes:
     """A list of values of AMQP types, as the codec would write it."""
-    parts = [_WRITERS.get(type(cell), encode)(cell) for cell in cells]
+    parts = [_cell(cell) for cell in cells]
     if not parts:
         return _EMPTY
     content = b"".join(parts)
-    size, count = len(content) + 1, len(parts)
+    size = len(content) + 1
+    count = len(parts)
     if size < _SMALL and count < _SMALL:
         return bytes((_LIST8, size, count)) + content
     return b"".join((_LIST32, (size + 3).to_bytes(4, "big"), count.to_bytes(4, "big"), content))
 
 
-_WRITERS: Final[dict[type, Callable[[Any], bytes]]] = {
-    type(None): _null,
-    bool: _boolean,
-    ULong: _ulong,
-    UInt: _uint,
-    str: _text,
-    list: encode_row,
-}
+def _cell(cell: Any) -> bytes:
+    if cell is None:
+        return _NULL
+    kind = type(cell)
+    if kind is ULong:
+        return _ULONGS[cell] if cell < _SMALL else encode(cell)
+    if kind is str:
+        octets = cell.encode()
+        return _STR8[len(octets)] + octets if len(octets) < _SMALL else encode(cell)
+    if kind is UInt:
+        return _UINTS[cell] if cell < _SMALL else encode(cell)
+    if kind is bool:
+        return _TRUE if cell else _FALSE
+    return encode_row(cell) if kind is list else encode(cell)

@@ -1,0 +1,2 @@
+cdef object _uint(double value)
+cdef object _ulong(long long value)
