@@ -141,6 +141,7 @@ def test_deleting_a_connector_closes_what_it_opened(router: RunningRouter, start
         assert node.ask("DELETE", type="connector", name="out").status == 204
         assert node.query("connector") == []
         router.wait_for_line(r"\[C1\] Connection Closed")
+        here.wait_for_line(r"\[C1\] Connection Closed")
         assert outgoing(node) == []
         node.create("connector", {"host": "127.0.0.1", "port": str(router.port)}, name="out")
     here.wait_for_line(OPENED, count=2)

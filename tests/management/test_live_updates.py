@@ -71,6 +71,7 @@ def test_a_connector_dials_at_once_and_hangs_up_when_it_is_deleted(start_router:
         assert [one["dir"] for one in node.query("connection") if one["container"] == "THERE"] == ["out"]
         node.get("DELETE", type="connector", name="c")
         there.wait_for_line(r"Connection Closed")
+        here.wait_for_line(r"\[C2\] Connection Closed")
         assert not [one for one in node.query("connection") if one["container"] == "THERE"]
         assert node.create("connector", {"host": "127.0.0.1", "port": str(there.port), "name": "c"})
 

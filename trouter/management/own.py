@@ -28,6 +28,9 @@ from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
 
+#: Keys without a value in an UPDATE that names its entity by such a key; the others are attributes, which are fewer.
+MAX_EMPTY: Final = 64
+
 
 async def query(node: Node, request: Request) -> Answer:
     """The type to list stands in entityType; a request without one may say it in type."""
@@ -104,8 +107,9 @@ async def _update_by_body(node: Node, request: Request) -> Answer:
     if name or identity:
         found = find(node, kind_of(kind) if kind else None, name, identity, "UPDATE")
         return await on_found(node, request, "UPDATE", found)
-    named = [key for key, value in body.items() if value is None and node.directory.exists(key)]
-    if len(named) != 1:
+    empty = [key for key, value in body.items() if value is None]
+    named = [key for key in empty[:MAX_EMPTY] if node.directory.exists(key)]
+    if len(named) != 1 or len(empty) > MAX_EMPTY:
         raise not_implemented("Not implemented: UPDATE on the management node; name an entity")
     found = node.directory.find(None, named[0], "")
     check_can(found.kind, "UPDATE")

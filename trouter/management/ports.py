@@ -34,6 +34,10 @@ class ConnectionFacts(Protocol):
         """The number that stands as ``[C<n>]`` in the log."""
 
     @property
+    def name(self) -> str:
+        """The name in management, after the other end's host and port."""
+
+    @property
     def role(self) -> str:
         """The role of the listener or connector it came through."""
 

@@ -32,6 +32,10 @@ class ConnectionFacts(Protocol):
         """The conversation."""
 
     @property
+    def name(self) -> str:
+        """The name in management, after the other end's host and port."""
+
+    @property
     def role(self) -> str:
         """The role of the listener or connector it came through."""
 
@@ -123,6 +127,7 @@ def deliveries(engine: Connection) -> int:
 def connection_row(
     *,
     number: int,
+    name: str,
     host: str,
     outgoing: bool,
     role: str,
@@ -137,7 +142,7 @@ def connection_row(
     """The attributes of a connection in the order of the older router's rows; times in seconds."""
     remote = engine.remote_open
     return {
-        "name": f"connection/{host}",
+        "name": name,
         "identity": str(number),
         "host": host,
         "role": role,

@@ -201,6 +201,7 @@ class Peer:
         """What management shows (management.md 11)."""
         return connection_row(
             number=self.number,
+            name=self.name,
             host=self._other,
             outgoing=self.outgoing,
             role=self.role,
@@ -232,6 +233,11 @@ class Peer:
                 nursery.cancel_scope.cancel()
         finally:
             self._forget()
+
+    @property
+    def name(self) -> str:
+        """The name in management."""
+        return f"connection/{self._other}"
 
     @property
     def _other(self) -> str:

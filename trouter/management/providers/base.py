@@ -60,25 +60,38 @@ def _picked(row: Row | None, columns: Sequence[str]) -> list[object] | None:
 
 
 class Fixed(Provider):
-    """A provider whose rows are few and made all at once, by identity."""
+    """A provider whose rows are few and made all at once, by identity; a listing's are all of one moment."""
+
+    def __init__(self, kind: EntityType) -> None:
+        super().__init__(kind)
+        #: Rows of the last listing, each until it is taken.
+        self._listed: dict[str, Row] = {}
 
     def rows(self) -> Mapping[str, Row]:
         """The rows by identity."""
         raise NotImplementedError
 
+    def identity_of(self, name: str) -> str:
+        """The identity of whoever has a name; most have only one of the two."""
+        return name
+
     def keys(self) -> Sequence[str]:
-        return list(self.rows())
+        self._listed = dict(self.rows())
+        return list(self._listed)
 
     def row(self, key: str) -> Row | None:
-        return self.rows().get(key)
+        listed = self._listed.pop(key, None)
+        return self.rows().get(key) if listed is None else listed
 
     def by_identity(self, identity: str) -> str | None:
         if not identity.startswith(f"{self.kind.short}/"):
             return None
+        self._listed.clear()
         return identity if identity in self.rows() else None
 
     def by_name(self, name: str) -> Sequence[str]:
-        return [key for key, row in self.rows().items() if row["name"] == name]
+        found = self.by_identity(self.identity_of(name))
+        return () if found is None else (found,)
 
 
 class Nothing(Provider):

@@ -102,6 +102,9 @@ class LogStatistics(Fixed):
         super().__init__(kind)
         self._book = book
 
+    def identity_of(self, name: str) -> str:
+        return f"logStats/{name}"
+
     def rows(self) -> Mapping[str, Row]:
         return {
             f"logStats/{module}": {

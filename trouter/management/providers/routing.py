@@ -97,11 +97,7 @@ class OpenConnections(Provider):
         return number if number in self._control.connections() else None
 
     def by_name(self, name: str) -> Sequence[int]:
-        return [
-            number
-            for number, connection in self._control.connections().items()
-            if connection.row(self._now())["name"] == name
-        ]
+        return [number for number, connection in self._control.connections().items() if connection.name == name]
 
 
 def number_of(identity: str) -> int:

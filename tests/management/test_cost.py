@@ -1,0 +1,60 @@
+"""What a request costs has to do with what it asks for, and not with how much else there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.management.node import NODE, Node
+from tests.routers import RunningRouter
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(shared: RunningRouter) -> Iterator[None]:
+    yield
+    shared.assert_no_fault_of_ours()
+
+
+def calls_during(node: Node, asking: Callable[[], object]) -> dict[str, int]:
+    """How often which function was called, by its name and that of its file."""
+    node.node("PROFILE", start=True)
+    asking()
+    report = node.node("PROFILE", stop=True)
+    found = re.findall(r"^ *(\d+)(?:/\d+)? .*/(\w+)\.py:\d+\((\w+)\)$", report, re.MULTILINE)
+    return {f"{file}.{function}": int(count) for count, file, function in found}
+
+
+@pytest.mark.parametrize("name", ["l0", "logStats/AGENT", "nobody"])
+def test_looking_up_a_name_measures_no_memory(node: Node, name: str) -> None:
+    calls = calls_during(node, lambda: node.ask("READ", name=name))
+    assert calls["directory.find"] == 1
+    assert "memory.owners" not in calls
+
+
+def test_a_listing_of_memory_measures_it_once(node: Node) -> None:
+    calls = calls_during(node, lambda: node.query("allocator"))
+    assert calls["memory.owners"] == 1
+
+
+def test_memory_is_measured_anew_when_it_is_asked_for_again(node: Node) -> None:
+    def links() -> int:
+        return int(node.get("READ", identity="allocator/qdr_link_t")["totalAllocFromHeap"])
+
+    node.query("allocator", count=1)  # the rest of this listing is never asked for
+    before = links()
+    node.connection.create_sender("one more")
+    assert links() == before + 1
+
+
+def test_a_connection_is_found_by_name_without_the_rows_of_the_others(node: Node) -> None:
+    (name,) = (row["name"] for row in node.query("connection"))
+    calls = calls_during(node, lambda: node.get("READ", type="connection", name=name))
+    assert calls["connections.connection_row"] == 1
+
+
+def test_an_update_that_names_nobody_is_not_looked_through_for_ever(node: Node) -> None:
+    body = {f"log/{number}": None for number in range(5_000)}
+    calls = calls_during(node, lambda: node.refused("UPDATE", body, **NODE))
+    assert calls.get("directory.exists", 0) <= 100
