@@ -101,3 +101,11 @@ def test_a_second_reload_finds_what_the_first_has_left() -> None:
     assert again.updated == ()
     assert again.restart == ("router.id: 'A' stays until a restart, then 'B'",)
     assert changes(OLD, again.configuration).restart == ()
+
+
+def test_what_stays_as_and_where_it_is_stays_the_same_object_so_that_nobody_makes_anything_of_it_again() -> None:
+    text = "router { id: R }\naddress { prefix: a }\naddress { prefix: b, distribution: closest }\n"
+    old = load(text=text)
+    changes = compare(old, load(text=text.replace("closest", "multicast")))
+    assert changes.configuration.addresses[0] is old.addresses[0]
+    assert changes.configuration.addresses[1] is not old.addresses[1]

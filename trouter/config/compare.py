@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from trouter.config.claims import Claim, World, claims
-from trouter.config.configuration import HOLDS, ONE_ONLY, Configuration
+from trouter.config.configuration import HOLDS, INDEXES, ONE_ONLY, Configuration
 from trouter.config.entities import (
     AddressEntity,
     AutoLinkEntity,
@@ -78,6 +78,8 @@ def compare(old: Configuration, new: Configuration) -> Changes:
         deleted += present.values()
         fields[field] = held[0] if field in ONE_ONLY else tuple(held)
     configuration = dataclasses.replace(new, **fields)
+    for index in INDEXES:  # here and now: whoever compares has the time, who changes something later has not
+        getattr(configuration, index)
     return Changes(configuration, tuple(created), tuple(deleted), tuple(updated), kept, tuple(restart))
 
 
@@ -159,7 +161,7 @@ def _merged(old: Entity, new: Entity, restart: list[str]) -> tuple[Entity, tuple
         written = {field: value for field, value in new.written.items() if field not in kept}
         kept["written"] = {**written, **{field: old.written[field] for field in kept if field in old.written}}
     if not changed:
-        return dataclasses.replace(_renumbered(old, old.number), place=new.place), ()
+        return old if old.place == new.place else _renumbered(old, old.number, place=new.place), ()
     return _renumbered(new, old.number, **kept), tuple(changed)
 
 

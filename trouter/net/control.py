@@ -193,10 +193,11 @@ class Control:
             raise
 
     async def _reload(self) -> ReloadReport:
-        if self._read is None:
+        read, present = self._read, self._configuration
+        if read is None:
             raise ChangeRefused(FORBIDDEN, "this router was not started from a configuration that can be read again")
         try:
-            changes = compare(self._configuration, await trio.to_thread.run_sync(self._read, abandon_on_cancel=True))
+            changes = await trio.to_thread.run_sync(lambda: compare(present, read()), abandon_on_cancel=True)
         except ConfigurationError as error:
             raise ChangeRefused(BAD_REQUEST, "\n".join(str(problem) for problem in error.problems)) from error
         await self._become(changes.configuration, asks_plugins=True)
