@@ -14,12 +14,14 @@ from trouter import logs
 def logging_as_before() -> Iterator[None]:
     root = logging.getLogger(logs.ROOT)
     handlers, level, propagate = root.handlers[:], root.level, root.propagate
+    root.handlers.clear()  # somebody's who wants to see all that is logged may be among them
     levels = {name: logger.level for name, logger in trouter_loggers()}
     yield
     for handler in root.handlers[:]:
+        root.removeHandler(handler)
         if handler not in handlers:
-            root.removeHandler(handler)
             handler.close()
+    root.handlers[:] = handlers
     root.propagate = propagate
     root.setLevel(level)
     for name, logger in trouter_loggers():
