@@ -14,7 +14,8 @@ from trouter import logs
 def logging_as_before() -> Iterator[None]:
     root = logging.getLogger(logs.ROOT)
     handlers, level, propagate = root.handlers[:], root.level, root.propagate
-    root.handlers.clear()  # somebody's who wants to see all that is logged may be among them
+    root.handlers.clear()
+    root.propagate = True  # whoever wants to see all that is logged listens above, and `configure` shuts the door
     levels = {name: logger.level for name, logger in trouter_loggers()}
     yield
     for handler in root.handlers[:]:
