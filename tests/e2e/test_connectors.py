@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 from contextlib import closing
 from pathlib import Path
@@ -168,6 +170,22 @@ def test_a_host_that_nobody_can_look_up_is_told_and_nobody_else_notices(router: 
         router.wait_for_line("Connection to .*:5672 failed: ")
         assert connector(node)["connectionStatus"] in {"FAILED", "CONNECTING"}
         node.get("DELETE", type="connector", name="out")
+
+
+def test_a_resolver_that_does_not_answer_holds_up_nobody_else(
+    start_router: StartRouter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = tmp_path / "aliases"
+    os.mkfifo(silent)
+    monkeypatch.setenv("HOSTALIASES", str(silent))  # the resolver reads it first, and waits for a writer
+    connectors = "".join(f"connector {{ name: c{number}, host: nowhere{number}, port: 5 }}\n" for number in range(60))
+    here = start_router(PLAIN_LISTENER + connectors)
+    with node_of(here.port) as node:
+        assert {row["connectionStatus"] for row in node.query("connector")} <= {"INITIALIZING", "CONNECTING"}
+        assert node.create("listener", {"host": "localhost", "port": "0"}, name="more")
+        here.process.send_signal(signal.SIGHUP)
+        here.wait_for_line("Reloaded ")
+    assert here.stop() == 0
 
 
 def test_a_router_that_stops_says_so_to_whom_it_dialled(router: RunningRouter, start_router: StartRouter) -> None:

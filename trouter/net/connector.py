@@ -45,6 +45,9 @@ TRIES_EACH: Final = 2
 MAX_ALTERNATES: Final = 64
 #: No host's name is longer.
 MAX_HOST_CHARACTERS: Final = 255
+#: Names looked up at the same time.
+MAX_LOOKUPS: Final = 40
+_LOOKUPS: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar("connectors' look-ups")
 
 log = logging.getLogger("trouter.SERVER")
 
@@ -348,9 +351,18 @@ def cause(error: OSError) -> str:
     return str(error.strerror or error)
 
 
+def _lookups() -> trio.CapacityLimiter:
+    """The threads that may look names up for connectors: their own, so that nobody else waits for a slow resolver."""
+    try:
+        return _LOOKUPS.get()
+    except LookupError:
+        _LOOKUPS.set(trio.CapacityLimiter(MAX_LOOKUPS))
+        return _LOOKUPS.get()
+
+
 async def connect(place: Place, family_name: str | None) -> socket.socket:
     """A connected socket; OSError with the cause at the last of the host's addresses."""
-    found = await look_up(place.host, texts.port_or_service(place.port), family_name)
+    found = await look_up(place.host, texts.port_or_service(place.port), family_name, limiter=_lookups())
     failure = OSError("no address")
     for each, kind, protocol, _, address in found:
         dialling = trio.socket.socket(each, kind, protocol)

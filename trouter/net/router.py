@@ -128,8 +128,11 @@ class RouterProcess:
         async with trio.open_nursery() as nursery:
             await self._start(nursery, change)
             hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
+            waiter = trio.CapacityLimiter(1)  # a thread of its own: whatever keeps the others busy, signals are heard
             while True:
-                number = signal.Signals(await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True))
+                number = signal.Signals(
+                    await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True, limiter=waiter)
+                )
                 if number == signal.SIGHUP:
                     hups.ring()
                 elif number == signal.SIGUSR1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import trio
@@ -19,6 +19,8 @@ Address = tuple[socket.AddressFamily, tuple[str, int]]
 #: What a look-up finds: family, type, protocol, canonical name, and the address as the family has it.
 Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 
+#: Addresses and numbers, which nobody has to be asked for.
+_AT_ONCE: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 _FAMILIES: Final = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
 
@@ -49,11 +51,26 @@ async def resolve(entity: ListenerEntity) -> list[Address]:
     return list(dict.fromkeys((each, (str(address[0]), int(address[1]))) for each, _, _, _, address in found))
 
 
-async def look_up(host: str, port: int | str, family_name: str | None, flags: int = 0) -> Sequence[Found]:
-    """What the system knows of a host, any for none, and a port or service; OSError if nothing, whatever the text."""
+async def look_up(
+    host: str,
+    port: int | str,
+    family_name: str | None,
+    flags: int = 0,
+    limiter: trio.CapacityLimiter | None = None,
+) -> Sequence[Found]:
+    """What the system knows of a host, any for none, and a port or service; OSError if nothing, whatever the text.
+
+    A name is asked for in a thread, one of those that ``limiter`` allows for, which may take as long as it pleases.
+    """
     family = _FAMILIES.get(family_name or "", socket.AF_UNSPEC)
+
+    def ask(flags: int) -> Sequence[Found]:
+        return socket.getaddrinfo(host or None, port, family=family, type=socket.SOCK_STREAM, flags=flags)
+
     try:
-        return await trio.socket.getaddrinfo(host or None, port, family=family, type=socket.SOCK_STREAM, flags=flags)
+        with suppress(socket.gaierror):
+            return ask(flags | _AT_ONCE)
+        return await trio.to_thread.run_sync(ask, flags, abandon_on_cancel=True, limiter=limiter)
     except (ValueError, OverflowError):  # before the system is asked: no name can be so long, or have such characters
         raise OSError("not a name that can be looked up") from None
 
