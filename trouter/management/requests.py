@@ -82,11 +82,6 @@ class Request:
                 raise bad_request(f"the keys of the body must be strings, not {type_of(name)}")
         return self.body
 
-    @property
-    def has_map_body(self) -> bool:
-        """The body is there and a map."""
-        return isinstance(self.body, dict)
-
     def summary(self) -> str:
         """The request in one line for the log: what is asked of whom, names of attributes but no values."""
         said = [
