@@ -41,6 +41,7 @@ BUSES = {
     "amqp://[::1]:5673": ("::1", 5673, False, ""),
     "[::1]": ("::1", 5672, False, ""),
     "localhost/_topo/0/R/$management": ("localhost", 5672, False, "_topo/0/R/$management"),
+    "amqp:///$management": ("0.0.0.0", 5672, False, "$management"),
     "localhost:1/$management?#": ("localhost", 1, False, "$management?#"),
 }
 
@@ -64,6 +65,10 @@ def test_a_bus_names_a_server_and_perhaps_a_node(bus: str, wanted: tuple[str, in
         "[::1",
         "h?x",
         "::1",
+        "amqp://[::1",
+        "amqp://a b",
+        "amqp://a:b:c",
+        "amqp://u:p@[::1",
     ],
 )
 def test_a_bus_that_is_none_is_refused(bus: str) -> None:
@@ -72,7 +77,16 @@ def test_a_bus_that_is_none_is_refused(bus: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bus", [f"u:{SECRET}@a b", f"http://u:{SECRET}@h", f"u:{SECRET}@h:99999", f"u:{SECRET}@", f"u:{SECRET}/x@h:x:y"]
+    "bus",
+    [
+        f"u:{SECRET}@a b",
+        f"http://u:{SECRET}@h",
+        f"u:{SECRET}@h:99999",
+        f"u:{SECRET}@",
+        f"u:{SECRET}/x@h:x:y",
+        f"amqp://u:{SECRET}@[::1",
+        f"amqps://u:{SECRET}@a b",
+    ],
 )
 def test_no_message_repeats_the_password_of_a_bus(bus: str) -> None:
     code = "import sys; from tests.tools.test_options import *; print(options('-b', sys.argv[1]))"
@@ -246,7 +260,7 @@ def test_files_for_tls_that_are_none_are_named(tmp_path: Path) -> None:
     for name in ("--ssl-trustfile", "--ssl-certificate"):
         with pytest.raises(SSLException, match="rubbish"):
             options(name, rubbish).ssl_context()
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match="missing"):
             options(name, tmp_path / "missing").ssl_context()
     with pytest.raises(FileNotFoundError, match="missing"):
         options("--ssl-certificate", rubbish, "--ssl-key", tmp_path / "missing").ssl_context()

@@ -46,7 +46,7 @@ _URL: Final = re.compile(
     r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
     r"(?P<host>\[[0-9A-Fa-f:.%A-Za-z]+\]|[^:@/\s\[\]?#]*)"
     r"(?::(?P<port>[A-Za-z0-9]*))?"
-    r"(?:/(?P<path>.*))?"
+    r"(?:/(?P<path>(?!/).*))?"  # else what is wrong behind a scheme, a password for one, would be a path behind a host
 )
 
 
@@ -237,6 +237,7 @@ class ConnectionOptions:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verify_name
         if self.trust_file:
+            _check_readable(self.trust_file)
             try:
                 context.load_verify_locations(self.trust_file)
             except ssl.SSLError:
@@ -252,8 +253,7 @@ class ConnectionOptions:
 
         key = self.key or self.certificate
         for name in (self.certificate, key):
-            with Path(name).open("rb"):  # its own failure names the file, that of TLS does not
-                pass
+            _check_readable(name)
         asked_for = [False]
 
         def password() -> str:
@@ -295,6 +295,12 @@ def _secret(path: str | None, given: str | None) -> str:
         return octets.decode().strip()
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text") from None
+
+
+def _check_readable(name: str) -> None:
+    """OSError that names the file, which that of TLS does not."""
+    with Path(name).open("rb"):
+        pass
 
 
 def _port(text: str) -> int:
