@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from trouter.config import files
+from trouter.config import files, passwords
 from trouter.config.schema import BadValue
 
 
@@ -30,6 +31,15 @@ def test_what_cannot_be_read_is_refused(path: str) -> None:
         with pytest.raises(BadValue, match="cannot be read") as caught:
             look(path)
         assert caught.value.suggestion
+
+
+def test_nobody_waits_for_a_pipe_or_a_device(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (str(pipe), "/dev/zero"):
+        for look in (files.readable, files.readable_file, files.name_map, passwords.from_file):
+            with pytest.raises(BadValue, match="cannot be read: it is no plain file"):
+                look(path)
 
 
 def test_a_directory_is_no_file_and_a_file_no_directory(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO
 
 from trouter.config.schema import BadValue
 
@@ -48,7 +51,7 @@ def name_map(path: str) -> str | None:
 def read_name_map(path: str) -> Mapping[str, str]:
     """The names in such a file; BadValue if it is none."""
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             octets = file.read(MAX_NAME_MAP_BYTES + 1)
     except (OSError, ValueError) as failure:
         raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None
@@ -66,13 +69,25 @@ def read_name_map(path: str) -> Mapping[str, str]:
     return MappingProxyType(names)
 
 
+def opened(path: str) -> BinaryIO:
+    """A file open for reading; OSError, also for a pipe or a device, which might keep everybody waiting for ever."""
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(number, "rb")
+    os.close(number)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "it is no plain file")
+
+
 def reason(failure: OSError | ValueError) -> str:
     return (failure.strerror if isinstance(failure, OSError) else None) or "not the name of a file"
 
 
 def _first_octet(path: str) -> None:
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             file.read(1)
     except (OSError, ValueError) as failure:
         raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None

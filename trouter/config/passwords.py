@@ -5,10 +5,9 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Never
 
-from trouter.config.files import reason
+from trouter.config.files import opened, reason
 from trouter.config.schema import BadValue
 
 MAX_FILE_PASSWORD: Final = 199
@@ -59,7 +58,7 @@ def sasl_password(text: str) -> Secret:
 def from_file(path: str) -> Secret:
     """The first line of a file; BadValue if it cannot be read."""
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             line = file.readline(MAX_FILE_PASSWORD + 2)
     except (OSError, ValueError) as failure:
         raise BadValue(f"the password's file cannot be read: {reason(failure)}", "name one that can") from None
