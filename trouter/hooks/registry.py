@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from importlib import metadata
-from typing import Final, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 import pluggy
 
@@ -46,9 +46,29 @@ _ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 _STRIP_BOTH: Final = AnnotationFilter(strip_in=True, strip_out=True)
 _STRIP_NOTHING: Final = AnnotationFilter(strip_in=False, strip_out=False)
 #: Where saslMechanisms is not configured, these come after all others, in this order.
-_WEAKNESS: Final = {"PLAIN": 1, "ANONYMOUS": 2}
+_WEAKNESS: Final = {
+    "DIGEST-MD5": 1,
+    "CRAM-MD5": 1,
+    "OAUTHBEARER": 2,
+    "XOAUTH2": 3,
+    "PLAIN": 4,
+    "LOGIN": 5,
+    "ANONYMOUS": 6,
+}
+#: Ends the names of mechanisms that are bound to the channel below them (RFC 5801).
+_BOUND: Final = "-PLUS"
 
 log = logging.getLogger("trouter.PLUGIN")
+
+
+class _Offer(NamedTuple):
+    """What a listener advertises, and what it cannot because two plugins would serve it."""
+
+    mechanisms: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+
+_NO_OFFER: Final = _Offer()
 
 
 class Plugins:
@@ -65,7 +85,7 @@ class Plugins:
         self._pm.add_hookspecs(specs)
         self._hook_names = frozenset(name for name, value in vars(specs).items() if _is_hookspec(value))
         self._origins: dict[str, str] = {}
-        self._mechanisms: dict[ListenerFacts, tuple[str, ...]] = {}
+        self._offers: dict[ListenerFacts, _Offer] = {}
         for plugin in plugins:
             self._register(plugin, _name_of(plugin), _name_of(plugin))
 
@@ -96,8 +116,11 @@ class Plugins:
     # Asking. Each method below is the only way to its hook.
 
     def configure(self, router: RouterFacts) -> None:
-        """Hand ``router`` to every plugin; ConfigurationRefused with the problems of all who refuse."""
-        self._mechanisms.clear()
+        """Hand ``router`` to every plugin; ConfigurationRefused with the problems of all who refuse.
+
+        So it is where two of them would serve one mechanism on one of the router's listeners.
+        """
+        self._offers.clear()
         problems: list[str] = []
         for name in self._origins:
             others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
@@ -112,24 +135,27 @@ class Plugins:
                 if answers:
                     self._rubbish("configure", answers[0])
                     problems.append(f"{name}: configure must return nothing")
+        if not problems:
+            problems = [conflict for listener in router.listeners for conflict in self.conflicts(listener)]
         if problems:
             raise ConfigurationRefused(*problems)
 
     def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
         """The mechanisms of ``listener`` in the order to be advertised, upper case; empty means nobody gets in."""
-        offer = self._mechanisms.get(listener)
-        if offer is None:
-            if len(self._mechanisms) >= MAX_KNOWN_LISTENERS:  # listeners may be changed for ever
-                self._mechanisms.clear()
-            offer = self._mechanisms[listener] = self._ask_mechanisms(listener)
-        return offer
+        return self._offer(listener).mechanisms
+
+    def conflicts(self, listener: ListenerFacts) -> tuple[str, ...]:
+        """What two plugins would serve at once on ``listener``, a sentence each; nobody is offered it."""
+        return self._offer(listener).conflicts
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
-        """What to advertise to ``peer``: without the mechanisms that would show a secret on its wire."""
-        offer = self.sasl_mechanisms(peer.listener)
-        if peer.may_send_password:
-            return offer
-        return tuple(mechanism for mechanism in offer if mechanism not in CLEARTEXT_MECHANISMS)
+        """What to advertise to ``peer``: neither what would show a secret on its wire, nor what cannot be bound to it."""
+        return tuple(
+            mechanism
+            for mechanism in self.sasl_mechanisms(peer.listener)
+            if (peer.may_send_password or mechanism not in CLEARTEXT_MECHANISMS)
+            and (peer.channel_bindings or not mechanism.endswith(_BOUND))
+        )
 
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
         """The exchange which runs ``mechanism`` (any case) for ``peer``; None refuses it."""
@@ -218,25 +244,46 @@ class Plugins:
 
     # Judging answers.
 
-    def _ask_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
-        try:
-            answers = self._pm.hook.sasl_mechanisms(listener=listener)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("sasl_mechanisms", error)
-            return ()
-        for answer in answers:
-            if not _is_mechanism_list(answer):
-                self._rubbish("sasl_mechanisms", answer)
-                return ()
-        served = dict.fromkeys(mechanism.upper() for answer in reversed(answers) for mechanism in answer)
+    def _offer(self, listener: ListenerFacts) -> _Offer:
+        offer = self._offers.get(listener)
+        if offer is None:
+            if len(self._offers) >= MAX_KNOWN_LISTENERS:  # listeners may be changed for ever
+                self._offers.clear()
+            offer = self._offers[listener] = self._ask_mechanisms(listener)
+        return offer
+
+    def _ask_mechanisms(self, listener: ListenerFacts) -> _Offer:
+        servers: dict[str, list[str]] = {}
+        for name in self._origins:
+            others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
+            try:
+                answers = self._pm.subset_hook_caller("sasl_mechanisms", others)(listener=listener)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+                self._raised("sasl_mechanisms", error)
+                return _NO_OFFER
+            for answer in answers:
+                if not _is_mechanism_list(answer):
+                    self._rubbish("sasl_mechanisms", answer)
+                    return _NO_OFFER
+                for mechanism in dict.fromkeys(mechanism.upper() for mechanism in answer):
+                    servers.setdefault(mechanism, []).append(name)
         if listener.authenticate_peer:
-            served.pop("ANONYMOUS", None)
+            servers.pop("ANONYMOUS", None)
         if not listener.sasl_mechanisms:
-            return tuple(sorted(served, key=lambda mechanism: _WEAKNESS.get(mechanism, 0)))
-        wanted = dict.fromkeys(mechanism.upper() for mechanism in listener.sasl_mechanisms)
-        if unserved := [mechanism for mechanism in wanted if mechanism not in served]:
-            log.warning("listener %s: no plugin serves %s here", listener.name, ", ".join(unserved))
-        return tuple(mechanism for mechanism in wanted if mechanism in served)
+            wanted = sorted(servers, key=lambda mechanism: _WEAKNESS.get(mechanism, 0))
+        else:
+            wanted = list(dict.fromkeys(mechanism.upper() for mechanism in listener.sasl_mechanisms))
+            if unserved := [mechanism for mechanism in wanted if mechanism not in servers]:
+                log.warning("listener %s: no plugin serves %s here", listener.name, ", ".join(unserved))
+        conflicts = tuple(
+            f"listener {listener.name}: {mechanism} is served by {' and by '.join(servers[mechanism])} at once; "
+            "configure one of them"
+            for mechanism in wanted
+            if len(servers.get(mechanism, ())) > 1
+        )
+        for conflict in conflicts:
+            log.error("%s; nobody is offered it", conflict)
+        return _Offer(tuple(mechanism for mechanism in wanted if len(servers.get(mechanism, ())) == 1), conflicts)
 
     def _raised(self, hook: str, error: Exception) -> None:
         self.faults[hook] += 1
@@ -257,7 +304,11 @@ def _is_hookspec(value: object) -> bool:
 def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
     """Whether the fields are what they claim to be, too: nobody becomes the user None."""
     match answer:
-        case Challenge(bytes()) | Authenticated(str(), bytes()) | Refused(str(), bool(), str()):
+        case (
+            Challenge(bytes())
+            | Authenticated(str(), bytes(), float() | int() | None)
+            | Refused(str(), bool(), str())
+        ):
             return True
     return False
 

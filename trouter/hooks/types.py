@@ -7,7 +7,7 @@ default, never rename.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 #: Mechanisms which hand the router the secret itself: whoever reads the wire reads the password.
@@ -52,6 +52,8 @@ class PeerFacts:
     remote_port: int
     encrypted: bool
     loopback: bool
+    #: What the channel can be told from others by (RFC 5929): pairs of a type, such as tls-server-end-point, and data.
+    channel_bindings: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
 
     @property
     def may_send_password(self) -> bool:
@@ -68,6 +70,20 @@ class RouterFacts:
     mode: str = "standalone"
     #: File of users and salted password hashes; None when not configured.
     sasl_users_file: str | None = None
+    #: The PAM service that checks passwords, None when not configured.
+    pam_service: str | None = None
+    #: Tokens: who issues them, for whom, the keys (a file or a URL), the claim that names the user, and whether a token
+    #: may be the password of PLAIN.
+    oauth_issuer: str | None = None
+    oauth_audience: str | None = None
+    oauth_jwks: str | None = None
+    oauth_user_claim: str = "sub"
+    oauth_plain: bool = False
+    #: Where Cyrus SASL is configured, None when it is not used, and under which name.
+    sasl_config_dir: str | None = None
+    sasl_config_name: str = "qdrouterd"
+    #: The listeners configured now; others may come later.
+    listeners: tuple[ListenerFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,8 @@ class Authenticated:
 
     user: str
     data: bytes = b""
+    #: When the credentials end, in seconds since 1970; the connection is closed then.
+    expires_at_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.user:
