@@ -29,7 +29,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
-from trouter_plugins.users_file import Users, UsersFileError, put_user, read_users
+from trouter_plugins.users_file import DEFAULT_SCRAM, SCRAM_HASHES, Users, UsersFileError, put_user, read_users
 
 MECHANISM: Final = "PLAIN"
 MAX_RESPONSE_BYTES: Final = 1024
@@ -109,9 +109,9 @@ class PlainExchange:
         return Authenticated(user) if right else Refused("wrong user or password", user=user)
 
 
-def parse_response(response: bytes) -> Credentials | None:
+def parse_response(response: bytes, longest: int = MAX_RESPONSE_BYTES) -> Credentials | None:
     """The three parts of a PLAIN response; None if it is over-long, not UTF-8, not three parts, or lacks one."""
-    if len(response) > MAX_RESPONSE_BYTES:
+    if len(response) > longest:
         return None
     try:
         parts = response.decode().split("\0")
@@ -140,12 +140,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("file", type=Path, help="created with mode 0600 if it is not there")
     parser.add_argument("user")
+    parser.add_argument(
+        "--scram",
+        metavar="NAMES",
+        default=" ".join(DEFAULT_SCRAM),
+        help=f"the mechanisms of SCRAM to serve besides PLAIN, of {', '.join(SCRAM_HASHES)}; default %(default)s; '' for none",
+    )
     options = parser.parse_args(arguments)
+    scram = dict.fromkeys(options.scram.upper().replace(",", " ").split())
+    if unknown := [name for name in scram if name not in SCRAM_HASHES]:
+        parser.error(f"{unknown[0]!r} is not one of {', '.join(SCRAM_HASHES)}")
     try:
         password = _ask_password()
         if len(2 * options.user.encode()) + len(password) + 2 > MAX_RESPONSE_BYTES:
             raise ValueError(f"user and password do not fit into a response of {MAX_RESPONSE_BYTES} bytes")
-        replaced = put_user(options.file, options.user, password)
+        replaced = put_user(options.file, options.user, password, tuple(scram))
     except (ValueError, UsersFileError, OSError) as error:
         sys.stderr.write(f"{options.file}: {error}\n")
         return 1

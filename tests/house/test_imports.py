@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "logs": ("config",),
     "management": ("config", "core", "wire", "engine", "logs"),
     "http": ("config",),
-    "net": ("engine", "core", "hooks", "config", "wire", "logs", "management", "http", "client.sasl"),
+    "net": ("engine", "core", "hooks", "config", "wire", "logs", "management", "http", "client.sasl", "client.errors"),
     "tools": ("client", "config", "wire"),
     "client": ("engine", "wire"),
     "load": ("client", "engine", "wire"),

@@ -262,7 +262,7 @@ async def test_after_a_refused_reload_the_former_users_stay(plugins: Plugins, us
         plugins.configure(RouterFacts("QDR.A", sasl_users_file=str(users_file)))
     assert [problem.rpartition("users: ")[2] for problem in refusal.value.problems] == [
         "line 1: no colon between user and hash",
-        "line 2: not a $scrypt$ hash",
+        "line 2: neither a $scrypt$ hash nor a SCRAM verifier",
     ]
     exchange = plugins.open_sasl("PLAIN", peer_of(encrypted=True))
     assert exchange is not None

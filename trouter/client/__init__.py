@@ -32,7 +32,7 @@ from .errors import (
 from .link import ReceiverSettleMode, SenderSettleMode
 from .message import BodyKind, Encoded, Header, Message, Properties
 from .receiver import Receiver
-from .sasl import Anonymous, External, Plain, SaslMechanism
+from .sasl import Anonymous, External, Plain, SaslMechanism, Scram
 from .sender import Outcome, Pipeline, Sender, Tracker
 from .session import Session
 
@@ -71,6 +71,7 @@ __all__ = [
     "Rejected",
     "Released",
     "SaslMechanism",
+    "Scram",
     "Sender",
     "SenderSettleMode",
     "Session",

@@ -39,7 +39,7 @@ from .ends import End
 from .errors import AuthenticationFailed, ClientError, ConnectionClosed, LimitReached
 from .link import Link
 from .opening import LinkOpener
-from .sasl import REFUSALS, Anonymous, Plain, SaslMechanism
+from .sasl import REFUSALS, Anonymous, SaslMechanism, check_success, with_password
 from .session import Session
 from .transport import Transport, dial
 
@@ -69,7 +69,7 @@ async def connect(
 ) -> AsyncIterator[Connection]:
     """A connection to ``amqp[s]://[user[:password]@]host[:port]``, closed at the end of the block.
 
-    ``sasl`` are mechanisms, the preferred one first; by default PLAIN with ``user`` and ``password`` (which precede
+    ``sasl`` are mechanisms, the preferred one first; by default SCRAM, else PLAIN, with ``user`` and ``password`` (which precede
     those of the URL), or ANONYMOUS without a user; an empty sequence does without SASL. ``ssl_context`` makes it TLS,
     as does ``amqps``, then with the system's certificate authorities. ``hostname`` is what the server is told that we
     want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds is given up; 0 waits for ever.
@@ -125,14 +125,14 @@ async def connect(
 
 
 def default_mechanisms(address: ServerAddress, user: str | None, password: str | None) -> tuple[SaslMechanism, ...]:
-    """PLAIN for somebody, ANONYMOUS for nobody; ValueError for a user without a password."""
+    """SCRAM or PLAIN for somebody, ANONYMOUS for nobody; ValueError for a user without a password."""
     user = address.user if user is None else user
     password = address.password if password is None else password
     if user is None:
         return (Anonymous(),)
     if password is None:
         raise ValueError("a user without a password")
-    return (Plain(user, password),)
+    return with_password(user, password)
 
 
 class Connection(End, LinkOpener):
@@ -291,6 +291,7 @@ class Connection(End, LinkOpener):
             if event.code != SASL_OK:
                 why = REFUSALS.get(event.code, f"SASL outcome {event.code}")
                 raise AuthenticationFailed("amqp:unauthorized-access", why)
+            check_success(self._mechanism, event.additional)
             self._engine.open()
             self._engine.receive_data(b"")
         else:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+import trio
 
 from trouter.engine.sasl import SASL_AUTH, SASL_SYS, SASL_SYS_TEMP
+
+from .errors import AuthenticationFailed
+
+if TYPE_CHECKING:
+    from scramp import ScramClient
+
+#: SCRAM without a bound channel, the strongest first.
+SCRAM_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
+#: A server that wants more turns than this wants our time.
+MAX_ITERATIONS: Final = 2_000_000
+MAX_CHALLENGE_BYTES: Final = 4096
 
 
 class SaslMechanism(Protocol):
@@ -19,6 +32,22 @@ class SaslMechanism(Protocol):
 
     async def respond(self, challenge: bytes) -> bytes:
         """The answer to a challenge."""
+
+
+@runtime_checkable
+class MutualMechanism(Protocol):
+    """A mechanism in which the server proves who it is, too: without that its yes is none."""
+
+    def check_success(self, additional: bytes | None) -> None:
+        """The server says that we are in, perhaps with a last word. AuthenticationFailed if it has not proven itself."""
+
+
+def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> None:
+    """Whether to believe the server's yes; AuthenticationFailed if not. Nobody may say yes before we said anything."""
+    if mechanism is None:
+        raise AuthenticationFailed(None, "the server let us in before we said who we are")
+    if isinstance(mechanism, MutualMechanism):
+        mechanism.check_success(additional)
 
 
 class Anonymous:
@@ -51,6 +80,89 @@ class Plain:
 
     async def respond(self, challenge: bytes) -> bytes:
         return self._response
+
+
+class Scram:
+    """SCRAM (RFC 5802): the password is not sent but proven, and the server has to prove that it knows the user.
+
+    ``channel_binding`` is a type (tls-server-end-point, tls-unique) and its data, for a name that ends in -PLUS.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        user: str,
+        password: str,
+        channel_binding: tuple[str, bytes] | None = None,
+    ) -> None:
+        if not user or not password:
+            raise ValueError("SCRAM needs a user and a password")
+        if name.removesuffix("-PLUS") not in SCRAM_MECHANISMS or (channel_binding is None) is name.endswith("-PLUS"):
+            raise ValueError(f"{name} is no SCRAM that can be done here")
+        self.name: Final = name
+        self._user = user
+        self._password = password
+        self._channel_binding = channel_binding
+        self._client: ScramClient | None = None
+        self._rounds = 0
+        self._proven = False
+
+    def __repr__(self) -> str:
+        return f"Scram({self.name!r}, {self._user!r})"
+
+    async def start(self) -> bytes | None:
+        from scramp import ScramClient, ScramException  # noqa: PLC0415 - whoever needs no SCRAM needs none of its tables
+
+        try:
+            client = ScramClient([self.name], self._user, self._password, self._channel_binding)
+        except ScramException:
+            raise AuthenticationFailed(None, "user or password has characters that SCRAM does not allow") from None
+        self._client, self._rounds, self._proven = client, 0, False
+        return str(client.get_client_first()).encode()
+
+    async def respond(self, challenge: bytes) -> bytes:
+        from scramp import ScramException  # noqa: PLC0415
+
+        client = self._client
+        if client is None or len(challenge) > MAX_CHALLENGE_BYTES:
+            raise AuthenticationFailed(None, "the server broke the rules of SCRAM")
+        self._rounds += 1
+        try:
+            if self._rounds == 1:
+                client.set_server_first(challenge.decode())
+                if int(client.iterations) > MAX_ITERATIONS:
+                    raise AuthenticationFailed(None, f"the server wants more than {MAX_ITERATIONS} iterations")
+                proof = await trio.to_thread.run_sync(client.get_client_final, abandon_on_cancel=True)
+                return str(proof).encode()
+            self._check_proof(challenge)
+        except (ScramException, UnicodeError):
+            raise AuthenticationFailed(None, "the server broke the rules of SCRAM") from None
+        return b""
+
+    def check_success(self, additional: bytes | None) -> None:
+        """The last word may stand in the outcome, if it was no challenge."""
+        if self._rounds == 1 and additional:
+            self._check_proof(additional)
+        if not self._proven:
+            raise AuthenticationFailed(None, "the server says yes, but has not proven that it knows the user")
+
+    def _check_proof(self, message: bytes) -> None:
+        """The server's signature; AuthenticationFailed if it is none, or not the first."""
+        from scramp import ScramException  # noqa: PLC0415
+
+        if self._client is None or self._proven or len(message) > MAX_CHALLENGE_BYTES:
+            raise AuthenticationFailed(None, "the server broke the rules of SCRAM")
+        try:
+            self._client.set_server_final(message.decode())
+        except (ScramException, UnicodeError):
+            raise AuthenticationFailed(None, "the server does not know the user, or is another") from None
+        self._proven = True
+
+
+def with_password(user: str, password: str, *, plain: bool = True) -> tuple[SaslMechanism, ...]:
+    """What a user with a password can do, the strongest first; PLAIN, which tells it to the server, last or not at all."""
+    scram = (Scram(name, user, password) for name in SCRAM_MECHANISMS)
+    return (*scram, Plain(user, password)) if plain else tuple(scram)
 
 
 class External:

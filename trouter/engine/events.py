@@ -48,9 +48,10 @@ class SaslChallengeReceived:
 
 @dataclass(frozen=True, slots=True)
 class SaslFinished:
-    """The exchange is over; ``code`` 0 is success (part 5, 5.3.3.6)."""
+    """The exchange is over; ``code`` 0 is success (part 5, 5.3.3.6). ``additional`` is the server's last word, if any."""
 
     code: int
+    additional: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ class SaslClient(SaslLayer):
             self._step(SaslStep.RECEIVE_OUTCOME if performative.code == SASL_OK else SaslStep.RECEIVE_REFUSAL)
             self.done = performative.code == SASL_OK
             self.refused = not self.done
-            self._connection.report(SaslFinished(performative.code))
+            self._connection.report(SaslFinished(performative.code, performative.additional_data))
         else:
             raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"SASL: {performative.symbol} from a server")
 

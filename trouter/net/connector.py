@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import trio
 
-from trouter.client.sasl import Anonymous, Plain, SaslMechanism
+from trouter.client.errors import AuthenticationFailed
+from trouter.client.sasl import Anonymous, SaslMechanism, check_success, with_password
 from trouter.config import ConnectorEntity, texts
 from trouter.config.schema import BadValue
 from trouter.engine.connection import Connection
@@ -162,10 +163,9 @@ class OutgoingPeer(Peer):
         if isinstance(event, SaslMechanismsOffered):
             await self._begin_sasl(event.mechanisms)
         elif isinstance(event, SaslChallengeReceived):
-            if self._chosen is not None:
-                self._client.respond(await self._chosen.respond(event.challenge))
+            await self._answer(event.challenge)
         elif isinstance(event, SaslFinished):
-            self._finish_sasl(event.code)
+            self._finish_sasl(event.code, event.additional)
         else:
             if isinstance(event, ConnectionClosed):
                 self._note_close(event)
@@ -176,13 +176,33 @@ class OutgoingPeer(Peer):
             if mechanism.name in offered:
                 self._chosen = mechanism
                 self.mechanism = mechanism.name
-                self._client.begin(mechanism.name, await mechanism.start())
+                try:
+                    response = await mechanism.start()
+                except AuthenticationFailed as failed:
+                    self._lost(str(failed.description))
+                    return
+                self._client.begin(mechanism.name, response)
                 return
         self._lost(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
 
-    def _finish_sasl(self, code: int) -> None:
+    async def _answer(self, challenge: bytes) -> None:
+        if self._chosen is None:
+            return
+        try:
+            response = await self._chosen.respond(challenge)
+        except AuthenticationFailed as failed:
+            self._lost(str(failed.description))
+            return
+        self._client.respond(response)
+
+    def _finish_sasl(self, code: int, additional: bytes | None) -> None:
         if code != SASL_OK:
             self._tell_failure(f"the peer refused authentication by {self.mechanism}")
+            return
+        try:
+            check_success(self._chosen, additional)
+        except AuthenticationFailed as failed:  # whoever it is, it is not whom we wanted
+            self._lost(str(failed.description))
             return
         self.user = self._own_name
         self.connection.open()
@@ -338,8 +358,10 @@ def client_mechanisms(entity: ConnectorEntity, facts: PeerFacts) -> Iterable[Sas
     """
     allowed = entity.sasl_mechanisms
     user, password = entity.sasl_username, entity.sasl_password
-    if user and password is not None and facts.may_send_password and (not allowed or "PLAIN" in allowed):
-        yield Plain(user, password.reveal())
+    if user and password is not None and password.reveal():
+        for mechanism in with_password(user, password.reveal(), plain=facts.may_send_password):
+            if not allowed or mechanism.name in allowed:
+                yield mechanism
     if "ANONYMOUS" in allowed or not (allowed or user):
         yield Anonymous("trouter")
 

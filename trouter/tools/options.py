@@ -36,7 +36,9 @@ PASSWORD_VARIABLE: Final = "TROUTER_SASL_PASSWORD"  # noqa: S105 - the name of a
 KEY_PASSWORD_VARIABLE: Final = "TROUTER_SSL_PASSWORD"  # noqa: S105 - the name of a variable
 MANAGEMENT: Final = "$management"
 #: The mechanisms we know, the preferred one first.
-MECHANISMS: Final = ("EXTERNAL", "PLAIN", "ANONYMOUS")
+MECHANISMS: Final = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN", "ANONYMOUS")
+#: Those of a user with a password.
+PASSWORDS: Final = MECHANISMS[1:5]
 #: The longest password that a file may hold, in octets.
 MAX_SECRET_BYTES: Final = 4096
 
@@ -210,21 +212,23 @@ class ConnectionOptions:
         """
         if not (self.sasl or self.tls):
             return ()
-        from trouter.client import Anonymous, External, Plain  # noqa: PLC0415  # where tools only parse, trio stays out
+        from trouter.client import Anonymous, External  # noqa: PLC0415  # where tools only parse, trio stays out
+        from trouter.client.sasl import with_password  # noqa: PLC0415
 
         if self.mechanisms:
             allowed = self.mechanisms
         else:
-            allowed = (*(("EXTERNAL",) if self.certificate else ()), "PLAIN" if self.user else "ANONYMOUS")
+            allowed = (*(("EXTERNAL",) if self.certificate else ()), *(PASSWORDS if self.user else ("ANONYMOUS",)))
         found: list[SaslMechanism] = []
         if "EXTERNAL" in allowed:
             found.append(External())
-        if "PLAIN" in allowed and self.user:
-            found.append(Plain(self.user, self.password or asked(f"password of {self.user}: ")))
+        if self.user and any(name in PASSWORDS for name in allowed):
+            password = self.password or asked(f"password of {self.user}: ")
+            found += [mechanism for mechanism in with_password(self.user, password) if mechanism.name in allowed]
         if "ANONYMOUS" in allowed:
             found.append(Anonymous())
         if not found:
-            raise ValueError("SASL PLAIN needs --sasl-username")
+            raise ValueError(f"SASL {allowed[0]} needs --sasl-username")
         return tuple(found)
 
     def ssl_context(self) -> ssl.SSLContext | None:

@@ -1,0 +1,146 @@
+"""SASL SCRAM (RFC 5802, RFC 7677): the password is proven, not sent, to a server that proves that it knows the user.
+
+Served for whoever has a verifier in the users file (``users_file``). SHA-1 is served only where a listener names it. The
+-PLUS variants tie the exchange to the TLS channel below it, so nobody can sit in between; they are there where the
+connection says what to tie it to. Somebody unknown is led through the same steps with a salt of their own, and is
+refused in the end like anybody with a wrong password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trouter.hooks import (
+    Authenticated,
+    Challenge,
+    ConfigurationRefused,
+    ListenerFacts,
+    PeerFacts,
+    Refused,
+    RouterFacts,
+    SaslExchange,
+    hookimpl,
+)
+from trouter_plugins.users_file import Users, UsersFileError, read_users
+
+if TYPE_CHECKING:
+    from scramp import ScramServer
+
+#: The longest message of a client: a name of 255 bytes, a nonce, and a proof fit several times.
+MAX_MESSAGE_BYTES: Final = 2048
+PLUS: Final = "-PLUS"
+#: Served only where a listener names it.
+WEAK: Final = "SCRAM-SHA-1"
+#: What a channel can be bound by.
+BINDING_TYPES: Final = frozenset({"tls-server-end-point", "tls-unique"})
+
+
+class Plugin:
+    """The users of one router."""
+
+    def __init__(self) -> None:
+        self._users: Users | None = None
+
+    @hookimpl
+    def configure(self, router: RouterFacts) -> None:
+        self._users = None if router.sasl_users_file is None else _load(Path(router.sasl_users_file))
+
+    @hookimpl
+    def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:
+        known = () if self._users is None else self._users.scram_mechanisms
+        offered = [name + end for end in (PLUS, "") for name in known]
+        named = {name.upper() for name in listener.sasl_mechanisms}
+        return [name for name in offered if not name.startswith(WEAK) or name in named]
+
+    @hookimpl
+    def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
+        if self._users is None or mechanism.removesuffix(PLUS) not in self._users.scram_mechanisms:
+            return None
+        bindings = {kind: data for kind, data in peer.channel_bindings if kind in BINDING_TYPES}
+        bound = mechanism.endswith(PLUS)
+        if bound and not bindings:
+            return None
+        named = {name.upper() for name in peer.listener.sasl_mechanisms}
+        plus_offered = bool(bindings) and (not named or any(name.endswith(PLUS) for name in named))
+        return ScramExchange(mechanism, self._users, bindings if bound else {}, plus_offered=plus_offered)
+
+
+class ScramExchange:
+    """The server's side: first message, proof, and the empty word that takes our own proof in."""
+
+    def __init__(self, mechanism: str, users: Users, bindings: dict[str, bytes], *, plus_offered: bool = False) -> None:
+        """``plus_offered``: a client that believes otherwise has been lied to."""
+        self._mechanism = mechanism
+        self._users = users
+        self._bindings = bindings
+        self._plus_offered = plus_offered
+        self._server: ScramServer | None = None
+        self._user = ""
+        self._real = False
+        self._asked = False
+        self._proven = False
+        self._over = False
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        if self._over:
+            return Refused("the exchange is over")
+        if not response and self._server is None and not self._asked:
+            self._asked = True
+            return Challenge(b"")
+        answer = self._step(response)
+        self._over = not isinstance(answer, Challenge)
+        return answer
+
+    def _step(self, response: bytes) -> Challenge | Authenticated | Refused:
+        from scramp import ScramException  # noqa: PLC0415 - only who is asked for SCRAM needs its tables
+
+        if self._proven:
+            return Refused("words after the proof", user=self._user) if response else Authenticated(self._user)
+        if len(response) > MAX_MESSAGE_BYTES:
+            return Refused("an over-long SCRAM message", user=self._user)
+        try:
+            text = response.decode()
+            return Challenge((self._begin(text) if self._server is None else self._end(self._server, text)).encode())
+        except (ScramException, UnicodeError):
+            known = self._server is not None
+            return Refused("wrong user or password" if known else "malformed SCRAM message", user=self._user)
+
+    def _begin(self, message: str) -> str:
+        """Answer the client's first message; ScramException, UnicodeError."""
+        from scramp import ScramException, ScramMechanism  # noqa: PLC0415
+
+        flag, _, _ = message.partition(",")
+        if flag == "y" and self._plus_offered:
+            raise ScramException("somebody has hidden from the client that the channel can be bound")
+        kind = flag.removeprefix("p=") if flag.startswith("p=") else ""
+        binding = (kind, self._bindings[kind]) if kind in self._bindings else None
+        if (binding is None) is self._mechanism.endswith(PLUS):
+            raise ScramException("bound otherwise than the mechanism says")
+        server = ScramMechanism(self._mechanism).make_server(self._look_up, channel_binding=binding)
+        server.set_client_first(message)
+        self._server = server
+        return str(server.get_server_first())
+
+    def _look_up(self, user: str) -> tuple[bytes, bytes, bytes, int]:
+        self._user = user
+        verifier, self._real = self._users.scram(self._mechanism.removesuffix(PLUS), user)
+        return verifier.salt, verifier.stored_key, verifier.server_key, verifier.iterations
+
+    def _end(self, server: ScramServer, message: str) -> str:
+        """Judge the client's proof, and give ours; ScramException."""
+        from scramp import ScramException  # noqa: PLC0415
+
+        server.set_client_final(message)
+        if not self._real:
+            raise ScramException("nobody")
+        self._proven = True
+        return str(server.get_server_final())
+
+
+def _load(path: Path) -> Users:
+    try:
+        return read_users(path)[0]
+    except UsersFileError as error:
+        raise ConfigurationRefused(*(f"{path}: {problem}" for problem in error.problems)) from None
