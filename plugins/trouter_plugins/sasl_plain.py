@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--scram",
         metavar="NAMES",
         default=" ".join(DEFAULT_SCRAM),
-        help=f"the mechanisms of SCRAM to serve besides PLAIN, of {', '.join(SCRAM_HASHES)}; default %(default)s; '' for none",
+        help=f"what to serve besides PLAIN, of {', '.join(SCRAM_HASHES)}; default %(default)s; '' for none",
     )
     options = parser.parse_args(arguments)
     scram = dict.fromkeys(options.scram.upper().replace(",", " ").split())

@@ -126,7 +126,7 @@ class ScramVerifier:
 
     @classmethod
     def make(cls, mechanism: str, password: bytes, iterations: int = DEFAULT_ITERATIONS) -> ScramVerifier:
-        """Derive the keys of ``password`` with a new salt. Takes tens of milliseconds; ValueError says why it cannot."""
+        """Derive the keys of ``password`` with a new salt. Takes tens of milliseconds; ValueError."""
         salt = secrets.token_bytes(SALT_BYTES)
         return cls(mechanism, iterations, salt, *_scram_keys(mechanism, password, salt, iterations))
 
@@ -149,7 +149,8 @@ class ScramVerifier:
         return cls(mechanism, iterations, salt, *keys)
 
     def format(self) -> str:
-        salt, stored, server = (base64.b64encode(part).decode() for part in (self.salt, self.stored_key, self.server_key))
+        parts = (self.salt, self.stored_key, self.server_key)
+        salt, stored, server = (base64.b64encode(part).decode() for part in parts)
         return f"{self.mechanism}${self.iterations}:{salt}${stored}:{server}"
 
     def fits(self, password: bytes) -> bool:
@@ -201,7 +202,7 @@ class Users:
         return _decoy(user, self._plain_models)
 
     def scram(self, mechanism: str, user: str) -> tuple[ScramVerifier, bool]:
-        """What ``user`` is challenged with, and whether it is real: for somebody unknown it is one that nothing fits."""
+        """What ``user`` is challenged with, and whether it is real: for somebody unknown nothing fits it."""
         decoy = _decoy(user, self._scram_models[mechanism])
         entry = self._for_scram[mechanism].get(user)
         return (decoy, False) if entry is None else (entry, True)
@@ -239,7 +240,7 @@ def _prepared(password: bytes) -> bytes:
     from scramp.utils import ScramException, saslprep  # noqa: PLC0415 - its tables are large, and a file may lack SCRAM
 
     try:
-        prepared = saslprep(password.decode())
+        prepared = str(saslprep(password.decode()))
     except (ScramException, UnicodeDecodeError):
         prepared = ""
     if not prepared:
@@ -295,7 +296,10 @@ def put_user(path: Path, user: str, password: bytes, scram: Sequence[str] = DEFA
     cannot carry; UsersFileError if the file is there but not usable, OSError if it cannot be written.
     """
     check_user(user)
-    verifiers = [PasswordHash.make(password), *(ScramVerifier.make(mechanism, password) for mechanism in scram)]
+    verifiers: list[Verifier] = [
+        PasswordHash.make(password),
+        *(ScramVerifier.make(mechanism, password) for mechanism in scram),
+    ]
     path = path.resolve()  # else a symbolic link would be replaced instead of its file
     old = path.stat() if path.exists() else None
     content = b"" if old is None else path.read_bytes().rstrip(b"\n")

@@ -11,8 +11,8 @@ import pytest
 
 import trouter
 from trouter import _twin
-from trouter.cli.startup import facts_of
 from trouter.config import load
+from trouter.config.facts import router_facts
 
 ROOT = Path(__file__).parents[2]
 
@@ -133,5 +133,5 @@ def test_a_missing_file_is_named() -> None:
 
 
 def test_plugins_are_told_what_is_configured() -> None:
-    facts = facts_of(load(text="router { id: a, usersFile: users }"))
+    facts = router_facts(load(text="router { id: a, usersFile: users }"))
     assert (facts.id, facts.mode, facts.sasl_users_file) == ("a", "standalone", "users")

@@ -23,7 +23,15 @@ from trouter.hooks import (
 )
 from trouter_plugins import sasl_plain, sasl_scram
 from trouter_plugins.sasl_scram import ScramExchange
-from trouter_plugins.users_file import MIN_ITERATIONS, PasswordHash, ScramVerifier, Users, UsersFileError, parse_users, put_user
+from trouter_plugins.users_file import (
+    MIN_ITERATIONS,
+    PasswordHash,
+    ScramVerifier,
+    Users,
+    UsersFileError,
+    parse_users,
+    put_user,
+)
 
 SECRET = "open s\u00e9same"
 MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
@@ -33,7 +41,9 @@ BINDING = ("tls-server-end-point", b"what the certificate hashes to")
 WRONG = Refused("wrong user or password", user="alice")
 
 
-def exchange_with(mechanism: str = "SCRAM-SHA-256", *, bound: bool = False, plus_offered: bool = False) -> ScramExchange:
+def exchange_with(
+    mechanism: str = "SCRAM-SHA-256", *, bound: bool = False, plus_offered: bool = False
+) -> ScramExchange:
     return ScramExchange(mechanism, USERS, dict([BINDING]) if bound else {}, plus_offered=plus_offered)
 
 
@@ -144,7 +154,9 @@ async def test_a_malformed_first_message_is_refused(response: bytes) -> None:
     assert not answer.temporary
 
 
-@pytest.mark.parametrize("last", [b"", b"c=biws", b"c=biws,r=x,p=", b"c=biws,r=NONCE,p=AAAA", b"c=!,r=NONCE,p=AAAA", b"\xff"])
+@pytest.mark.parametrize(
+    "last", [b"", b"c=biws", b"c=biws,r=x,p=", b"c=biws,r=NONCE,p=AAAA", b"c=!,r=NONCE,p=AAAA", b"\xff"]
+)
 async def test_a_malformed_proof_is_refused(last: bytes) -> None:
     exchange = exchange_with()
     first = await exchange.respond(b"n,,n=alice,r=x")
@@ -179,7 +191,9 @@ async def test_a_bound_exchange_lets_in_over_the_same_channel_only() -> None:
     assert (await talk(exchange_with(name, bound=True), client_of("alice", SECRET, name, other)))[1:] == [WRONG]
 
 
-@pytest.mark.parametrize("first", [b"n,,n=alice,r=x", b"y,,n=alice,r=x", b"p=tls-unique,,n=alice,r=x", b"p=,,n=alice,r=x"])
+@pytest.mark.parametrize(
+    "first", [b"n,,n=alice,r=x", b"y,,n=alice,r=x", b"p=tls-unique,,n=alice,r=x", b"p=,,n=alice,r=x"]
+)
 async def test_a_bound_mechanism_wants_the_binding_that_there_is(first: bytes) -> None:
     assert await exchange_with("SCRAM-SHA-256-PLUS", bound=True).respond(first) == Refused("malformed SCRAM message")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from trouter import logs
 from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
-from trouter.hooks import ConfigurationRefused, PluginError, Plugins, RouterFacts
+from trouter.config.facts import router_facts
+from trouter.hooks import ConfigurationRefused, PluginError, Plugins
 from trouter.logs.outputs import NAMED
 
 
@@ -26,7 +27,7 @@ def prepare(path: Path | None) -> tuple[Configuration, Plugins]:
     try:
         configuration = load(path)
         plugins = Plugins.load()
-        plugins.configure(facts_of(configuration))
+        plugins.configure(router_facts(configuration))
     except ConfigurationError as error:
         raise StartError(*(str(problem) for problem in error.problems)) from error
     except ConfigurationRefused as refusal:
@@ -50,12 +51,6 @@ def _may_append(path: Path) -> bool:
     if path.exists():
         return not path.is_dir() and os.access(path, os.W_OK)
     return os.access(path.parent, os.W_OK | os.X_OK)
-
-
-def facts_of(configuration: Configuration) -> RouterFacts:
-    """What plugins are told of the configuration."""
-    router = configuration.router
-    return RouterFacts(id=router.id, mode=router.mode, sasl_users_file=router.users_file)
 
 
 def existing_path(text: str) -> Path:

@@ -69,10 +69,11 @@ async def connect(
 ) -> AsyncIterator[Connection]:
     """A connection to ``amqp[s]://[user[:password]@]host[:port]``, closed at the end of the block.
 
-    ``sasl`` are mechanisms, the preferred one first; by default SCRAM, else PLAIN, with ``user`` and ``password`` (which precede
-    those of the URL), or ANONYMOUS without a user; an empty sequence does without SASL. ``ssl_context`` makes it TLS,
-    as does ``amqps``, then with the system's certificate authorities. ``hostname`` is what the server is told that we
-    want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds is given up; 0 waits for ever.
+    ``sasl`` are mechanisms, the preferred one first; by default SCRAM, or else PLAIN, with ``user`` and ``password``
+    (which precede those of the URL), or ANONYMOUS without a user; an empty sequence does without SASL. ``ssl_context``
+    makes it TLS, as does ``amqps``, then with the system's certificate authorities. ``hostname`` is what the server is
+    told that we want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds is given up; 0
+    waits for ever.
 
     Raises within ``timeout`` seconds: OSError if there is no server (ssl.SSLError if it is not to be trusted),
     AuthenticationFailed, ConnectionClosed, or trio.TooSlowError. ValueError for a URL that is none. When the connection

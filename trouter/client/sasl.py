@@ -39,7 +39,7 @@ class MutualMechanism(Protocol):
     """A mechanism in which the server proves who it is, too: without that its yes is none."""
 
     def check_success(self, additional: bytes | None) -> None:
-        """The server says that we are in, perhaps with a last word. AuthenticationFailed if it has not proven itself."""
+        """The server lets us in, perhaps with a last word. AuthenticationFailed if it has not proven itself."""
 
 
 def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> None:
@@ -160,7 +160,7 @@ class Scram:
 
 
 def with_password(user: str, password: str, *, plain: bool = True) -> tuple[SaslMechanism, ...]:
-    """What a user with a password can do, the strongest first; PLAIN, which tells it to the server, last or not at all."""
+    """What a user with a password can do, the strongest first; PLAIN, which tells it, last or not at all."""
     scram = (Scram(name, user, password) for name in SCRAM_MECHANISMS)
     return (*scram, Plain(user, password)) if plain else tuple(scram)
 

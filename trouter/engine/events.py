@@ -48,7 +48,7 @@ class SaslChallengeReceived:
 
 @dataclass(frozen=True, slots=True)
 class SaslFinished:
-    """The exchange is over; ``code`` 0 is success (part 5, 5.3.3.6). ``additional`` is the server's last word, if any."""
+    """The exchange is over; ``code`` 0 is success (part 5, 5.3.3.6). ``additional`` is the server's last word."""
 
     code: int
     additional: bytes | None = None

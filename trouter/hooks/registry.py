@@ -149,7 +149,7 @@ class Plugins:
         return self._offer(listener).conflicts
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
-        """What to advertise to ``peer``: neither what would show a secret on its wire, nor what cannot be bound to it."""
+        """What to advertise to ``peer``: not what would show a secret on its wire, nor what cannot be bound to it."""
         return tuple(
             mechanism
             for mechanism in self.sasl_mechanisms(peer.listener)
@@ -304,11 +304,7 @@ def _is_hookspec(value: object) -> bool:
 def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
     """Whether the fields are what they claim to be, too: nobody becomes the user None."""
     match answer:
-        case (
-            Challenge(bytes())
-            | Authenticated(str(), bytes(), float() | int() | None)
-            | Refused(str(), bool(), str())
-        ):
+        case Challenge(bytes()) | Authenticated(str(), bytes(), float() | int() | None) | Refused(str(), bool(), str()):
             return True
     return False
 

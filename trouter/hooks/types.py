@@ -34,12 +34,12 @@ class ListenerFacts:
     strip_annotations: str = "both"
 
     def __post_init__(self) -> None:
-        for field, choices in (
+        for name, choices in (
             ("allow_insecure_plain", INSECURE_PLAIN_CHOICES),
             ("strip_annotations", STRIP_ANNOTATIONS_CHOICES),
         ):
-            if getattr(self, field) not in choices:
-                raise ValueError(f"{field} must be one of {', '.join(choices)}")
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ from trouter.config import (
     row,
     updated,
 )
+from trouter.config.facts import listener_facts, router_facts
 from trouter.core.table import AddressTable
-from trouter.hooks import ConfigurationRefused, Plugins, RouterFacts
+from trouter.hooks import ConfigurationRefused, Plugins
 from trouter.management.ports import ReloadReport
 from trouter.wire.performatives import Error
 
@@ -268,7 +269,12 @@ class Control:
                 with collecting():
                     change.add(logs.prepare(configuration.logs, configuration.router))
                     change.add(PendingTraces(self._connections))
-            if asks_plugins and not problems:  # last, because asking is changing
+            if not asks_plugins:
+                facts = (listener_facts(entity) for entity in service.listeners)
+                conflicts = [line for each in facts for line in self._plugins.conflicts(each)]
+                if conflicts:
+                    problems.append(Unfit(conflicts, BAD_REQUEST))
+            elif not problems:  # last, because asking is changing
                 with collecting():
                     change.add(PendingPlugins(self._plugins, self._configuration, configuration))
             if problems:
@@ -329,12 +335,6 @@ class PendingPlugins:
     def drop(self) -> None:
         with suppress(ConfigurationRefused):  # a plugin that cannot go back keeps what it has
             self._plugins.configure(router_facts(self._old))
-
-
-def router_facts(configuration: Configuration) -> RouterFacts:
-    """What plugins are told of the configuration."""
-    router = configuration.router
-    return RouterFacts(id=router.id, mode=router.mode, sasl_users_file=router.users_file)
 
 
 def report_of(changes: Changes) -> ReloadReport:

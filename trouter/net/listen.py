@@ -12,10 +12,11 @@ from typing import Final
 import trio
 
 from trouter.config import ListenerEntity
+from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts
 
 from .peer import Peer, Services
-from .settings import listener_facts, listener_settings
+from .settings import listener_settings
 from .sockets import close_all
 
 #: Connections taken from one socket before other tasks get their turn.

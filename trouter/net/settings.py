@@ -8,7 +8,6 @@ from typing import Final
 import trouter
 from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.engine.limits import EngineLimits
-from trouter.hooks import ListenerFacts
 from trouter.wire.performatives import Open
 
 from .peer import PeerSettings
@@ -16,20 +15,6 @@ from .peer import PeerSettings
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
 #: How long whoever was dialled may take to its open.
 HANDSHAKE_TIMEOUT_S: Final = 20.0
-
-
-def listener_facts(entity: ListenerEntity) -> ListenerFacts:
-    """What plugins are told of a listener."""
-    return ListenerFacts(
-        name=entity.name,
-        host=entity.host,
-        port=entity.port,
-        role=entity.role,
-        sasl_mechanisms=entity.sasl_mechanisms,
-        authenticate_peer=entity.authenticate_peer,
-        allow_insecure_plain=entity.allow_insecure_plain,
-        strip_annotations=entity.strip_annotations,
-    )
 
 
 def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:

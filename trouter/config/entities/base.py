@@ -20,7 +20,6 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 NO_NETWORK: Final = "this version does not connect routers to each other"
 NO_TLS: Final = "this version has no TLS"
-NO_CYRUS: Final = "trouter does not use Cyrus SASL; put the users into the file named by usersFile"
 NO_POLICY: Final = "this version has no vhost policy"
 NO_AUTH_SERVICE: Final = "this version asks no authentication services"
 NO_LINK_ROUTES: Final = "this version routes no links"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trouter.config import texts
-from trouter.config.entities.base import DISTRIBUTIONS, NO_CYRUS, NO_LINK_ROUTES, NO_NETWORK, Entity, entity
+from trouter.config.entities.base import DISTRIBUTIONS, NO_LINK_ROUTES, NO_NETWORK, Entity, entity
 from trouter.config.schema import Kind, Reload, attribute, reported
 
 
@@ -76,11 +76,17 @@ class RouterEntity(Entity):
     )
     sasl_config_dir: str | None = attribute(
         Kind.PATH,
-        "Where the older router finds the configuration of Cyrus SASL.",
+        "The folder with the configuration of Cyrus SASL, which then serves its mechanisms.",
+        default_doc="Cyrus SASL is not used",
         old=("saslConfigPath",),
-        inert=NO_CYRUS,
+        reload=Reload.RESTART,
     )
-    sasl_config_name: str = attribute(Kind.STRING, "The name of that configuration.", "qdrouterd", inert=NO_CYRUS)
+    sasl_config_name: str = attribute(
+        Kind.STRING,
+        "The name of that configuration: the file is called so, with `.conf` at its end.",
+        "qdrouterd",
+        reload=Reload.RESTART,
+    )
     allow_resumable_link_route: bool = attribute(
         Kind.BOOLEAN, "Whether routed links may be resumable.", True, inert=NO_LINK_ROUTES
     )
@@ -143,9 +149,27 @@ class RouterEntity(Entity):
     memory_usage: None = reported(Kind.INTEGER, "The program's memory in octets, where the system tells.", graph=True)
     users_file: str | None = attribute(
         Kind.PATH,
-        "Users and salted password hashes for PLAIN, one `user:$scrypt$...` a line.",
+        "Users and salted password hashes for PLAIN and SCRAM, one `user:$scrypt$...` a line.",
         extra=True,
     )
+    pam_service: str | None = attribute(
+        Kind.STRING,
+        "The PAM service that checks the passwords of PLAIN: a file in `/etc/pam.d`, in lower case.",
+        extra=True,
+    )
+    oauth_issuer: str | None = attribute(
+        Kind.STRING, "Who issues the tokens of OAUTHBEARER and XOAUTH2, as their claim `iss` says.", extra=True
+    )
+    oauth_audience: str | None = attribute(
+        Kind.STRING, "For whom those tokens are issued, as their claim `aud` says.", extra=True
+    )
+    oauth_jwks: str | None = attribute(
+        Kind.STRING,
+        "The issuer's public keys, a JSON Web Key Set: the path of a file or an `https` URL.",
+        extra=True,
+    )
+    oauth_user_claim: str = attribute(Kind.STRING, "The claim of a token that names the user.", "sub", extra=True)
+    oauth_plain: bool = attribute(Kind.BOOLEAN, "Whether a token may be the password of PLAIN, too.", False, extra=True)
     drain_timeout_seconds: int = attribute(
         Kind.INTEGER,
         "After TERM: how long unsettled deliveries may take before connections are closed.",

@@ -1,0 +1,236 @@
+"""The public keys of a token issuer, a JSON Web Key Set (RFC 7517) in a file or behind a URL.
+
+A file is read at start and at each reload. A URL is fetched in a thread, when somebody needs a key: again once the
+keys are ten minutes old, and, not more often than every ten seconds, when a token names a key that is not among them.
+While the issuer cannot be reached the keys are good for an hour; after that nobody gets in. Symmetric keys are never
+used: with one, everybody who can check a token could make one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any, Final
+from urllib.parse import urlsplit
+
+import jwt
+import trio
+
+MAX_BYTES: Final = 256 * 1024
+MAX_KEYS: Final = 64
+#: Keys of a URL are fetched again at this age, and no longer believed at that.
+FRESH_S: Final = 600.0
+STALE_S: Final = 3600.0
+#: At least this long from one fetch to the next.
+PAUSE_S: Final = 10.0
+TIMEOUT_S: Final = 5.0
+MAX_WAITING: Final = 64
+MIN_RSA_BITS: Final = 2048
+
+#: By type of key; what is not here is not used.
+ALGORITHMS: Final = {
+    "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+    "EC": frozenset({"ES256", "ES384", "ES512"}),
+    "OKP": frozenset({"EdDSA"}),
+}
+CURVES: Final = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512", "Ed25519": "EdDSA"}
+
+log = logging.getLogger("trouter.PLUGIN")
+
+
+class KeysError(Exception):
+    """The keys cannot be used; says why."""
+
+
+class Unreachable(Exception):
+    """The keys cannot be had now; says why."""
+
+
+class Keys:
+    """The keys of one issuer. Use from one trio loop."""
+
+    def __init__(self, source: str, now: Callable[[], float] = time.monotonic) -> None:
+        """``source`` is a path or an https URL (http, on this machine). KeysError."""
+        self.source = source
+        self._now = now
+        self._url = _checked_url(source) if "://" in source else None
+        self._keys: Sequence[Key] = ()
+        self._read_at_s: float | None = None
+        self._asked_at_s: float | None = None
+        self._fetching = trio.CapacityLimiter(1)
+        #: A fetch that outlived its deadline keeps its thread, and the next one waits for it.
+        self._thread = trio.CapacityLimiter(1)
+        if self._url is None:
+            self._keys = parse_keys(_read_file(Path(source)))
+
+    def inherit(self, older: Keys) -> None:
+        """What ``older`` has fetched need not be fetched again."""
+        if self._url is not None:
+            self._keys, self._read_at_s, self._asked_at_s = older._keys, older._read_at_s, older._asked_at_s
+
+    async def find(self, key_id: str | None, algorithm: str) -> list[Any]:
+        """Those keys that may have signed a token with this header. Unreachable."""
+        if self._url is not None:
+            await self._refresh(lambda: bool(self._matching(key_id, algorithm)))
+        return self._matching(key_id, algorithm)
+
+    def _matching(self, key_id: str | None, algorithm: str) -> list[Any]:
+        return [key.public for key in self._keys if key.serves(key_id, algorithm)]
+
+    async def _refresh(self, has_key: Callable[[], bool]) -> None:
+        """Have keys that are fresh enough; with a key that is unknown, look once whether there are new ones."""
+        if has_key() and (self._age_s() < FRESH_S or (self._age_s() < STALE_S and self._fetching.borrowed_tokens)):
+            return
+        if self._fetching.statistics().tasks_waiting >= MAX_WAITING:
+            raise Unreachable("too many wait for them")
+        async with self._fetching:
+            if not (self._age_s() < FRESH_S and has_key()) and self._may_ask():
+                await self._fetch()
+        if self._age_s() >= STALE_S:
+            raise Unreachable("they are too old" if self._read_at_s is not None else "they were never fetched")
+
+    def _age_s(self) -> float:
+        return float("inf") if self._read_at_s is None else self._now() - self._read_at_s
+
+    def _may_ask(self) -> bool:
+        return self._asked_at_s is None or self._now() - self._asked_at_s >= PAUSE_S
+
+    async def _fetch(self) -> None:
+        """Take over what the issuer publishes now; a failure is logged, and leaves what there was."""
+        url = str(self._url)
+        self._asked_at_s = self._now()
+        try:
+            with trio.fail_after(TIMEOUT_S):
+                octets = await trio.to_thread.run_sync(_read_url, url, limiter=self._thread, abandon_on_cancel=True)
+            self._keys, self._read_at_s = parse_keys(octets), self._now()
+        except (KeysError, trio.TooSlowError) as error:
+            why = "no answer in time" if isinstance(error, trio.TooSlowError) else error
+            log.warning("the keys of the token issuer were not fetched from %s: %s", _shown(url), why)
+
+
+class Key:
+    """One public key and what it may sign."""
+
+    def __init__(self, public: Any, key_id: str | None, algorithms: frozenset[str]) -> None:
+        self.public = public
+        self._key_id = key_id
+        self._algorithms = algorithms
+
+    def serves(self, key_id: str | None, algorithm: str) -> bool:
+        """Whether a token that names ``key_id``, if it names any, may be signed by this with ``algorithm``."""
+        return algorithm in self._algorithms and (key_id is None or key_id == self._key_id)
+
+
+def parse_keys(octets: bytes) -> Sequence[Key]:
+    """The keys of a set that we can use; KeysError if it is none, or has none that we can use."""
+    try:
+        document = json.loads(octets)
+    except (ValueError, RecursionError):
+        raise KeysError("this is no JSON") from None
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise KeysError('this is no JSON Web Key Set: {"keys": [...]}')
+    if len(listed) > MAX_KEYS:
+        raise KeysError(f"there are more than {MAX_KEYS} keys")
+    keys = [key for each in listed if isinstance(each, dict) and (key := _parse_key(each)) is not None]
+    if not keys:
+        raise KeysError("no key among these can be used: RSA of 2048 bits or more, EC or Ed25519, to verify signatures")
+    return keys
+
+
+def _parse_key(each: Mapping[str, Any]) -> Key | None:
+    """A public key for signatures; None for any other, as a set may hold keys for other purposes."""
+    kind, named, key_id = each.get("kty"), each.get("alg"), each.get("kid")
+    operations = each.get("key_ops", ["verify"])
+    if each.get("use", "sig") != "sig" or not isinstance(operations, list) or "verify" not in operations:
+        return None
+    if not isinstance(kind, str) or not (key_id is None or isinstance(key_id, str)) or "d" in each:
+        return None
+    allowed = ALGORITHMS.get(kind, frozenset())
+    if kind != "RSA":
+        allowed &= {CURVES.get(str(each.get("crv")), "")}
+    if named is not None:
+        allowed &= {named} if isinstance(named, str) else set()
+    if not allowed:
+        return None
+    try:
+        public = jwt.PyJWK(dict(each), algorithm=min(allowed)).key
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return None
+    if kind == "RSA" and public.key_size < MIN_RSA_BITS:
+        return None
+    return Key(public, key_id, allowed)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return _bounded(file)
+    except OSError as error:
+        raise KeysError(f"{path}: {error.strerror or type(error).__name__}") from None
+    except ValueError:
+        raise KeysError("this is no path") from None
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Whoever is trusted for the keys is the one who was named."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _read_url(url: str) -> bytes:
+    """The body behind ``url``; KeysError. Blocks."""
+    direct = [] if url.startswith("https:") else [urllib.request.ProxyHandler({})]  # to this machine, no way round
+    opener = urllib.request.build_opener(_NoRedirects, *direct)
+    request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - _checked_url knows it
+    try:
+        with opener.open(request, timeout=TIMEOUT_S) as answer:
+            return _bounded(answer)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise KeysError(f"the answer was {error.code}") from None
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None)
+        raise KeysError(str(reason)[:200] if reason is not None else type(error).__name__) from None
+
+
+def _bounded(file: IO[bytes]) -> bytes:
+    octets = file.read(MAX_BYTES + 1)
+    if len(octets) > MAX_BYTES:
+        raise KeysError(f"there are more than {MAX_BYTES} bytes")
+    return octets
+
+
+def _checked_url(text: str) -> str:
+    """``text`` if keys from there can be trusted; KeysError."""
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+        _ = parts.port
+    except ValueError:
+        raise KeysError("this is no URL") from None
+    if parts.username is not None or not host or parts.fragment:
+        raise KeysError("the URL has no host, or has a user or a fragment")
+    if parts.scheme == "https" or (parts.scheme == "http" and _is_here(host)):
+        return text
+    raise KeysError("only https can be trusted; http, on this machine")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(url: str) -> str:
+    """The URL without its query, which may hold a secret."""
+    return urlsplit(url)._replace(query="").geturl()

@@ -1,0 +1,259 @@
+"""SASL with a token instead of a password: OAUTHBEARER (RFC 7628), XOAUTH2, and PLAIN where `oauthPlain` says so.
+
+The token is a JWT (RFC 7519) of one issuer for one audience, signed with one of the issuer's public keys
+(``oauth_keys``). A claim names the user; when the token expires, so does the connection. Whoever can read the wire can
+use the token, so these mechanisms need encryption as PLAIN does. What a token permits besides is not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from trouter.hooks import (
+    Authenticated,
+    Challenge,
+    ConfigurationRefused,
+    ListenerFacts,
+    PeerFacts,
+    Refused,
+    RouterFacts,
+    SaslExchange,
+    hookimpl,
+)
+from trouter_plugins.sasl_plain import parse_response
+
+if TYPE_CHECKING:
+    from trouter_plugins.oauth_keys import Keys
+
+MECHANISMS: Final = ("OAUTHBEARER", "XOAUTH2")
+#: The longest response; a SASL frame has 16384 bytes.
+MAX_RESPONSE_BYTES: Final = 16000
+MAX_USER_BYTES: Final = 255
+#: How far our clock may be from the issuer's.
+LEEWAY_S: Final = 30.0
+#: What a header may call itself (RFC 7519, 5.1; RFC 9068, 2.1).
+TYPES: Final = frozenset({"jwt", "at+jwt", "application/at+jwt", "application/jwt"})
+
+#: RFC 7628, 3.2.2: what the client may do about it is to get another token.
+INVALID_TOKEN: Final = json.dumps({"status": "invalid_token"}).encode()
+
+_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/=-]+)", re.IGNORECASE | re.ASCII)
+
+
+class Plugin:
+    """One router's issuer."""
+
+    def __init__(self) -> None:
+        self._judge: Judge | None = None
+        self._plain = False
+
+    @hookimpl
+    def configure(self, router: RouterFacts) -> None:
+        judge = _prepare(router)
+        if self._judge is not None and judge is not None and self._judge.keys.source == judge.keys.source:
+            judge.keys.inherit(self._judge.keys)
+        self._judge, self._plain = judge, router.oauth_plain
+
+    @hookimpl
+    def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:
+        if self._judge is None:
+            return ()
+        return (*MECHANISMS, "PLAIN") if self._plain else MECHANISMS
+
+    @hookimpl
+    def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
+        if self._judge is None or not peer.may_send_password:
+            return None
+        if mechanism in MECHANISMS or (mechanism == "PLAIN" and self._plain):
+            return TokenExchange(mechanism, self._judge)
+        return None
+
+
+class Bearer(NamedTuple):
+    """A token and whom its bearer claims to be, if they say. The repr shows no token."""
+
+    user: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"Bearer({self.user!r})"
+
+
+class BadToken(Exception):
+    """A token that lets nobody in; says why, without quoting it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What a token has to be."""
+
+    issuer: str
+    audience: str
+    user_claim: str
+    keys: Keys
+
+    async def judge(self, token: str) -> Authenticated:
+        """Whom a token lets in, and until when. BadToken; Unreachable if the keys cannot be had."""
+        import jwt  # noqa: PLC0415 - there whenever this plugin is configured
+
+        try:
+            header: Mapping[str, Any] = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError, RecursionError):
+            raise BadToken("it is no JWT") from None
+        kind, key_id, algorithm = header.get("typ", "JWT"), header.get("kid"), header.get("alg")
+        if not isinstance(kind, str) or kind.lower() not in TYPES or "crit" in header:
+            raise BadToken("it is a JWT of another kind")
+        if not (key_id is None or isinstance(key_id, str)) or not isinstance(algorithm, str):
+            raise BadToken("it does not say how it is signed")
+        keys = await self.keys.find(key_id, algorithm)
+        for key in keys:
+            try:
+                claims: Mapping[str, Any] = jwt.decode(
+                    token,
+                    key,
+                    algorithms=[algorithm],
+                    issuer=self.issuer,
+                    audience=self.audience,
+                    leeway=LEEWAY_S,
+                    options={"require": ["exp", "iss", "aud"]},
+                )
+            except jwt.InvalidSignatureError:
+                continue
+            except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+                raise BadToken(f"its claims do not hold ({type(error).__name__})") from None
+            return self._admit(claims)
+        raise BadToken("none of the issuer's keys has signed it")
+
+    def _admit(self, claims: Mapping[str, Any]) -> Authenticated:
+        user, expires = claims.get(self.user_claim), claims["exp"]
+        if not isinstance(user, str) or not user or not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
+            raise BadToken(f"its claim {self.user_claim} names no user")
+        until_s = float(expires)
+        if not math.isfinite(until_s):
+            raise BadToken("it never expires")
+        return Authenticated(user, expires_at_s=until_s + LEEWAY_S)
+
+
+class TokenExchange:
+    """One attempt: it asks for the response if none came with the init, and judges one token."""
+
+    def __init__(self, mechanism: str, judge: Judge) -> None:
+        self._mechanism = mechanism
+        self._judge = judge
+        self._asked = False
+        self._judged = False
+        #: The answer that waits until the client has taken in why.
+        self._verdict: Refused | None = None
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        if self._verdict is not None:
+            return self._verdict
+        if self._judged:
+            return Refused("the exchange is over")
+        if not response and not self._asked:
+            self._asked = True
+            return Challenge(b"")
+        self._judged = True
+        bearer = _PARSERS[self._mechanism](response) if len(response) <= MAX_RESPONSE_BYTES else None
+        if bearer is None:
+            return Refused(f"malformed {self._mechanism} response")
+        answer = await self._judge_token(bearer)
+        if isinstance(answer, Refused) and not answer.temporary and self._mechanism != "PLAIN":
+            self._verdict = answer
+            return Challenge(INVALID_TOKEN)
+        return answer
+
+    async def _judge_token(self, bearer: Bearer) -> Authenticated | Refused:
+        from trouter_plugins.oauth_keys import Unreachable  # noqa: PLC0415 - it needs what may not be installed
+
+        try:
+            admitted = await self._judge.judge(bearer.token)
+        except BadToken as bad:
+            return Refused(f"the token is not accepted: {bad}", user=bearer.user)
+        except Unreachable as unreachable:
+            return Refused(f"the keys of the issuer cannot be had: {unreachable}", temporary=True, user=bearer.user)
+        if bearer.user not in {"", admitted.user}:
+            return Refused("the token is somebody else's", user=bearer.user)
+        return admitted
+
+
+def parse_oauthbearer(response: bytes) -> Bearer | None:
+    """The token and the authorization id of RFC 7628, 3.1; None if it is malformed."""
+    header, separator, rest = response.partition(b"\x01")
+    if not separator or not rest.endswith(b"\x01\x01"):
+        return None
+    try:
+        flag, authorization, empty = header.decode().split(",")
+        pairs = [pair.split("=", 1) for pair in rest[:-2].decode().split("\x01")]
+    except (UnicodeDecodeError, ValueError):
+        return None
+    if flag not in {"n", "y"} or empty or any(len(pair) != 2 for pair in pairs):
+        return None
+    user = authorization.removeprefix("a=") if authorization.startswith("a=") else ""
+    if authorization and not user:
+        return None
+    return _bearer(user.replace("=2C", ",").replace("=3D", "="), pairs)
+
+
+def parse_xoauth2(response: bytes) -> Bearer | None:
+    """The token and the user of `user=NAME^Aauth=Bearer TOKEN^A^A`; None if it is malformed."""
+    if not response.endswith(b"\x01\x01"):
+        return None
+    try:
+        pairs = [pair.split("=", 1) for pair in response[:-2].decode().split("\x01")]
+    except UnicodeDecodeError:
+        return None
+    if any(len(pair) != 2 for pair in pairs):
+        return None
+    users = [value for name, value in pairs if name == "user"]
+    return _bearer(users[0], pairs) if len(users) == 1 else None
+
+
+def parse_plain(response: bytes) -> Bearer | None:
+    """The password of PLAIN as a token; None if it is malformed."""
+    credentials = parse_response(response, MAX_RESPONSE_BYTES)
+    if credentials is None or credentials.authorization_id not in {"", credentials.user}:
+        return None
+    found = _BEARER.fullmatch(f"Bearer {credentials.password.decode()}")
+    return None if found is None else Bearer(credentials.user, found[1])
+
+
+_PARSERS: Final = {"OAUTHBEARER": parse_oauthbearer, "XOAUTH2": parse_xoauth2, "PLAIN": parse_plain}
+
+
+def _bearer(user: str, pairs: Sequence[Sequence[str]]) -> Bearer | None:
+    """The one `auth` among pairs."""
+    given = [value for name, value in pairs if name == "auth"]
+    found = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+    return None if found is None else Bearer(user, found[1])
+
+
+def _prepare(router: RouterFacts) -> Judge | None:
+    """What tokens have to be, None if nothing of it is configured; ConfigurationRefused if only a part is."""
+    needed = {
+        "oauthIssuer": router.oauth_issuer,
+        "oauthAudience": router.oauth_audience,
+        "oauthJwks": router.oauth_jwks,
+    }
+    if not any(needed.values()):
+        if router.oauth_plain:
+            raise ConfigurationRefused("oauthPlain needs oauthIssuer, oauthAudience and oauthJwks")
+        return None
+    if missing := [name for name, value in needed.items() if not value]:
+        raise ConfigurationRefused(*(f"{name} is missing: a token is judged by all three" for name in missing))
+    if not router.oauth_user_claim:
+        raise ConfigurationRefused("oauthUserClaim is empty")
+    try:
+        from trouter_plugins.oauth_keys import Keys, KeysError  # noqa: PLC0415 - it needs what may not be installed
+    except ImportError:
+        raise ConfigurationRefused("tokens need the package PyJWT with cryptography (trouter[oauth])") from None
+    try:
+        keys = Keys(str(router.oauth_jwks))
+    except KeysError as error:
+        raise ConfigurationRefused(f"oauthJwks: {error}") from None
+    return Judge(str(router.oauth_issuer), str(router.oauth_audience), router.oauth_user_claim, keys)
