@@ -1,0 +1,191 @@
+"""SASL through Cyrus SASL: whatever the site has configured for it, such as GSSAPI, or the users of a sasldb.
+
+It serves once `saslConfigDir` names a folder with a file `saslConfigName`.conf. ANONYMOUS and EXTERNAL are left to
+others, and what is weak by today's measure is offered only where a listener names it. Calls into the library are made
+in a thread, one at a time, within a deadline; there is no security layer after the exchange, TLS does that.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trouter.hooks import (
+    Authenticated,
+    Challenge,
+    ConfigurationRefused,
+    ListenerFacts,
+    PeerFacts,
+    Refused,
+    RouterFacts,
+    SaslExchange,
+    hookimpl,
+)
+
+if TYPE_CHECKING:
+    from trouter_plugins.cyrus_library import Conversation, Library, Step
+
+MAX_RESPONSE_BYTES: Final = 16000
+MAX_USER_BYTES: Final = 255
+MAX_WAITING: Final = 64
+#: Shorter than what the router grants an exchange, so the peer hears why.
+DEADLINE_S: Final = 8.0
+
+#: Served by other plugins.
+NOT_OURS: Final = frozenset({"ANONYMOUS", "EXTERNAL"})
+#: Served only where a listener names them.
+WEAK: Final = frozenset({"CRAM-MD5", "DIGEST-MD5", "LOGIN", "NTLM", "SCRAM-SHA-1"})
+SCRAM_HASHES: Final = {f"SCRAM-SHA-{size}": f"sha{size}" for size in ("1", "224", "256", "384", "512")}
+#: As the library does it; its salt is as long as the hash, and stays the same for a user while the process lives.
+ITERATIONS: Final = 4096
+NONCE_BYTES: Final = 24
+_DECOY_KEY: Final = secrets.token_bytes(32)
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+
+class Cyrus:
+    """The library of this process, and who may call it."""
+
+    library: Library | None = None
+    source: tuple[str, str] | None = None
+    mechanisms: tuple[str, ...] = ()
+    #: One call at a time, whoever makes it.
+    calling: Final = trio.CapacityLimiter(1)
+
+    @classmethod
+    def start(cls, folder: str, name: str) -> None:
+        """Have the library run with this configuration; ConfigurationRefused."""
+        if cls.source == (folder, name):
+            return
+        if cls.source is not None:
+            raise ConfigurationRefused("saslConfigDir and saslConfigName cannot change while the router runs")
+        if not _NAME.fullmatch(name):
+            raise ConfigurationRefused("saslConfigName is not the name of a file")
+        path = Path(folder) / f"{name}.conf"
+        try:
+            path.read_bytes()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or type(error).__name__
+            raise ConfigurationRefused(f"saslConfigDir: {path}: {why}") from None
+        try:
+            from trouter_plugins.cyrus_library import CyrusError, Library  # noqa: PLC0415 - it may not be installed
+        except ImportError:
+            raise ConfigurationRefused("saslConfigDir needs the package cffi (trouter[cyrus])") from None
+        try:
+            library = Library(folder, name)
+            offered = library.mechanisms()
+        except CyrusError as error:
+            raise ConfigurationRefused(f"saslConfigDir: {error}") from None
+        if not offered:
+            raise ConfigurationRefused(f"saslConfigDir: Cyrus SASL has no mechanism to offer with {path}")
+        cls.library, cls.source, cls.mechanisms = library, (folder, name), offered
+
+
+class Plugin:
+    """One router's use of the library."""
+
+    def __init__(self) -> None:
+        self._serves = False
+
+    @hookimpl
+    def configure(self, router: RouterFacts) -> None:
+        if router.sasl_config_dir is not None:
+            Cyrus.start(router.sasl_config_dir, router.sasl_config_name)
+        self._serves = router.sasl_config_dir is not None
+
+    @hookimpl
+    def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:
+        if not self._serves:
+            return ()
+        named = {name.upper() for name in listener.sasl_mechanisms}
+        known = dict.fromkeys(name.upper() for name in Cyrus.mechanisms)
+        return [
+            name
+            for name in known
+            if name not in NOT_OURS and not name.endswith("-PLUS") and (name not in WEAK or name in named)
+        ]
+
+    @hookimpl
+    def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
+        if not self._serves or Cyrus.library is None or mechanism not in self.sasl_mechanisms(peer.listener):
+            return None
+        return CyrusExchange(mechanism, Cyrus.library, Cyrus.calling)
+
+
+class CyrusExchange:
+    """One client's authentication, step by step, until the library has said yes or no."""
+
+    def __init__(
+        self, mechanism: str, library: Library, calling: trio.CapacityLimiter, deadline_s: float = DEADLINE_S
+    ) -> None:
+        self._mechanism = mechanism
+        self._library = library
+        self._calling = calling
+        self._deadline_s = deadline_s
+        self._conversation: Conversation | None = None
+        #: The library does not know this user, who is to think that it does.
+        self._doomed = False
+        self._over = False
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        if self._over:
+            return Refused("the exchange is over")
+        self._over = True
+        if len(response) > MAX_RESPONSE_BYTES:
+            return Refused("an over-long response")
+        if self._doomed:
+            return Refused("wrong user or password")
+        if self._calling.statistics().tasks_waiting >= MAX_WAITING:
+            return Refused("too many wait for Cyrus SASL", temporary=True)
+        with trio.move_on_after(self._deadline_s):
+            answer = await trio.to_thread.run_sync(self._step, response, limiter=self._calling, abandon_on_cancel=True)
+            self._over = not isinstance(answer, Challenge)
+            return answer
+        return Refused("Cyrus SASL took too long", temporary=True)
+
+    def _step(self, response: bytes) -> Challenge | Authenticated | Refused:
+        """One call into the library; in a thread, when nobody else calls."""
+        from trouter_plugins.cyrus_library import CONTINUE, NO_USER, OK, UNABLE, CyrusError  # noqa: PLC0415
+
+        first = self._conversation is None
+        try:
+            step = self._take(response)
+        except CyrusError as error:
+            return Refused(str(error), temporary=True)
+        if step.result == CONTINUE:
+            return Challenge(step.data)
+        if step.result == NO_USER and first and self._mechanism in SCRAM_HASHES:
+            return self._pretend(response)
+        if step.result != OK:
+            return Refused(f"Cyrus SASL said no (result {step.result})", temporary=step.result in UNABLE)
+        user = None if self._conversation is None else self._conversation.user()
+        if not user or not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
+            return Refused("Cyrus SASL let in nobody in particular, or somebody as somebody else")
+        return Authenticated(user, step.data)
+
+    def _take(self, response: bytes) -> Step:
+        if self._conversation is not None:
+            return self._conversation.go_on(response)
+        self._conversation = self._library.converse()
+        return self._conversation.start(self._mechanism, response or None)
+
+    def _pretend(self, response: bytes) -> Challenge | Refused:
+        """What the library says to somebody whom it knows; with as much work, so that it takes as long."""
+        said = {part[:2]: part[2:] for part in response.split(b",")}
+        nonce, user = said.get(b"r=", b""), said.get(b"n=", b"")
+        if not nonce:
+            return Refused("malformed SCRAM message")
+        name = SCRAM_HASHES[self._mechanism]
+        salt = hmac.digest(_DECOY_KEY, name.encode() + user, name)
+        hashlib.pbkdf2_hmac(name, user, salt, ITERATIONS)
+        self._doomed = True
+        ours = base64.b64encode(secrets.token_bytes(NONCE_BYTES))
+        return Challenge(b"r=%b%b,s=%b,i=%d" % (nonce, ours, base64.b64encode(salt), ITERATIONS))
