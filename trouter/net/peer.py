@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,6 +46,7 @@ from trouter.logs import TRACE
 from trouter.wire.performatives import Error, Open
 
 from .connections import Connections, connection_row
+from .guard import LoginGuard
 from .hub import Hub
 from .poller import Poller
 from .text import describe_counters, describe_properties, describe_terminus
@@ -90,6 +92,7 @@ class Services:
     plugins: Plugins
     budget: Budget
     connections: Connections = field(default_factory=Connections)
+    guard: LoginGuard = field(default_factory=LoginGuard)
 
 
 class Peer:
@@ -120,11 +123,14 @@ class Peer:
         self._budget = services.budget
         self._ticker = services.ticker
         self._poller = services.poller
+        self._guard = services.guard
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
         self._gone = False
         self._exchange: SaslExchange | None = None
+        #: When the credentials end, by the clock of the event loop.
+        self._expires_at_s = float("inf")
         #: What the close says when it is ours.
         self._farewell: Error | None = None
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
@@ -223,6 +229,8 @@ class Peer:
                 with trio.CancelScope(deadline=trio.current_time() + self.settings.handshake_timeout_s) as handshake:
                     self._handshake = handshake
                     await self._serve()
+                if handshake.cancelled_caught and self.opened and trio.current_time() >= self._expires_at_s:
+                    self._expire()
                 ordered = self.opened or self._gone or self._farewell is not None or self.connection.finished
                 if handshake.cancelled_caught and not ordered:
                     self._tell_failure(f"timed out: no open within {self.settings.handshake_timeout_s:g} s")
@@ -233,6 +241,12 @@ class Peer:
                 nursery.cancel_scope.cancel()
         finally:
             self._forget()
+
+    def _expire(self) -> None:
+        """The credentials that the peer came in with are good no longer."""
+        if self._farewell is None and not self.connection.finished:
+            self._farewell = Error("amqp:connection:forced", "credentials no longer valid")
+            server_log.info("%s Connection from %s closed: its credentials have expired", self._label, self._other)
 
     @property
     def name(self) -> str:
@@ -397,10 +411,20 @@ class Peer:
             self._close(event)
         elif isinstance(event, SaslInitReceived):
             self.mechanism = event.mechanism
-            self._exchange = self._plugins.open_sasl(event.mechanism, self.facts)
-            await self._authenticate(event.response)
+            await self._begin_exchange(event)
         elif isinstance(event, SaslResponseReceived):
             await self._authenticate(event.response)
+
+    async def _begin_exchange(self, init: SaslInitReceived) -> None:
+        """The first step of an exchange, when its turn has come."""
+        wait_s = self._guard.wait_s(self.facts.remote_host)
+        if wait_s is None:
+            self._refuse(Refused("too many failures", temporary=True))
+            return
+        if wait_s > 0:
+            await trio.sleep(wait_s)
+        self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
+        await self._authenticate(init.response)
 
     async def _authenticate(self, response: bytes) -> None:
         """One step of the exchange; whatever is not a clear yes is a no."""
@@ -413,19 +437,30 @@ class Peer:
             self._sasl.challenge(answer.data)
             return
         self._exchange = None
-        if isinstance(answer, Authenticated):
-            self.user = answer.user
-            self._sasl.finish(SASL_OK, answer.data or None)
-            self._hub.tell_time()
-            self.connection.receive_data(b"")
-        else:
-            self._sasl.finish(SASL_SYS_TEMP if answer.temporary else SASL_AUTH)
-            server_log.info("%s Connection from %s refused: SASL %s", self._label, self._other, self.mechanism[:32])
+        if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
+            left_s = answer.expires_at_s - time.time()
+            self._expires_at_s = trio.current_time() + left_s
+            if not left_s > 0:
+                answer = Refused("the credentials have expired", user=answer.user)
+        if isinstance(answer, Refused):
+            self._refuse(answer)
+            return
+        self.user = answer.user
+        self._sasl.finish(SASL_OK, answer.data or None)
+        self._hub.tell_time()
+        self.connection.receive_data(b"")
+
+    def _refuse(self, refusal: Refused) -> None:
+        """Turn the peer away; it learns only whether to come back later."""
+        if not refusal.temporary:
+            self._guard.failed(self.facts.remote_host)
+        self._sasl.finish(SASL_SYS_TEMP if refusal.temporary else SASL_AUTH)
+        server_log.info("%s Connection from %s refused: SASL %s", self._label, self._other, self.mechanism[:32])
 
     def _open(self, remote: Open) -> None:
         self.opened = True
         self._opened_at_s = trio.current_time()
-        self._handshake.deadline = float("inf")
+        self._handshake.deadline = self._expires_at_s
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
         self._terms = PeerTerms(
