@@ -8,6 +8,7 @@ refused in the end like anybody with a wrong password.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -45,7 +46,10 @@ class Plugin:
 
     @hookimpl
     def configure(self, router: RouterFacts) -> None:
-        self._users = None if router.sasl_users_file is None else _load(Path(router.sasl_users_file))
+        users = None if router.sasl_users_file is None else _load(Path(router.sasl_users_file))
+        if users is not None and users.scram_mechanisms:
+            importlib.import_module("scramp")  # takes its time, which no peer has to wait for
+        self._users = users
 
     @hookimpl
     def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:

@@ -19,6 +19,7 @@ from scramp import ScramClient
 from tests.e2e.peer import Peer
 from tests.e2e.test_authentication import address_of_this_machine
 from tests.e2e.test_connectors import FAILED, OPENED, dialling
+from tests.management.node import node_of
 from tests.plugins import test_sasl_cyrus as cyrus
 from tests.plugins.tokens import AUDIENCE, ISSUER, key_set, token
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, process
@@ -297,6 +298,20 @@ def test_two_ways_to_check_a_password_stop_the_start(users: Path, issuer: str, t
     with process(configuration, tmp_path) as router:
         assert router.wait() == 1
     assert "listener here: PLAIN is served by sasl_oauth and by sasl_plain at once; configure one" in router.text()
+
+
+def test_a_listener_where_two_would_check_passwords_is_not_created(
+    start_router: StartRouter, users: Path, issuer: str
+) -> None:
+    router = start_router(
+        f"router {{ id: R, usersFile: {users}, {issuer}, oauthPlain: yes }}\n"
+        "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+    )
+    with node_of(router.port) as node:
+        status, why = node.refused("CREATE", {"host": "127.0.0.1", "port": "0"}, type="listener", name="side")
+        assert (status, "PLAIN is served by sasl_oauth and by sasl_plain at once" in why) == (400, True)
+        node.create("listener", {"host": "127.0.0.1", "port": "0", "saslMechanisms": "XOAUTH2"}, name="side")
+    assert len(router.ports) == 2
 
 
 # Guessing

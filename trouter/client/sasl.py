@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import trio
@@ -111,7 +112,8 @@ class Scram:
         return f"Scram({self.name!r}, {self._user!r})"
 
     async def start(self) -> bytes | None:
-        from scramp import ScramClient, ScramException  # noqa: PLC0415 - whoever needs no SCRAM needs none of its tables
+        await trio.to_thread.run_sync(import_module, "scramp")  # takes its time, and only SCRAM needs it
+        from scramp import ScramClient, ScramException  # noqa: PLC0415
 
         try:
             client = ScramClient([self.name], self._user, self._password, self._channel_binding)
