@@ -42,19 +42,19 @@ class Client:
         secret = ctypes.create_string_buffer(ctypes.sizeof(ctypes.c_ulong) + len(password) + 1)
         ctypes.memmove(secret, bytes(ctypes.c_ulong(len(password))) + password, len(secret) - 1)
 
-        @SIMPLE
         def name(_: Any, which: int, result: Any, length: Any) -> int:
             result[0] = b"" if which == CB_USER else user
             return 0
 
-        @PASSWORD
         def tell(_: Any, __: Any, ___: int, result: Any) -> int:
             result[0] = ctypes.cast(secret, ctypes.c_void_p)
             return 0
 
-        self._kept = (name, tell, secret)
-        procs = ((CB_USER, name), (CB_AUTHNAME, name), (CB_PASS, tell))
-        self._callbacks = (Callback * 4)(*((key, ctypes.cast(proc, ctypes.c_void_p), None) for key, proc in procs))
+        simple, password_of = SIMPLE(name), PASSWORD(tell)
+        self._kept = (simple, password_of, secret)
+        procs = ((CB_USER, simple), (CB_AUTHNAME, simple), (CB_PASS, password_of))
+        made = [Callback(key, ctypes.cast(proc, ctypes.c_void_p), None) for key, proc in procs]
+        self._callbacks = (Callback * 4)(*made)
         assert SASL.sasl_client_new(b"amqp", b"here", None, None, self._callbacks, 0, ctypes.byref(self._conn)) == 0
 
     def start(self, mechanism: str) -> bytes:
