@@ -59,6 +59,9 @@ def test_a_request_at_fault_is_told_why(
 LISTENER = {"host": "127.0.0.1", "port": "0"}
 BAD_ATTRIBUTES: list[tuple[str, dict[str, Any], str, str]] = [
     ("dummy", {"colour": "blue"}, "colour", ""),
+    ("dummy", {"colour": None}, "colour", ""),
+    ("dummy", {f"colour{number}": "blue" for number in range(129)}, "129 attributes", "at most 128"),
+    ("listener", dict.fromkeys(map(str, range(20_000))), "20000 attributes", "at most 128"),
     ("dummy", {"num1": "seven"}, "num1", "integer"),
     ("dummy", {"num1": [1]}, "num1", "integer"),
     ("listener", {**LISTENER, "role": "boss"}, "role", "normal"),
@@ -99,6 +102,12 @@ def test_a_read_only_attribute_cannot_be_updated(node: Node) -> None:
         assert node.get("UPDATE", {"module": "AGENT"}, name="log/AGENT")["module"] == "AGENT"
     finally:
         node.get("DELETE", name="d")
+
+
+def test_an_update_of_more_attributes_than_there_can_be_is_refused_unread(node: Node) -> None:
+    for name in ("l0", "log/AGENT"):
+        status, text = node.refused("UPDATE", {str(number): number for number in range(10_000)}, name=name)
+        assert (status, "at most 128" in text) == (400, True), text
 
 
 NO_MAPS: list[Any] = ["text", small(1), [1, 2], True, {1: 2}]

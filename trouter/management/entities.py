@@ -17,6 +17,8 @@ from .responses import Answer, answer
 from .showing import shown_entity
 from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_implemented
 
+#: Attributes of one change; no type has half as many.
+MAX_ATTRIBUTES: Final = 128
 _IDENTIFYING: Final = ("name", "identity", "type")
 
 
@@ -75,10 +77,20 @@ def text_in(body: Mapping[str, object], name: str) -> str:
     return str(value)
 
 
+def _check_count(body: Mapping[str, object]) -> None:
+    """Each attribute that nobody knows is compared with all that there are."""
+    if len(body) > MAX_ATTRIBUTES:
+        raise bad_request(f"the body has {len(body)} attributes; at most {MAX_ATTRIBUTES} are accepted")
+
+
 async def create(node: Node, request: Request) -> Answer:
     body = request.map_body()
+    _check_count(body)
     kind = _kind_to_create(request, body)
     check_can(kind, "CREATE")
+    for key, value in body.items():
+        if value is None and kind.attribute(key) is None:
+            raise bad_request(f"Unknown attribute '{shown(key)}' for '{kind.full_name}'")
     name, inside = request.text("name"), text_in(body, "name")
     if name and inside and name != inside:
         raise bad_request(f"name={shown(name)} in the properties, but {shown(inside)} in the body")
@@ -116,6 +128,7 @@ async def _update(node: Node, request: Request, found: Found) -> Answer:
 
 async def apply(node: Node, body: Mapping[str, Any], found: Found) -> Answer:
     """Change what ``body`` says; what identifies the entity, and what only is observed, may stand there unchanged."""
+    _check_count(body)
     row = found.provider.row(found.key) or {}
     _check_identifying(body, found)
     attributes = {name: value for name, value in body.items() if name not in _IDENTIFYING}
