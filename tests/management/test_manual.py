@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.routers import RunningRouter
-from trouter.management import agent, cursor, query, requests, responses
+from trouter.management import agent, cursor, entities, own, query, requests, responses
 from trouter.management.operations import ENTITY_OPERATIONS, NODE_OPERATIONS
 from trouter.management.status import REASONS
 
@@ -33,6 +33,8 @@ def test_every_bound_is_told() -> None:
     assert f"| {agent.MAX_UNREAD_BYTES // MEBIBYTE} MiB; further" in PAGE
     assert f"at most {query.MAX_ANSWER_BYTES // MEBIBYTE} MiB" in PAGE
     assert f"| {query.MAX_NAMES} |" in PAGE
+    assert f"CREATE or UPDATE | {entities.MAX_ATTRIBUTES} |" in PAGE
+    assert f"its entity's name | {own.MAX_EMPTY} |" in PAGE
     assert f"| {responses.MAX_DESCRIPTION} characters |" in PAGE
     assert f"places of {cursor.MAX_CURSORS} requesters" in PAGE
 
