@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 import uuid
@@ -288,6 +289,22 @@ async def test_users_of_a_sasldb_get_in(start_router: StartRouter, tmp_path: Pat
         assert peer.expect(SaslOutcome).code == OK
         peer.open()
     assert SECRET not in router.text()
+
+
+@pytest.mark.skipif(bool(cyrus.missing()), reason=cyrus.missing() or "it is there")
+def test_another_configuration_of_cyrus_sasl_waits_for_a_restart(start_router: StartRouter, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    site = cyrus.write_site(tmp_path / "site")
+    router = start_router(
+        f"router {{ id: R, saslConfigDir: {site}, saslConfigName: {cyrus.NAME} }}\n"
+        + LISTENER.format("0, saslMechanisms: SCRAM-SHA-256")
+    )
+    text = router.configuration.read_text()
+    router.configuration.write_text(text.replace(f"saslConfigName: {cyrus.NAME}", "saslConfigName: other"))
+    router.process.send_signal(signal.SIGHUP)
+    router.wait_for_line("needs a restart: .*saslConfigName")
+    with Peer(router.port, opened=False) as peer:
+        assert offered(peer) == ("SCRAM-SHA-256",)
 
 
 # Configuration

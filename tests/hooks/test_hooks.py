@@ -444,3 +444,47 @@ def test_annotation_filter_that_raises_strips_both_ways() -> None:
 def test_a_listener_has_no_unknown_choice(field: str, choice: object) -> None:
     with pytest.raises(ValueError, match=field):
         ListenerFacts("here", "", "amqp", **{field: choice})  # type: ignore[arg-type]
+
+
+# Two plugins for one mechanism
+
+
+def test_sasl_mechanisms_that_two_plugins_serve_are_offered_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    one, two = (plugin(name, sasl_mechanisms=gives(["X-OWN", f"X-{name}"]), open_sasl=gives(Echo())) for name in "ab")
+    plugins = Plugins([one, two])
+    assert plugins.sasl_mechanisms(LISTENER) == ("X-A", "X-B")
+    assert plugins.open_sasl("X-OWN", peer_of()) is None
+    conflict = "listener here: X-OWN is served by a and by b at once; configure one of them"
+    assert plugins.conflicts(LISTENER) == (conflict,)
+    assert caplog.messages == [f"{conflict}; nobody is offered it"]
+    with pytest.raises(ConfigurationRefused) as refused:
+        plugins.configure(RouterFacts("QDR.A", listeners=(LISTENER,)))
+    assert refused.value.problems == (conflict,)
+
+
+def test_a_listener_that_does_not_list_what_two_plugins_serve_has_no_conflict() -> None:
+    plugins = Plugins([plugin(name, sasl_mechanisms=gives(["X-OWN", f"X-{name}"])) for name in "ab"])
+    listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=("X-A",))
+    plugins.configure(RouterFacts("QDR.A", listeners=(listener,)))
+    assert plugins.sasl_mechanisms(listener) == ("X-A",)
+    assert plugins.conflicts(listener) == ()
+
+
+def test_sasl_mechanisms_that_are_bound_need_something_to_be_bound_to() -> None:
+    plugins = Plugins([plugin(sasl_mechanisms=gives(["X-OWN-PLUS", "X-OWN"]), open_sasl=gives(Echo()))])
+    bare = peer_of()
+    bound = PeerFacts(
+        1, LISTENER, "h", 1, encrypted=True, loopback=False, channel_bindings=(("tls-unique", b"secret"),)
+    )
+    assert plugins.sasl_mechanisms_for(bare) == ("X-OWN",)
+    assert plugins.open_sasl("X-OWN-PLUS", bare) is None
+    assert plugins.sasl_mechanisms_for(bound) == ("X-OWN-PLUS", "X-OWN")
+    assert "secret" not in repr(bound)
+
+
+async def test_an_end_of_the_credentials_is_a_number_or_none() -> None:
+    plugins = Plugins()
+    for good in (Authenticated("me", expires_at_s=1.5), Authenticated("me", expires_at_s=7)):
+        assert await plugins.respond_or_refuse(Answer(good), b"") == good
+    bad = Authenticated("me", expires_at_s="soon")  # type: ignore[arg-type]  # rubbish on purpose
+    assert isinstance(await plugins.respond_or_refuse(Answer(bad), b""), Refused)
