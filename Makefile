@@ -20,6 +20,18 @@ define needs
 	  fi; }
 endef
 
+# $(call wants,command,debian packages): the same for what some tests need, which are skipped without it.
+define wants
+	@command -v $(1) >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    echo "make: installing $(2) (for $(1))"; \
+	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $(2); } >/dev/null \
+	      || echo "make: could not install $(2); tests that need it are skipped" >&2; \
+	  else \
+	    echo "make: '$(1)' is missing (Debian: $(2)); tests that need it are skipped" >&2; \
+	  fi; }
+endef
+
 help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
 	@echo "make test       run every test, compiled and then interpreted (ARGS='tests/wire -k name' to choose)"
@@ -67,6 +79,7 @@ $(VENV)/locked: requirements-dev.lock pyproject.toml setup.py | system
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trouter needs Python 3.11 or later; try make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	rm -rf trouter.egg-info
 	TROUTER_PURE=1 $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -82,6 +95,7 @@ system:
 
 interop-system:
 	$(call needs,curl,curl)
+	$(call wants,saslpasswd2,sasl2-bin libsasl2-modules libsasl2-modules-db db-util)
 ifneq ($(wildcard tests/interop/rhea/package-lock.json),)
 	$(call needs,npm,nodejs npm)
 	@if [ ! -e tests/interop/rhea/node_modules/.package-lock.json ] || \

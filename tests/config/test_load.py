@@ -439,6 +439,10 @@ ERRORS = {
     "a failover host": ("listener { failoverUrls: a,,b }", "'' has no usable host"),
     "a failover port": ("listener { failoverUrls: a:99999 }", "is not a port"),
     "a failover scheme": ("listener { failoverUrls: ://a }", "empty scheme"),
+    "too many properties": (
+        f"listener {{ openProperties: {{ {', '.join(f'p{number}: 1' for number in range(65))} }} }}",
+        "has 65 entries",
+    ),
     "a reserved property": ("listener { openProperties: { product: x } }", "Reserved key 'product' not allowed"),
     "a reserved prefix": ("listener { openProperties: { qd.x: x } }", "Reserved key 'qd.x' not allowed"),
     "another reserved prefix": ("listener { openProperties: { x-opt-qd.x: x } }", "Reserved key 'x-opt-qd.x' not"),

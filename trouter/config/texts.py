@@ -32,6 +32,7 @@ WEB_PORTS: Final = {"http": "80", "https": "443"}
 RESERVED_PROPERTIES: Final = frozenset(
     {"product", "version", "failover-server-list", "network-host", "port", "scheme", "hostname"}
 )
+MAX_OPEN_PROPERTIES: Final = 64
 RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
 
 MAX_ROUTER_ID: Final = 127
@@ -123,6 +124,8 @@ def _failover_url(item: str) -> FailoverUrl:
 
 def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
     """Properties for the Open frame: ASCII keys that are not the router's own, values that AMQP can carry."""
+    if len(properties) > MAX_OPEN_PROPERTIES:
+        raise BadValue(f"has {len(properties)} entries", f"at most {MAX_OPEN_PROPERTIES}")
     for key in properties:
         if not key.isascii():
             raise BadValue("Property keys must be ASCII encoded", "write the name in ASCII")

@@ -6,6 +6,7 @@ then, and nothing is left of it. Applying it cannot fail and takes no turn of th
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import trio
+
+log = logging.getLogger("trouter.SERVER")
 
 #: Host, port and name, and which of those it is that have all of these in common: several may have no name and port 0.
 Key = tuple[str, str, str, int]
@@ -151,6 +154,8 @@ class Parts(Generic[E, P]):
     async def _run(self, part: P) -> None:
         try:
             await part.run()
+        except Exception:
+            log.exception("internal error: a configured part has ended")
         finally:
             self._retired.discard(part)
 

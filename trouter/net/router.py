@@ -163,6 +163,7 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
         await nursery.start(agent.run)
         change.apply()
+        gc.freeze()  # what is configured stays: the collector need not look through it again and again
         log.info("Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 
