@@ -11,6 +11,7 @@ import select
 import stat
 import sys
 import syslog
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ _PIPE_OCTETS: Final = select.PIPE_BUF
 _FILE_MODE: Final = 0o640
 
 
-class Output:
+class Output(ABC):
     """One place for lines; `lost` and `why` tell of those that it could not take since the last that it could."""
 
     #: Lines carry their time.
@@ -35,9 +36,9 @@ class Output:
         self.why = ""
         self._torn = False
 
+    @abstractmethod
     def put(self, number: int, line: str) -> None:
         """Write one line of the level `number`, or raise: OSError, and for what Python itself refuses ValueError."""
-        raise NotImplementedError
 
     def _write(self, descriptor: int, line: str) -> None:
         """A part of a line that stands there alone is ended first."""

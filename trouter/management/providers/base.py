@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from trouter.management.values import to_wire
 Row = Mapping[str, object]
 
 
-class Provider:
+class Provider(ABC):
     """The entities of one type. A key stands for one of them for as long as it lives, and for nobody afterwards.
 
     ``rooted``: names and identities are unique beside those of all other rooted types, and are found without a type.
@@ -22,13 +23,13 @@ class Provider:
     def __init__(self, kind: EntityType) -> None:
         self.kind = kind
 
+    @abstractmethod
     def keys(self) -> Sequence[Any]:
         """The entities there are, in a lasting order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def row(self, key: Any) -> Row | None:
         """All attributes of an entity, None when it is gone."""
-        raise NotImplementedError
 
     def plain_row(self, key: Any) -> Row | None:
         """The row as it stands among those of other types: with a name and an identity that no other type has."""
@@ -67,9 +68,9 @@ class Fixed(Provider):
         #: Rows of the last listing, each until it is taken.
         self._listed: dict[str, Row] = {}
 
+    @abstractmethod
     def rows(self) -> Mapping[str, Row]:
         """The rows by identity."""
-        raise NotImplementedError
 
     def identity_of(self, name: str) -> str:
         """The identity of whoever has a name; most have only one of the two."""
