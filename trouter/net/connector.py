@@ -279,7 +279,11 @@ class Connector:
         why = f"no answer within {DIAL_TIMEOUT_S:g} s"
         with trio.move_on_after(DIAL_TIMEOUT_S):
             try:
-                return await connect(place, self.entity.protocol_family)
+                sock = await connect(place, self.entity.protocol_family)
+                if self._stopped:  # it came in the turn in which we were stopped
+                    sock.close()
+                    return None
+                return sock
             except OSError as error:
                 why = cause(error)
         self.status, self.message = "FAILED", f"Connection to {place.host}:{place.port} failed: {why}"

@@ -127,6 +127,7 @@ class RouterProcess:
         change = await self.control.prepare_start()
         async with trio.open_nursery() as nursery:
             await self._start(nursery, change)
+            gc.freeze()  # what is configured stays: the collector need not look through it again and again
             hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
             waiter = trio.CapacityLimiter(1)  # a thread of its own: whatever keeps the others busy, signals are heard
             while True:
@@ -163,7 +164,6 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
         await nursery.start(agent.run)
         change.apply()
-        gc.freeze()  # what is configured stays: the collector need not look through it again and again
         log.info("Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 
