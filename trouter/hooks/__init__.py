@@ -18,6 +18,7 @@ from trouter.hooks.types import (
     RouterFacts,
     SaslAnswer,
     SaslExchange,
+    TlsFacts,
 )
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "RouterFacts",
     "SaslAnswer",
     "SaslExchange",
+    "TlsFacts",
     "hookimpl",
 ]

@@ -43,6 +43,22 @@ class ListenerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsFacts:
+    """What TLS agreed on, and whose certificate the peer showed. No part of a certificate that was not verified."""
+
+    #: As OpenSSL names them: TLSv1.3, TLS_AES_256_GCM_SHA384; and the strength of the cipher in bits.
+    version: str
+    cipher: str
+    bits: int = 0
+    #: The subject as in RFC 2253 (the last part first), chosen by whoever the authority trusts; "" without certificate.
+    subject: str = ""
+    #: The certificate in DER; b"" without one.
+    certificate: bytes = field(default=b"", repr=False)
+    #: The user that ``map_uid`` made of it; "" without certificate.
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PeerFacts:
     """Whoever is on the socket, as known before the first SASL byte."""
 
@@ -54,6 +70,8 @@ class PeerFacts:
     loopback: bool
     #: What the channel can be told from others by (RFC 5929): pairs of a type, such as tls-server-end-point, and data.
     channel_bindings: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
+    #: None without TLS.
+    tls: TlsFacts | None = None
 
     @property
     def may_send_password(self) -> bool:
