@@ -12,12 +12,14 @@ import pytest
 import trio
 
 from trouter.hooks import (
+    MAX_PERMISSIONS,
     AnnotationFilter,
     Authenticated,
     Challenge,
     ConfigurationRefused,
     ListenerFacts,
     PeerFacts,
+    Permissions,
     Plugins,
     Refused,
     RouterFacts,
@@ -327,6 +329,8 @@ async def test_an_exchange_answers() -> None:
         Challenge("?"),  # type: ignore[arg-type]
         Authenticated(7),  # type: ignore[arg-type]
         Authenticated("me", "!"),  # type: ignore[arg-type]
+        Authenticated("me", permissions=("a",)),  # type: ignore[arg-type]
+        Authenticated("me", tenant=None),  # type: ignore[arg-type]
         Refused(None),  # type: ignore[arg-type]
         Refused("no", "x"),  # type: ignore[arg-type]
     ],
@@ -337,6 +341,21 @@ async def test_an_exchange_with_rubbish_is_a_temporary_refusal(rubbish: object) 
     assert isinstance(answer, Refused)
     assert answer.temporary
     assert plugins.faults == {"respond": 1}
+
+
+@pytest.mark.parametrize("entries", [["a"], "a", (b"a",), ("a", ""), (None,)])
+def test_permissions_are_addresses(entries: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="sources must be a tuple of addresses"):
+        Permissions(sources=entries)
+    with pytest.raises(ValueError, match="targets must be a tuple of addresses"):
+        Permissions(targets=entries)
+
+
+def test_permissions_are_bounded() -> None:
+    half = ("a",) * (MAX_PERMISSIONS // 2)
+    assert Permissions(half, half) == Permissions(half, half)
+    with pytest.raises(ValueError, match=f"there can be {MAX_PERMISSIONS} permissions"):
+        Permissions(half, (*half, "b"))
 
 
 def test_nobody_is_authenticated_without_a_name() -> None:

@@ -26,6 +26,7 @@ from trouter.hooks.types import (
     ConfigurationRefused,
     ListenerFacts,
     PeerFacts,
+    Permissions,
     PluginDescription,
     PluginError,
     Refused,
@@ -304,7 +305,9 @@ def _is_hookspec(value: object) -> bool:
 def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
     """Whether the fields are what they claim to be, too: nobody becomes the user None."""
     match answer:
-        case Challenge(bytes()) | Authenticated(str(), bytes(), float() | int() | None) | Refused(str(), bool(), str()):
+        case Challenge(bytes()) | Refused(str(), bool(), str()):
+            return True
+        case Authenticated(str(), bytes(), float() | int() | None, Permissions() | None, str()):
             return True
     return False
 

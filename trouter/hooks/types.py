@@ -13,6 +13,9 @@ from typing import Final, Protocol, runtime_checkable
 #: Mechanisms which hand the router the secret itself: whoever reads the wire reads the password.
 CLEARTEXT_MECHANISMS: Final = frozenset({"PLAIN", "LOGIN", "XOAUTH2", "OAUTHBEARER"})
 
+#: More than this no plugin may grant one user: they are kept for as long as the connection is.
+MAX_PERMISSIONS: Final = 10_000
+
 INSECURE_PLAIN_CHOICES: Final = ("no", "loopback", "yes")
 STRIP_ANNOTATIONS_CHOICES: Final = ("in", "out", "both", "no")
 
@@ -115,6 +118,29 @@ class Challenge:
 
 
 @dataclass(frozen=True, slots=True)
+class Permissions:
+    """The addresses that a user may receive from and send to, whatever a vhost says of sources and targets.
+
+    An entry is one address, commas included; ``*`` stands for all, at the end of others for whatever follows, and
+    ``${user}`` for the user's name. Nothing that no entry covers is allowed, so without entries nothing is.
+    """
+
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, entries in (("sources", self.sources), ("targets", self.targets)):
+            if not _are_addresses(entries):
+                raise ValueError(f"{name} must be a tuple of addresses, none of them empty")
+        if len(self.sources) + len(self.targets) > MAX_PERMISSIONS:
+            raise ValueError(f"there can be {MAX_PERMISSIONS} permissions")
+
+
+def _are_addresses(entries: object) -> bool:
+    return isinstance(entries, tuple) and all(isinstance(entry, str) and entry for entry in entries)
+
+
+@dataclass(frozen=True, slots=True)
 class Authenticated:
     """The exchange succeeded: the peer is ``user`` (never empty); ``data`` goes with the outcome."""
 
@@ -122,6 +148,10 @@ class Authenticated:
     data: bytes = b""
     #: When the credentials end, in seconds since 1970; the connection is closed then.
     expires_at_s: float | None = None
+    #: What the user may do; None leaves it to the policy.
+    permissions: Permissions | None = None
+    #: The tenant that the user belongs to; empty leaves that to the listener.
+    tenant: str = ""
 
     def __post_init__(self) -> None:
         if not self.user:
