@@ -1,9 +1,8 @@
 """One connection: a socket, an engine, and a nursery with what belongs to them.
 
 The poller reads and routes; ``run``'s own task handles what is rare, and
-nothing more is read until it has. Each session has a task that answers attaches
-and detaches, so that a decision may take its time without holding up the data
-path; a task that waits for a blocked socket exists only while there is one.
+nothing more is read until it has. A task that waits for a blocked socket exists
+only while there is one.
 Whatever ends the peer ends all of them.
 """
 
@@ -11,19 +10,14 @@ from __future__ import annotations
 
 import logging
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 import trio
 
-from trouter import logs
 from trouter.core.attach import PeerTerms
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
-from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -38,30 +32,28 @@ from trouter.engine.events import (
 )
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import Link
-from trouter.engine.ports import Budget, SessionPort
-from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
-from trouter.engine.session import Session
-from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, Refused, SaslExchange
+from trouter.engine.ports import Budget
+from trouter.engine.sasl import SaslServer
+from trouter.hooks import PeerFacts, Plugins
 from trouter.logs import TRACE
 from trouter.wire.performatives import Error, Open
 
 from .connections import Connections, connection_row
+from .frame_log import FrameLog
 from .guard import LoginGuard
 from .hub import Hub
+from .login import Login
 from .poller import Poller
-from .text import describe_counters, describe_properties, describe_terminus
+from .sessions import Sessions
+from .text import describe_properties
 from .ticker import Ticker
-from .trace import FrameTrace
 
 READ_BYTES: Final = 131072
-#: Attaches and detaches of one session that may wait for their answer before reading pauses.
-SESSION_BACKLOG: Final = 256
 #: How long a peer has to take in our last words and close.
 LINGER_S: Final = 2.0
 
 server_log = logging.getLogger("trouter.SERVER")
 message_log = logging.getLogger("trouter.MESSAGE")
-protocol_log = logging.getLogger("trouter.PROTOCOL")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
@@ -109,10 +101,6 @@ class Peer:
         self.opened = False
         #: The end was ordered by management.
         self.closing = False
-        self._trace: FrameTrace | None = None
-        self._trace_wanted = False
-        #: How much of the output the trace has seen.
-        self._traced_bytes = 0
         #: Why the connection failed, if it did.
         self.failure = ""
         self._opened_at_s = 0.0
@@ -128,27 +116,27 @@ class Peer:
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
         self._gone = False
-        self._exchange: SaslExchange | None = None
-        #: When the credentials end, by the clock of the event loop.
-        self._expires_at_s = float("inf")
+        self._login: Login | None = None
         #: What the close says when it is ours.
         self._farewell: Error | None = None
-        self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
-        self._terms = PeerTerms(connection_number=facts.connection_id, link_capacity=settings.link_capacity)
         self._label = f"[C{facts.connection_id}]"
         self.connection = self._converse()
         self.connection.owner = self
+        self._frames = FrameLog(self._label, self.connection.out)
+        self._sessions = Sessions(self._hub, self.connection, self._label)
         self.follow_log()
 
     def _converse(self) -> Connection:
         """The conversation with whoever dialled."""
+        settings = self.settings
         mechanisms = self._plugins.sasl_mechanisms_for(self.facts)
-        self._sasl = SaslServer(mechanisms, self.settings.require_sasl, self.settings.limits.max_sasl_rounds)
+        sasl = SaslServer(mechanisms, settings.require_sasl, settings.limits.max_sasl_rounds)
+        self._login = Login(self.facts, self._plugins, self._guard, sasl, settings.sasl_timeout_s)
         return Connection(
-            self.settings.limits,
-            self.settings.open(self.number),
+            settings.limits,
+            settings.open(self.number),
             self._hub.outbox,
-            self._sasl,
+            sasl,
             server=True,
             budget=self._budget,
         )
@@ -174,34 +162,20 @@ class Peer:
     @property
     def trace(self) -> bool:
         """Somebody wants this connection's frames in the log, whatever the level of the module PROTOCOL."""
-        return self._trace_wanted
+        return self._frames.wanted
 
     @trace.setter
     def trace(self, wanted: bool) -> None:
-        self._trace_wanted = wanted
-        self.follow_log()
+        self._frames.follow(wanted, midway=self.opened)
 
     def follow_log(self) -> None:
         """Show frames from here on if they are wanted or the module's level says so, else no more."""
-        tracing = self._trace_wanted or protocol_log.isEnabledFor(TRACE)
-        if tracing != (self._trace is not None):
-            self._trace = FrameTrace(self._label, self._log_frame, midway=self.opened) if tracing else None
-            self._traced_bytes = len(self.connection.out)
-
-    def _log_frame(self, line: str) -> None:
-        logs.always("PROTOCOL", TRACE, line)
-
-    def _trace_output(self) -> None:
-        """Show what came into the output since the last time."""
-        out = self.connection.out
-        if self._trace is not None and len(out) > self._traced_bytes:
-            self._trace.sent(bytes(out[self._traced_bytes :]))
-            self._traced_bytes = len(out)
+        self._frames.follow(self._frames.wanted, midway=self.opened)
 
     def _sent(self, count: int) -> None:
         """Drop from the front of the output what the socket took."""
         del self.connection.out[:count]
-        self._traced_bytes = max(0, self._traced_bytes - count)
+        self._frames.dropped(count)
 
     def row(self, now_s: float) -> dict[str, object]:
         """What management shows (management.md 11)."""
@@ -241,6 +215,11 @@ class Peer:
                 nursery.cancel_scope.cancel()
         finally:
             self._forget()
+
+    @property
+    def _expires_at_s(self) -> float:
+        """When the credentials end, by the clock of the event loop."""
+        return float("inf") if self._login is None else self._login.expires_at_s
 
     def _expire(self) -> None:
         """The credentials that the peer came in with are good no longer."""
@@ -299,8 +278,8 @@ class Peer:
         if not data:
             self._lost("peer closed the socket")
             return
-        if self._trace is not None:
-            self._trace.received(data)
+        if self._frames.on:
+            self._frames.received(data)
         connection.receive_data(data)
         if connection.events or len(connection.out) > self.settings.limits.output_limit_bytes:
             self._ring()
@@ -344,8 +323,8 @@ class Peer:
         out = self.connection.out
         if self._writing is not None or self._gone or not out:
             return
-        if self._trace is not None:
-            self._trace_output()
+        if self._frames.on:
+            self._frames.show_output()
         try:
             sent = self._sock.send(out)
         except BlockingIOError:
@@ -355,7 +334,7 @@ class Peer:
             return
         if sent == len(out):
             out.clear()
-            self._traced_bytes = 0
+            self._frames.dropped(sent)
             if self.connection.paused:
                 self.connection.resume_output()
         else:
@@ -371,8 +350,8 @@ class Peer:
         try:
             while out:
                 await trio.lowlevel.wait_writable(self._sock)
-                if self._trace is not None:
-                    self._trace_output()
+                if self._frames.on:
+                    self._frames.show_output()
                 try:
                     sent = self._sock.send(out)
                 except BlockingIOError:
@@ -400,62 +379,32 @@ class Peer:
 
     async def _handle(self, event: Event) -> None:
         if isinstance(event, LinkAttached | LinkDetached):
-            await self._to_session(event)
+            await self._sessions.pass_on(event)
         elif isinstance(event, SessionBegun):
-            self._begin(event.session)
+            self._sessions.begin(event.session, self._nursery)
         elif isinstance(event, SessionEnded):
-            self._end(event)
+            self._sessions.end(event)
         elif isinstance(event, ConnectionOpened):
             self._open(event.open)
         elif isinstance(event, ConnectionClosed):
             self._close(event)
-        elif isinstance(event, SaslInitReceived):
+        elif isinstance(event, SaslInitReceived | SaslResponseReceived):
+            await self._log_in(event)
+
+    async def _log_in(self, event: SaslInitReceived | SaslResponseReceived) -> None:
+        """One step of the login; once the peer is in, what it sent after it is read."""
+        login = self._login
+        if login is None:
+            return
+        if isinstance(event, SaslInitReceived):
             self.mechanism = event.mechanism
-            await self._begin_exchange(event)
-        elif isinstance(event, SaslResponseReceived):
-            await self._authenticate(event.response)
-
-    async def _begin_exchange(self, init: SaslInitReceived) -> None:
-        """The first step of an exchange, when its turn has come."""
-        wait_s = self._guard.wait_s(self.facts.remote_host)
-        if wait_s is None:
-            self._refuse(Refused("too many failures", temporary=True))
-            return
-        if wait_s > 0:
-            await trio.sleep(wait_s)
-        self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
-        await self._authenticate(init.response)
-
-    async def _authenticate(self, response: bytes) -> None:
-        """One step of the exchange; whatever is not a clear yes is a no."""
-        answer: Challenge | Authenticated | Refused = Refused("no plugin serves the mechanism")
-        if self._exchange is not None:
-            answer = Refused("the authentication took too long", temporary=True)
-            with trio.move_on_after(self.settings.sasl_timeout_s):
-                answer = await self._plugins.respond_or_refuse(self._exchange, response)
-        if isinstance(answer, Challenge):
-            self._sasl.challenge(answer.data)
-            return
-        self._exchange = None
-        if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
-            left_s = answer.expires_at_s - time.time()
-            self._expires_at_s = trio.current_time() + left_s
-            if not left_s > 0:
-                answer = Refused("the credentials have expired", user=answer.user)
-        if isinstance(answer, Refused):
-            self._refuse(answer)
-            return
-        self.user = answer.user
-        self._sasl.finish(SASL_OK, answer.data or None)
-        self._hub.tell_time()
-        self.connection.receive_data(b"")
-
-    def _refuse(self, refusal: Refused) -> None:
-        """Turn the peer away; it learns only whether to come back later."""
-        if not refusal.temporary:
-            self._guard.failed(self.facts.remote_host)
-        self._sasl.finish(SASL_SYS_TEMP if refusal.temporary else SASL_AUTH)
-        server_log.info("%s Connection from %s refused: SASL %s", self._label, self._other, self.mechanism[:32])
+            entered = await login.begin(event)
+        else:
+            entered = await login.respond(event.response)
+        if entered:
+            self.user = login.user
+            self._hub.tell_time()
+            self.connection.receive_data(b"")
 
     def _open(self, remote: Open) -> None:
         self.opened = True
@@ -463,7 +412,7 @@ class Peer:
         self._handshake.deadline = self._expires_at_s
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
-        self._terms = PeerTerms(
+        self._sessions.terms = PeerTerms(
             connection_number=self.number,
             link_capacity=self.settings.link_capacity,
             strip_in=strips.strip_in,
@@ -490,76 +439,8 @@ class Peer:
     def _close(self, event: ConnectionClosed) -> None:
         if event.fault is not None:
             self._tell_failure(str(event.fault))
-        self._lose_all_links()
+        self._sessions.lose_all_links()
         self.connection.close()
-
-    def _begin(self, session: Session) -> None:
-        sender, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](SESSION_BACKLOG)
-        self._inboxes[session] = sender
-        session.begin()
-        self._nursery.start_soon(self._serve_session, session, receiver)
-
-    def _end(self, event: SessionEnded) -> None:
-        session = event.session
-        if event.fault is not None:
-            server_log.info("%s Session on channel %d ended: %s", self._label, session.channel, event.fault)
-        self._lose_links(session)
-        session.end()
-        self.connection.drop_session(session)
-        inbox = self._inboxes.pop(session, None)
-        if inbox is not None:
-            inbox.close()
-
-    async def _to_session(self, event: LinkAttached | LinkDetached) -> None:
-        inbox = self._inboxes.get(event.link.session)
-        if inbox is None:
-            return
-        try:
-            inbox.send_nowait(event)
-        except trio.WouldBlock:
-            await inbox.send(event)
-
-    async def _serve_session(
-        self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]
-    ) -> None:
-        """Answer the session's attaches and detaches in the order they came."""
-        async for event in inbox:
-            if not session.mapped:
-                continue
-            if isinstance(event, LinkAttached):
-                self._attach(event)
-            else:
-                self._detach(event)
-            self._hub.flush()
-
-    def _attach(self, event: LinkAttached) -> None:
-        link = event.link
-        if self._hub.router.pulse.draining:
-            link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
-            return
-        self._hub.router.attach(link, self._terms)
-        sink = link.sink
-        core_log.info(
-            "%s%s: dir=%s source=%s target=%s",
-            self._label,
-            f"[L{sink.identity}] Link attached" if isinstance(sink, Ingress | Egress) else " Link refused",
-            "in" if link.incoming else "out",
-            describe_terminus(event.attach.source),
-            describe_terminus(event.attach.target),
-        )
-
-    def _detach(self, event: LinkDetached) -> None:
-        link = event.link
-        blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
-        self._hub.router.detach(link, event.closed)
-        self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
-
-    def _tell_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
-        """Log that a link is gone, and what came and went on it."""
-        sink = link.sink
-        if isinstance(sink, Ingress | Egress):
-            counts = describe_counters(sink.counters, blocked)
-            core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
 
     # --- the end
 
@@ -578,26 +459,13 @@ class Peer:
         self._farewell = error
         self._handshake.cancel()
 
-    def _lose_all_links(self) -> None:
-        for session in self.connection.sessions():
-            self._lose_links(session)
-
-    def _lose_links(self, session: Session) -> None:
-        """What the session still has is lost; a second call does nothing."""
-        router = self._hub.router
-        held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
-        blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
-        router.lose_session(session)
-        for link, was_blocked in zip(held, blocked, strict=True):
-            self._tell_end(link, "lost", was_blocked)
-
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
         self._gone = True
         self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)
-        self._lose_all_links()
+        self._sessions.lose_all_links()
         self._hub.flush()
         self.connection.forget()
         self._sock.close()

@@ -1,0 +1,126 @@
+"""The sessions of one connection and their links: who is let in to the routing, who leaves it, and what the log says.
+
+Each session has a task that answers its attaches and detaches in their order, so that a decision may take its time
+without holding up the data path.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import trio
+
+from trouter.core.attach import PeerTerms
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.core.watch import BLOCKED_AFTER_S
+from trouter.engine.connection import Connection
+from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
+from trouter.engine.link import Link
+from trouter.engine.ports import SessionPort
+from trouter.engine.session import Session
+from trouter.wire.performatives import Error
+
+from .hub import Hub
+from .text import describe_counters, describe_terminus
+
+#: Attaches and detaches of one session that may wait for their answer before reading pauses.
+BACKLOG: Final = 256
+
+server_log = logging.getLogger("trouter.SERVER")
+core_log = logging.getLogger("trouter.ROUTER_CORE")
+
+
+class Sessions:
+    """What one connection has begun and attached."""
+
+    def __init__(self, hub: Hub, connection: Connection, label: str) -> None:
+        #: What holds for links that are attached from now on.
+        self.terms = PeerTerms()
+        self._hub = hub
+        self._connection = connection
+        self._label = label
+        self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
+
+    def begin(self, session: Session, nursery: trio.Nursery) -> None:
+        """Answer the peer's begin; what it attaches is answered by a task in ``nursery``."""
+        sender, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
+        self._inboxes[session] = sender
+        session.begin()
+        nursery.start_soon(self._serve, session, receiver)
+
+    def end(self, event: SessionEnded) -> None:
+        """The session is over, by the peer's word or by a fault."""
+        session = event.session
+        if event.fault is not None:
+            server_log.info("%s Session on channel %d ended: %s", self._label, session.channel, event.fault)
+        self._lose_links(session)
+        session.end()
+        self._connection.drop_session(session)
+        inbox = self._inboxes.pop(session, None)
+        if inbox is not None:
+            inbox.close()
+
+    async def pass_on(self, event: LinkAttached | LinkDetached) -> None:
+        """Hand an attach or detach to its session's task; waits while that has too many before it."""
+        inbox = self._inboxes.get(event.link.session)
+        if inbox is None:
+            return
+        try:
+            inbox.send_nowait(event)
+        except trio.WouldBlock:
+            await inbox.send(event)
+
+    def lose_all_links(self) -> None:
+        """The connection is over, and all that it has is lost."""
+        for session in self._connection.sessions():
+            self._lose_links(session)
+
+    async def _serve(self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> None:
+        async for event in inbox:
+            if not session.mapped:
+                continue
+            if isinstance(event, LinkAttached):
+                self._attach(event)
+            else:
+                self._detach(event)
+            self._hub.flush()
+
+    def _attach(self, event: LinkAttached) -> None:
+        link = event.link
+        if self._hub.router.pulse.draining:
+            link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
+            return
+        self._hub.router.attach(link, self.terms)
+        sink = link.sink
+        core_log.info(
+            "%s%s: dir=%s source=%s target=%s",
+            self._label,
+            f"[L{sink.identity}] Link attached" if isinstance(sink, Ingress | Egress) else " Link refused",
+            "in" if link.incoming else "out",
+            describe_terminus(event.attach.source),
+            describe_terminus(event.attach.target),
+        )
+
+    def _detach(self, event: LinkDetached) -> None:
+        link = event.link
+        blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
+        self._hub.router.detach(link, event.closed)
+        self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
+
+    def _lose_links(self, session: Session) -> None:
+        """What the session still has is lost; a second call does nothing."""
+        router = self._hub.router
+        held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
+        blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
+        router.lose_session(session)
+        for link, was_blocked in zip(held, blocked, strict=True):
+            self._tell_end(link, "lost", was_blocked)
+
+    def _tell_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
+        """Log that a link is gone, and what came and went on it."""
+        sink = link.sink
+        if isinstance(sink, Ingress | Egress):
+            counts = describe_counters(sink.counters, blocked)
+            core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
