@@ -44,6 +44,7 @@ from .guard import LoginGuard
 from .hub import Hub
 from .login import Login
 from .poller import Poller
+from .recorder import Recorder
 from .sessions import Sessions
 from .text import describe_properties
 from .ticker import Ticker
@@ -85,6 +86,7 @@ class Services:
     budget: Budget
     connections: Connections = field(default_factory=Connections)
     guard: LoginGuard = field(default_factory=LoginGuard)
+    recorder: Recorder = field(default_factory=Recorder)
 
 
 class Peer:

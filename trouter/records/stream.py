@@ -1,0 +1,53 @@
+"""What one taker of records has still to take: a bounded queue, which tells what found no room in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+from trouter.records.schema import Record
+
+#: Records that wait for one taker.
+MAX_WAITING: Final = 65_536
+
+
+class Taken(NamedTuple):
+    """Records in their order, and by kind how many after them found no room."""
+
+    records: list[Record]
+    lost: Counter[str]
+
+
+class Stream:
+    """Records for one taker, of some ``kinds`` only if so asked; ``ring`` is called when there is something to take."""
+
+    def __init__(self, ring: Callable[[], None], kinds: Collection[str] | None = None, most: int = MAX_WAITING) -> None:
+        self.kinds = None if kinds is None else frozenset(kinds)
+        #: Records that found no room, since the start.
+        self.lost = 0
+        self._ring = ring
+        self._most = most
+        self._waiting: list[Record] = []
+        self._lost: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, record: Record) -> None:
+        """Let ``record``, which nobody changes any more, be taken."""
+        if self.kinds is not None and record.kind not in self.kinds:
+            return
+        if len(self._waiting) >= self._most:
+            self._lost[record.kind] += 1
+            self.lost += 1
+            return
+        self._waiting.append(record)
+        if len(self._waiting) == 1:
+            self._ring()
+
+    def take(self) -> Taken:
+        """All there is."""
+        taken = Taken(self._waiting, self._lost)
+        self._waiting, self._lost = [], Counter()
+        return taken

@@ -1,0 +1,60 @@
+"""Text from strangers, fit to be kept and shown: one line, nothing that a terminal obeys, and not too long."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from trouter.records.schema import KINDS, PolicyLoaded, Record
+
+#: Characters of one text, and texts of one list or map, that are kept. The rules of a vhost are no stranger's, and only
+#: all of them are of use.
+MAX_CHARACTERS: Final = 256
+MAX_TEXTS: Final = 256
+MAX_RULES: Final = 65_536
+
+
+def clean(text: str) -> str:
+    """The text, cut, with everything that is not to be printed written as an escape."""
+    if len(text) <= MAX_CHARACTERS and text.isprintable():
+        return text
+    return "".join(map(_shown, text[:MAX_CHARACTERS]))[:MAX_CHARACTERS]
+
+
+def _shown(character: str) -> str:
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode()
+
+
+def tidy(record: Record) -> None:
+    """Clean every text of a record, in place."""
+    for name in _TEXTS[type(record)]:
+        value = getattr(record, name)
+        if value is not None and not (len(value) <= MAX_CHARACTERS and value.isprintable()):
+            setattr(record, name, clean(value))
+    for name, most in _COLLECTIONS[type(record)]:
+        value = getattr(record, name)
+        if isinstance(value, list):
+            setattr(record, name, [clean(text) for text in value[:most]])
+        elif isinstance(value, dict):
+            setattr(record, name, {clean(key): clean(text) for key, text in list(value.items())[:most]})
+
+
+def _fields(kind: type[Record], *shapes: Any) -> tuple[str, ...]:
+    """The fields that are of one of these types, or of it or None."""
+    return tuple(
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if any(field.type in {shape, shape | None} for shape in shapes)
+    )
+
+
+_TEXTS: Final = {kind: _fields(kind, str) for kind in KINDS.values()}
+_COLLECTIONS: Final = {
+    kind: tuple(
+        (name, MAX_RULES if kind is PolicyLoaded else MAX_TEXTS) for name in _fields(kind, list[str], dict[str, str])
+    )
+    for kind in KINDS.values()
+}
