@@ -20,6 +20,7 @@ from trouter.engine.events import (
     SaslChallengeReceived,
     SaslInitReceived,
     SaslMechanismsOffered,
+    SaslMechanismsWanted,
     SaslResponseReceived,
     SessionBegun,
     SessionEnded,
@@ -43,6 +44,7 @@ LIMITS = EngineLimits(
     high_water_bytes=4096,
     first_outgoing_id=0xFFFFFFFE,
 )
+OFFER = ("ANONYMOUS", "X")
 CREDIT = 5
 MOST_SENT = 40
 ACCEPTED = b"\x00\x53\x24\x45"
@@ -101,7 +103,8 @@ class Holder:
         server, layer = bool(how & 1), bool(how & 2)
         sasl: Any = None
         if layer:
-            sasl = SaslServer(("ANONYMOUS", "X"), bool(how & 4), LIMITS.max_sasl_rounds) if server else SaslClient(3)
+            offer = None if how & 16 else OFFER
+            sasl = SaslServer(offer, bool(how & 4), LIMITS.max_sasl_rounds) if server else SaslClient(3)
         opening = Open("fuzzed", max_frame_size=LIMITS.max_frame_bytes, channel_max=LIMITS.channel_max)
         self.connection = Connection(LIMITS, opening, [], sasl, server, self.budget)
         self.sasl = sasl
@@ -141,8 +144,11 @@ class Holder:
 
     def handle(self, event: Event) -> None:
         connection = self.connection
-        if isinstance(event, SaslInitReceived | SaslResponseReceived):
-            if event == SaslInitReceived("X", b"", None) or isinstance(event, SaslResponseReceived):
+        if isinstance(event, SaslMechanismsWanted):
+            self.sasl.offer(OFFER)
+            connection.receive_data(b"")
+        elif isinstance(event, SaslInitReceived | SaslResponseReceived):
+            if isinstance(event, SaslResponseReceived) or (event.mechanism == "X" and not event.response):
                 self.sasl.challenge(b"?")
             else:
                 self.sasl.finish(0 if event.mechanism == "ANONYMOUS" else 1)

@@ -139,7 +139,7 @@ class Server(LinkSink):
     def _answer(self, event: Event) -> None:
         engine = self.engine
         if isinstance(event, SaslInitReceived | SaslResponseReceived):
-            self.said.append(event.response)
+            self.said.append(event.response or b"")
             answer = self.sasl_answers.pop(0)
             if isinstance(answer, bytes):
                 self.sasl.challenge(answer)

@@ -13,11 +13,12 @@ from trouter.engine.events import (
     SaslFinished,
     SaslInitReceived,
     SaslMechanismsOffered,
+    SaslMechanismsWanted,
     SaslResponseReceived,
 )
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SaslClient, SaslServer
-from trouter.engine.states import SaslState
+from trouter.engine.states import IllegalStep, SaslState
 from trouter.testing.script import Script, encode, like
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, frame
 from trouter.wire.performatives import (
@@ -99,9 +100,34 @@ def test_nothing_sent_early_is_looked_at_when_the_client_is_turned_away() -> Non
     assert not sasl.done
 
 
-def test_a_client_without_an_initial_response_gives_an_empty_one() -> None:
+@pytest.mark.parametrize("response", [None, b""])
+def test_an_empty_initial_response_is_not_the_same_as_none(response: bytes | None) -> None:
     talk, _ = offered()
-    talk.peer_sends(SaslInit("PLAIN")).engine_reports(SaslInitReceived("PLAIN", b"", None))
+    talk.peer_sends(SaslInit("PLAIN", response)).engine_reports(SaslInitReceived("PLAIN", response, None))
+
+
+def test_a_server_may_have_to_ask_for_its_mechanisms() -> None:
+    sasl = SaslServer(None, True)
+    talk = Script(server(sasl=sasl))
+    talk.peer_sends(SASL_HEADER, INIT, AMQP_HEADER, OPEN).engine_reports(SaslMechanismsWanted)
+    talk.engine_sends(SASL_HEADER)
+    sasl.offer(MECHANISMS)
+    talk.engine_sends(SaslMechanisms(MECHANISMS))
+    talk.peer_sends(b"").engine_reports(SaslInitReceived("ANONYMOUS", b"me", "host"))
+    sasl.finish(SASL_OK)
+    talk.peer_sends(b"").engine_reports(ConnectionOpened)
+
+
+def test_a_server_that_asks_for_its_mechanisms_lets_a_client_do_without() -> None:
+    talk = Script(server(sasl=SaslServer(None, False)))
+    talk.peer_sends(AMQP_HEADER, OPEN).engine_reports(ConnectionOpened)
+
+
+def test_mechanisms_are_offered_once() -> None:
+    talk, sasl = offered()
+    with pytest.raises(IllegalStep, match="send mechanisms while offered"):
+        sasl.offer(MECHANISMS)
+    talk.engine_sends()
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 20])

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class SaslMechanismsWanted:
+    """The client asks how to authenticate; answer with ``offer``. Input stands still until then."""
+
+
+@dataclass(frozen=True, slots=True)
 class SaslInitReceived:
     """The client chose ``mechanism``; answer with ``challenge`` or ``finish``. Input stands still until then."""
 
     mechanism: str
-    response: bytes
+    #: What it has to say, perhaps nothing; None if it waits for a challenge.
+    response: bytes | None
     hostname: str | None
 
 
@@ -105,7 +111,8 @@ class LinkDetached:
 
 
 Event = (
-    SaslInitReceived
+    SaslMechanismsWanted
+    | SaslInitReceived
     | SaslResponseReceived
     | SaslMechanismsOffered
     | SaslChallengeReceived

@@ -8,7 +8,7 @@ early is looked at before it is known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, FrameReader, frame
 from trouter.wire.performatives import (
@@ -28,6 +28,7 @@ from .events import (
     SaslFinished,
     SaslInitReceived,
     SaslMechanismsOffered,
+    SaslMechanismsWanted,
     SaslResponseReceived,
 )
 from .faults import Fault, PeerFault
@@ -47,6 +48,8 @@ class SaslLayer:
     """What both sides share. ``done``: the AMQP layer may begin. ``refused``: it never will."""
 
     _table = SASL_SERVER_NEXT
+    #: In which state the other side's header is due.
+    _before: ClassVar[SaslState] = SaslState.START
 
     def __init__(self, max_rounds: int = 20) -> None:
         self.done = False
@@ -65,7 +68,7 @@ class SaslLayer:
     def work(self) -> bool:
         """Take in whole frames; True once the AMQP layer may begin. PeerFault."""
         reader = self._reader
-        if self.state in (SaslState.START, SaslState.HEADER_SENT) and not self._receive_header():
+        if self.state == self._before and not self._receive_header():
             return False
         while not (self.done or self.refused or self.state in _THINKING):
             if not reader.next_frame():
@@ -108,13 +111,18 @@ class SaslLayer:
 
 
 class SaslServer(SaslLayer):
-    """Offers ``mechanisms``; unless ``required``, a client may do without the layer."""
+    """Offers ``mechanisms``, or what ``offer`` says if None; unless ``required``, a client may do without the layer."""
 
-    def __init__(self, mechanisms: tuple[str, ...], required: bool, max_rounds: int = 20) -> None:
+    def __init__(self, mechanisms: tuple[str, ...] | None, required: bool, max_rounds: int = 20) -> None:
         super().__init__(max_rounds)
         self._mechanisms = mechanisms
         self._required = required
         self.mechanism = ""
+
+    def offer(self, mechanisms: tuple[str, ...]) -> None:
+        """Tell the client how it may authenticate; what it sends next is looked at once data is received."""
+        self._step(SaslStep.SEND_MECHANISMS)
+        self._write(SaslMechanisms(mechanisms))
 
     def challenge(self, challenge: bytes) -> None:
         """Ask the client for more."""
@@ -141,8 +149,10 @@ class SaslServer(SaslLayer):
             self._step(SaslStep.RECEIVE_HEADER)
             self._write_header()
             self._step(SaslStep.SEND_HEADER)
-            self._write(SaslMechanisms(self._mechanisms))
-            self._step(SaslStep.SEND_MECHANISMS)
+            if self._mechanisms is None:
+                self._connection.report(SaslMechanismsWanted())
+            else:
+                self.offer(self._mechanisms)
             return True
         if seen == AMQP_HEADER:
             if self._required:
@@ -163,7 +173,7 @@ class SaslServer(SaslLayer):
             self._step(SaslStep.RECEIVE_INIT)
             self.mechanism = performative.mechanism
             self._connection.report(
-                SaslInitReceived(performative.mechanism, performative.initial_response or b"", performative.hostname)
+                SaslInitReceived(performative.mechanism, performative.initial_response, performative.hostname)
             )
         elif isinstance(performative, SaslResponse):
             self._step(SaslStep.RECEIVE_RESPONSE)
@@ -177,6 +187,7 @@ class SaslClient(SaslLayer):
     """The side that asks to be let in."""
 
     _table = SASL_CLIENT_NEXT
+    _before: ClassVar[SaslState] = SaslState.HEADER_SENT
 
     def start(self) -> None:
         """Send the header."""
@@ -220,4 +231,4 @@ class SaslClient(SaslLayer):
             raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"SASL: {performative.symbol} from a server")
 
 
-_THINKING = frozenset((SaslState.DECIDING, SaslState.CHOOSING, SaslState.RESPONDING))
+_THINKING = frozenset((SaslState.HEADER_SENT, SaslState.DECIDING, SaslState.CHOOSING, SaslState.RESPONDING))

@@ -43,7 +43,7 @@ class Login:
         if wait_s > 0:
             await trio.sleep(wait_s)
         self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
-        return await self.respond(init.response)
+        return await self.respond(init.response or b"")
 
     async def respond(self, response: bytes) -> bool:
         """One step of the exchange; whether the peer is in."""
