@@ -15,6 +15,7 @@ from trouter.hooks import (
     MAX_PERMISSIONS,
     AnnotationFilter,
     Authenticated,
+    CertificateFacts,
     Challenge,
     ConfigurationRefused,
     ListenerFacts,
@@ -23,6 +24,7 @@ from trouter.hooks import (
     Plugins,
     Refused,
     RouterFacts,
+    SslProfileFacts,
     hookimpl,
     specs,
 )
@@ -507,3 +509,37 @@ async def test_an_end_of_the_credentials_is_a_number_or_none() -> None:
         assert await plugins.respond_or_refuse(Answer(good), b"") == good
     bad = Authenticated("me", expires_at_s="soon")  # type: ignore[arg-type]  # rubbish on purpose
     assert isinstance(await plugins.respond_or_refuse(Answer(bad), b""), Refused)
+
+
+# map_uid
+
+CERTIFICATE = CertificateFacts("CN=alice", b"certificate")
+PROFILE = SslProfileFacts("p", "n")
+
+
+def test_map_uid() -> None:
+    told: list[object] = []
+
+    def name(certificate: CertificateFacts, profile: SslProfileFacts) -> str:
+        told.extend((certificate, profile))
+        return "alice"
+
+    assert Plugins([plugin(map_uid=name)]).map_uid(CERTIFICATE, PROFILE) == "alice"
+    assert told == [CERTIFICATE, PROFILE]
+
+
+def test_map_uid_may_refuse() -> None:
+    refusal = Refused("nobody of ours")
+    assert Plugins([plugin(map_uid=gives(refusal))]).map_uid(CERTIFICATE, PROFILE) is refusal
+
+
+@pytest.mark.parametrize("answer", ["", b"alice", 0, object()])
+def test_map_uid_that_answers_rubbish_refuses(answer: object) -> None:
+    plugins = Plugins([plugin(map_uid=gives(answer))])
+    assert isinstance(plugins.map_uid(CERTIFICATE, PROFILE), Refused)
+    assert plugins.faults["map_uid"] == 1
+
+
+def test_map_uid_that_raises_or_says_nothing_refuses() -> None:
+    assert isinstance(Plugins([plugin(map_uid=raises)]).map_uid(CERTIFICATE, PROFILE), Refused)
+    assert isinstance(Plugins().map_uid(CERTIFICATE, PROFILE), Refused)

@@ -25,7 +25,7 @@ def test_every_module_with_hooks_is_declared_under_its_own_name() -> None:
 def test_they_load_together_and_serve_a_default_listener() -> None:
     plugins = Plugins([importlib.import_module(value) for value in DECLARED.values()])
     plugins.configure(RouterFacts("QDR.A"))
-    assert plugins.sasl_mechanisms(ListenerFacts("here", "127.0.0.1", "amqp")) == ("ANONYMOUS",)
+    assert plugins.sasl_mechanisms(ListenerFacts("here", "127.0.0.1", "amqp")) == ("EXTERNAL", "ANONYMOUS")
     assert not plugins.faults
 
 

@@ -7,8 +7,10 @@ from trouter.hooks.types import (
     INSECURE_PLAIN_CHOICES,
     MAX_PERMISSIONS,
     STRIP_ANNOTATIONS_CHOICES,
+    UID_MISSING_CHOICES,
     AnnotationFilter,
     Authenticated,
+    CertificateFacts,
     Challenge,
     ConfigurationRefused,
     ListenerFacts,
@@ -20,6 +22,7 @@ from trouter.hooks.types import (
     RouterFacts,
     SaslAnswer,
     SaslExchange,
+    SslProfileFacts,
     TlsFacts,
 )
 
@@ -29,8 +32,10 @@ __all__ = [
     "INSECURE_PLAIN_CHOICES",
     "MAX_PERMISSIONS",
     "STRIP_ANNOTATIONS_CHOICES",
+    "UID_MISSING_CHOICES",
     "AnnotationFilter",
     "Authenticated",
+    "CertificateFacts",
     "Challenge",
     "ConfigurationRefused",
     "ListenerFacts",
@@ -43,6 +48,7 @@ __all__ = [
     "RouterFacts",
     "SaslAnswer",
     "SaslExchange",
+    "SslProfileFacts",
     "TlsFacts",
     "hookimpl",
 ]

@@ -22,6 +22,7 @@ from trouter.hooks.types import (
     CLEARTEXT_MECHANISMS,
     AnnotationFilter,
     Authenticated,
+    CertificateFacts,
     Challenge,
     ConfigurationRefused,
     ListenerFacts,
@@ -32,6 +33,7 @@ from trouter.hooks.types import (
     Refused,
     RouterFacts,
     SaslExchange,
+    SslProfileFacts,
 )
 
 ENTRY_POINT_GROUP: Final = "trouter.plugins"
@@ -56,6 +58,8 @@ _WEAKNESS: Final = {
     "LOGIN": 5,
     "ANONYMOUS": 6,
 }
+#: The mechanism for who is known from below SASL already.
+_EXTERNAL: Final = "EXTERNAL"
 #: Ends the names of mechanisms that are bound to the channel below them (RFC 5801).
 _BOUND: Final = "-PLUS"
 
@@ -150,12 +154,17 @@ class Plugins:
         return self._offer(listener).conflicts
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
-        """What to advertise to ``peer``: not what would show a secret on its wire, nor what cannot be bound to it."""
+        """What to advertise to ``peer``: not what would show a secret on its wire, nor what cannot be there.
+
+        Without TLS there is nothing to be bound to, and no client certificate.
+        """
+        known = peer.tls is not None and bool(peer.tls.user)
         return tuple(
             mechanism
             for mechanism in self.sasl_mechanisms(peer.listener)
             if (peer.may_send_password or mechanism not in CLEARTEXT_MECHANISMS)
             and (peer.channel_bindings or not mechanism.endswith(_BOUND))
+            and (known or mechanism != _EXTERNAL)
         )
 
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
@@ -189,6 +198,19 @@ class Plugins:
             return answer
         self._rubbish("respond", answer)
         return Refused("the authentication plugin gave no valid answer", temporary=True)
+
+    def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
+        """The user whom ``certificate`` stands for; Refused where there is none."""
+        try:
+            answer = self._pm.hook.map_uid(certificate=certificate, profile=profile)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("map_uid", error)
+            return Refused("the plugin that maps certificates to users failed", temporary=True)
+        if isinstance(answer, Refused) or (isinstance(answer, str) and answer):
+            return answer
+        if answer is not None:
+            self._rubbish("map_uid", answer)
+        return Refused("no plugin names the user of this certificate")
 
     def annotation_filter(self, endpoint: ListenerFacts) -> AnnotationFilter:
         """What to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""

@@ -13,7 +13,16 @@ from collections.abc import Sequence
 
 import pluggy
 
-from trouter.hooks.types import AnnotationFilter, ListenerFacts, PeerFacts, RouterFacts, SaslExchange
+from trouter.hooks.types import (
+    AnnotationFilter,
+    CertificateFacts,
+    ListenerFacts,
+    PeerFacts,
+    Refused,
+    RouterFacts,
+    SaslExchange,
+    SslProfileFacts,
+)
 
 PROJECT = "trouter"
 
@@ -49,6 +58,15 @@ def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
     Asked per connection, only for a mechanism which was offered to that peer. No I/O here: the exchange returned is
     awaited. A raise, an object without ``respond``, or silence from everybody refuses the peer; so does an exchange
     which raises, answers rubbish or outlives its deadline.
+    """
+
+
+@hookspec(firstresult=True)
+def map_uid(certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused | None:
+    """Name the user whom ``certificate`` stands for, or refuse the connection; None passes to the next plugin.
+
+    Asked per TLS connection with a client certificate, once it is verified and before any SASL. No I/O here. A raise,
+    rubbish, the empty name, or silence from everybody refuses the connection.
     """
 
 

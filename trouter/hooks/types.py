@@ -7,6 +7,7 @@ default, never rename.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
@@ -18,6 +19,7 @@ MAX_PERMISSIONS: Final = 10_000
 
 INSECURE_PLAIN_CHOICES: Final = ("no", "loopback", "yes")
 STRIP_ANNOTATIONS_CHOICES: Final = ("in", "out", "both", "no")
+UID_MISSING_CHOICES: Final = ("skip", "empty", "reject")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,35 @@ class PeerFacts:
         """Whether a password may cross this connection: it is encrypted, or the listener says so."""
         allowed = self.listener.allow_insecure_plain
         return self.encrypted or allowed == "yes" or (allowed == "loopback" and self.loopback)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFacts:
+    """A client's certificate, which an authority that the listener trusts vouches for."""
+
+    #: As in RFC 2253, the last part first; chosen by whoever the authority trusts.
+    subject: str
+    #: The certificate itself, in DER.
+    der: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SslProfileFacts:
+    """What an sslProfile says of users; ValueError for a choice outside its list."""
+
+    name: str
+    #: Letters for the parts of a certificate that make a user, in their order; "" for the whole subject.
+    uid_format: str = ""
+    #: What becomes of a part that a certificate lacks: "skip", "empty", or "reject" the certificate.
+    uid_missing: str = "skip"
+    #: Whether a separator within a part is escaped.
+    uid_escape: bool = False
+    #: Other names for such users.
+    names: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.uid_missing not in UID_MISSING_CHOICES:
+            raise ValueError(f"uid_missing must be one of {', '.join(UID_MISSING_CHOICES)}")
 
 
 @dataclass(frozen=True, slots=True)

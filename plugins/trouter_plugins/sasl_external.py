@@ -1,0 +1,38 @@
+"""SASL EXTERNAL (RFC 4422, appendix A): the peer is whom its TLS client certificate stands for.
+
+The certificate was verified and mapped to a user before SASL began (hook ``map_uid``); without such a user the
+mechanism is neither offered nor run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from trouter.hooks import Authenticated, ListenerFacts, PeerFacts, Refused, SaslExchange, hookimpl
+
+MECHANISM: Final = "EXTERNAL"
+
+
+@hookimpl
+def sasl_mechanisms(listener: ListenerFacts) -> Sequence[str]:
+    return (MECHANISM,)
+
+
+@hookimpl
+def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
+    if mechanism != MECHANISM or peer.tls is None or not peer.tls.user:
+        return None
+    return ExternalExchange(peer.tls.user)
+
+
+class ExternalExchange:
+    """Over after the first response: nothing, or the same user once more."""
+
+    def __init__(self, user: str) -> None:
+        self._user = user
+
+    async def respond(self, response: bytes) -> Authenticated | Refused:
+        if response and response != self._user.encode():
+            return Refused("the certificate is for somebody else", user=self._user)
+        return Authenticated(self._user)
