@@ -250,8 +250,8 @@ def test_a_temporary_target_is_mobile() -> None:
     assert parse(temporary_target("abcdefghijklmno")).key == "M0_$temp.abcdefghijklmno"
 
 
-def test_temporary_tokens_have_fifteen_characters_and_never_repeat() -> None:
+def test_temporary_tokens_hold_132_random_bits_and_never_repeat() -> None:
     tokens = [temporary_token() for _ in range(2000)]
     assert len(set(tokens)) == len(tokens)
-    assert all(re.fullmatch(r"[a-zA-Z0-9+_]{15}", token) for token in tokens)
+    assert all(re.fullmatch(r"[a-zA-Z0-9+_]{22}", token) for token in tokens)
     assert len(set("".join(tokens))) == 64

@@ -132,9 +132,9 @@ def test_1_3_a_a_dynamic_source_is_local_and_balanced() -> None:
     receiver = client.receiver(dynamic=True, credit=5)
     head = "amqp:/_topo/0/R1/temp."
     assert receiver.address.startswith(head)
-    assert len(receiver.address) == len(head) + 15
+    assert len(receiver.address) == len(head) + 22
     (record,) = router.core.table.records.values()
-    assert record.key == "Ltemp." + receiver.address[-15:]
+    assert record.key == "Ltemp." + receiver.address[-22:]
     assert record.treatment == "balanced"
     sender = client.sender(receiver.address)
     sender.send(compose(b"reply"))
@@ -146,9 +146,9 @@ def test_1_3_a_a_dynamic_target_is_mobile_and_balanced() -> None:
     router, client = one(default="multicast")
     sender = client.sender(dynamic=True)
     assert sender.address.startswith("amqp:/_$temp.")
-    assert len(sender.address) == len("amqp:/_$temp.") + 15
+    assert len(sender.address) == len("amqp:/_$temp.") + 22
     (record,) = router.core.table.records.values()
-    assert record.key == "M0_$temp." + sender.address[-15:]
+    assert record.key == "M0_$temp." + sender.address[-22:]
     assert record.treatment == "balanced"
     receiver = client.receiver(sender.address, credit=1)
     assert sender.credit == 250

@@ -15,7 +15,7 @@ from trouter.cli import main
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC"), lambda _: "DATE UTC"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d{5}"), lambda _: "PPPPP"),
-    (re.compile(r"temp\.[A-Za-z0-9+_]{15}"), lambda _: "temp." + "T" * 15),
+    (re.compile(r"temp\.[A-Za-z0-9+_]{22}"), lambda _: "temp." + "T" * 22),
     (re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"), lambda found: "U" * len(found[0])),
     (re.compile(r"\d{3}:\d\d:\d\d:\d\d"), lambda _: "ddd:hh:mm:ss"),
     (re.compile(r"\d+(\.\d+)? [KMGT]iB"), lambda _: "SIZE"),

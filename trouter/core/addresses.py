@@ -25,7 +25,11 @@ FIRST_PHASE: Final = "0"
 FALLBACK_PHASE: Final = "F"
 PHASES: Final = frozenset("0123456789F")
 
-TEMPORARY_LENGTH: Final = 15
+#: More than the older router's 15, so that nobody finds one by trying (security.md 7.4).
+TEMPORARY_LENGTH: Final = 22
+#: What the keys of dynamic sources begin with, and how addresses that are made up are called.
+TEMPORARY_KEY: Final = "Ltemp."
+TEMPORARY_NAMES: Final = ("temp.", "_$temp.")
 _TEMPORARY_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_"
 
 
@@ -123,7 +127,7 @@ def _local(path: str, rest: str) -> Address:
 
 
 def temporary_token() -> str:
-    """15 characters from a-zA-Z0-9+_ that nobody can guess (90 bits of the system's randomness)."""
+    """22 characters from a-zA-Z0-9+_ that nobody can guess (132 bits of the system's randomness)."""
     return "".join([_TEMPORARY_ALPHABET[octet & 63] for octet in secrets.token_bytes(TEMPORARY_LENGTH)])
 
 

@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING, Final
 from trouter.engine.link import IncomingLink, Link, OutgoingLink
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
 
-from .addresses import AREA, FALLBACK_PHASE, ROUTER, temporary_source, temporary_target, temporary_token
+from .addresses import (
+    AREA,
+    FALLBACK_PHASE,
+    MOBILE,
+    ROUTER,
+    TEMPORARY_KEY,
+    Address,
+    temporary_source,
+    temporary_target,
+    temporary_token,
+)
 from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
 from .messagelog import MessageLog, SentLog
 from .record import Record
-from .table import MAX_ADDRESS_BYTES
+from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES
 
 if TYPE_CHECKING:
     from .router import Router
+    from .tenants import Tenant
 
 SETTLED_ONLY: Final = 1
 DEFAULT_CAPACITY: Final = 250
@@ -37,6 +48,8 @@ NO_COORDINATOR: Final = Error(
     "transactions.",
 )
 TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_ADDRESS_BYTES} octets")
+#: As the older router's policy says it.
+DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
 
 
@@ -53,6 +66,8 @@ class PeerTerms:
     log: MessageLog | None = None
     #: What management calls the connection.
     connection_number: int = 0
+    #: Whose addresses the links are about, None for the router's own space.
+    tenant: Tenant | None = None
 
 
 class Refused(Exception):
@@ -91,7 +106,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     _check_capabilities(target.capabilities)
     if target.dynamic or target.address not in (None, ""):
         target, text = _name_target(target)
-        record = _find_record(router, text, target.capabilities, outgoing=False, dynamic=target.dynamic)
+        record = _find_record(router, text, target.capabilities, terms, outgoing=False, dynamic=target.dynamic)
     ingress = Ingress(
         link,
         router.pulse,
@@ -99,9 +114,10 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
         record,
         capacity=terms.link_capacity or DEFAULT_CAPACITY,
         strips=terms.strip_in,
-        to_override=None if record is None else str(target.address),
+        to_override=None if record is None else _override(str(target.address), record, terms.tenant),
         totals=router.totals,
         is_fallback=target.capabilities == FALLBACK,
+        tenant=terms.tenant,
     )
     ingress.log = terms.log
     if record is not None:
@@ -125,7 +141,7 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
     if source.address in (None, ""):
         raise Refused(NO_ROUTE)
     text = _address_text(source.address)
-    record = _find_record(router, text, source.capabilities, outgoing=True, dynamic=source.dynamic)
+    record = _find_record(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
     capacity = terms.link_capacity or DEFAULT_CAPACITY
     egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
     egress.record = record
@@ -161,21 +177,46 @@ def _address_text(address: object) -> str:
     return address
 
 
+def _override(text: str, record: Record, tenant: Tenant | None) -> str:
+    """What other routers are to go by; reserved addresses are the same for everybody."""
+    return tenant.qualify(text) if tenant is not None and record.key.startswith(MOBILE) else text
+
+
 def _find_record(
-    router: Router, text: str, capabilities: tuple[str, ...], *, outgoing: bool, dynamic: bool
+    router: Router, text: str, capabilities: tuple[str, ...], terms: PeerTerms, *, outgoing: bool, dynamic: bool
 ) -> Record:
     """The record for a terminus, made if need be; Refused."""
     table = router.table
-    address = table.parse(text)
+    tenant = terms.tenant
+    address = table.parse(text, tenant=tenant)
+    if not dynamic:
+        _check_open(router, address, terms, outgoing)
     if address.rest in CORE_ADDRESSES:
         raise Refused(None)
     if outgoing and address.letter in (ROUTER, AREA):
         raise Refused(NO_ROUTE)
     treatment = "balanced" if dynamic else "closest" if address.letter == ROUTER else None
-    record = table.obtain(text, outgoing, _phase(capabilities, outgoing), treatment)
+    record = table.obtain(text, outgoing, _phase(capabilities, outgoing), treatment, tenant)
     if record is None:
         raise Refused(NOT_FOUND)
+    if dynamic:
+        record.space = "" if tenant is None else tenant.space
+        record.creator = terms.connection_number if outgoing else -1
     return record
+
+
+def _check_open(router: Router, address: Address, terms: PeerTerms, outgoing: bool) -> None:
+    """Refused when the address is not the tenant's to use, or a dynamic one is another connection's to receive from."""
+    if terms.tenant is not None and not router.table.is_open_to(terms.tenant, address):
+        raise Refused(DISALLOWED)
+    if not outgoing:
+        return
+    if terms.tenant is not None and address.text in TENANT_SERVICES:
+        raise Refused(DISALLOWED)
+    if address.key.startswith(TEMPORARY_KEY):
+        record = router.table.records.get(address.key)
+        if record is None or record.creator != terms.connection_number:
+            raise Refused(DISALLOWED)
 
 
 def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:

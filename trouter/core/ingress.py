@@ -22,6 +22,7 @@ from .pace import Pace
 from .ports import InEndpoint, Pulse
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, AddressTable
+from .tenants import Tenant
 
 #: Octets of an unfinished message that are waited for before it is sent on piece by piece (Q2's upper mark).
 _STREAM_AT = 131072
@@ -33,6 +34,8 @@ _THROUGH_PROPERTIES = 4
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
 UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
+#: As the older router's policy says it.
+CLOSED = rejected_state("amqp:unauthorized-access", "policy violation on target")
 TOO_LARGE_INSIDE = rejected_state(
     "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} octets"
 )
@@ -60,6 +63,7 @@ class Ingress(InEndpoint):
         "record",
         "strips",
         "table",
+        "tenant",
         "to_override",
         "totals",
         "unsettled",
@@ -77,11 +81,14 @@ class Ingress(InEndpoint):
         to_override: str | None,
         totals: AddressCounters,
         is_fallback: bool = False,
+        tenant: Tenant | None = None,
     ) -> None:
         super().__init__(pulse)
         self.link = link
         self.table = table
-        self._known = table.known
+        #: Whose messages these are, None for nobody's in particular.
+        self.tenant = tenant
+        self._known = table.known if tenant is None else tenant.known
         self.record = record
         self.capacity = capacity
         #: Router annotations that the peer sends are ignored.
@@ -301,9 +308,12 @@ class Ingress(InEndpoint):
             text = data[scan.to_start : scan.to_end]
         record = self._known.get(text) if phase == 0 else None
         if record is None and len(text) <= MAX_ADDRESS_BYTES:
-            record = self.table.find(text, phase)
+            record = self.table.find(text, phase, self.tenant)
         if record is None or not record.reachable():
-            if 0 < len(text) <= MAX_ADDRESS_BYTES and self.table.is_unavailable(text):
+            fits = 0 < len(text) <= MAX_ADDRESS_BYTES
+            if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
+                self._refuse(delivery, message, REJECTED, CLOSED)
+            elif fits and self.table.is_unavailable(text, self.tenant):
                 self._refuse(delivery, message, REJECTED, UNAVAILABLE)
             else:
                 self._refuse(delivery, message, RELEASED, RELEASED_STATE)

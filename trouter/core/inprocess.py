@@ -13,6 +13,7 @@ from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .ports import InEndpoint, Pulse
+from .tenants import Tenant
 
 MAX_INSIDE_BYTES: Final = 1024 * 1024
 
@@ -26,6 +27,11 @@ class Received:
         self._out = out
         #: The bare octets, all sections, without the router's own annotations.
         self.message = message
+
+    @property
+    def tenant(self) -> Tenant | None:
+        """Whose message it is, None for nobody's in particular."""
+        return getattr(self._out.link.sink, "tenant", None)
 
     def settle(self, code: int = ACCEPTED, state: bytes | None = ACCEPTED_STATE) -> None:
         """Tell the sender the (encoded) outcome; a second call and a pre-settled message are no error."""

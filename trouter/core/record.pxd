@@ -16,6 +16,8 @@ cdef class Record:
     cdef public bint pinned
     cdef public AddressCounters counters
     cdef public list known_as
+    cdef public Py_ssize_t creator
+    cdef public str space
 
     cpdef Py_ssize_t destinations(self)
     cpdef bint reachable(self)

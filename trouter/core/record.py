@@ -19,6 +19,7 @@ class Record:
 
     __slots__ = (
         "counters",
+        "creator",
         "fallback",
         "fallback_of",
         "forwarder",
@@ -27,6 +28,7 @@ class Record:
         "pinned",
         "priority",
         "senders",
+        "space",
         "text",
         "treatment",
     )
@@ -44,8 +46,11 @@ class Record:
         #: Something other than links and subscriptions keeps the record.
         self.pinned = False
         self.counters = AddressCounters()
-        #: The texts of anonymous messages that the table remembers this record by.
-        self.known_as: list[bytes] = []
+        #: The texts of anonymous messages that this record is remembered by, each with the dictionary it stands in.
+        self.known_as: list[tuple[dict[bytes, Record], bytes]] = []
+        #: Of a dynamic address: the number of the connection that it was made for, else -1; and its tenant's space.
+        self.creator = -1
+        self.space = ""
 
     def destinations(self) -> int:
         """How many consumers the address has, inside the router and on its links."""

@@ -19,6 +19,7 @@ from .pace import Paces
 from .ports import Pulse
 from .record import Record
 from .table import AddressRule, AddressTable
+from .tenants import Tenant
 from .watch import Notice, Watch, zero_credit_s
 
 
@@ -193,9 +194,9 @@ class Router:
             record.forwarder.subscriptions.remove(subscription)
             self.table.release(record)
 
-    def send(self, address: str, message: bytes) -> int:
-        """Send a (pre-settled) message from inside the router; how many receivers it went to."""
-        record = self._record(address)
+    def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
+        """Send a (pre-settled) message from inside the router for ``tenant``; how many receivers it went to."""
+        record = self.table.find(address.encode(), 0, tenant)
         if record is None:
             return 0
         delivery = Delivery(_NOWHERE)
@@ -209,9 +210,6 @@ class Router:
             counters.to_container += inside
             counters.egress += count - inside
         return count
-
-    def _record(self, address: str) -> Record | None:
-        return self.table.find(address.encode())
 
 
 class _Nowhere(Link):

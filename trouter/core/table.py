@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .addresses import FALLBACK_PHASE, LOCAL, MOBILE, Address, parse_address
+from .addresses import FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Address, parse_address
 from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
+from .tenants import Tenant, Tenants, forget_spellings
 
 UNAVAILABLE: Final = "unavailable"
+#: What the router itself serves under a tenant's own address; who serves it sees whose the sender is.
+TENANT_SERVICES: Final = frozenset({"$management"})
 #: Longer addresses belong to nobody; it bounds what parsing and matching one may cost.
 MAX_ADDRESS_BYTES: Final = 4096
 #: How many spellings of an address are remembered with its record, and how long one may be.
@@ -45,8 +48,9 @@ class AddressTable:
         self.default_rule = AddressRule("#", distribution=default_distribution)
         self._rules: PatternTree[AddressRule] = PatternTree()
         self.records: dict[str, Record] = {}
-        #: Texts of anonymous messages and where they lead; a few for each record, gone with it.
+        #: Texts of anonymous messages and where they lead; a few for each record, gone with it. Tenants have their own.
         self.known: dict[bytes, Record] = {}
+        self.tenants = Tenants()
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
@@ -69,27 +73,43 @@ class AddressTable:
 
     def _forget_spellings(self) -> None:
         """Where anonymous messages go may have changed with the rules."""
-        for record in self.known.values():
-            record.known_as.clear()
-        self.known.clear()
+        for known in (self.known, *(tenant.known for tenant in self.tenants)):
+            forget_spellings(known)
 
     def rule_for(self, address: Address) -> AddressRule:
         """The rule that ``address`` falls under: the best match, else the default distribution."""
         return self._rules.match(address.text) or self.default_rule
 
-    def parse(self, text: str, phase: str = "0") -> Address:
-        """Classify ``text`` as seen by this router."""
-        return parse_address(text, router_id=self.router_id, mode=self.mode, phase=phase)
+    def parse(self, text: str, phase: str = "0", tenant: Tenant | None = None) -> Address:
+        """Classify ``text`` as seen by this router, and by ``tenant`` if it is a tenant's."""
+        space = "" if tenant is None else tenant.space
+        address = parse_address(text, router_id=self.router_id, mode=self.mode, phase=phase, tenant=space)
+        if tenant is not None and address.letter == MOBILE and address.rest in TENANT_SERVICES:
+            return Address(LOCAL, LOCAL + address.rest, address.rest, address.rest)
+        return address
+
+    def is_open_to(self, tenant: Tenant, address: Address) -> bool:
+        """Whether the tenant may send to its ``address``: all without underscore, its dynamic ones, its services."""
+        written = address.rest if address.letter == MOBILE else address.text
+        if not written.startswith("_"):
+            return True
+        record = self.records.get(address.key)
+        return record is not None and record.space == tenant.space
 
     def obtain(
-        self, text: str, outgoing: bool, phase: str | None = None, treatment: str | None = None
+        self,
+        text: str,
+        outgoing: bool,
+        phase: str | None = None,
+        treatment: str | None = None,
+        tenant: Tenant | None = None,
     ) -> Record | None:
         """The record for a terminus with address ``text``, made if need be; None when such addresses are unavailable.
 
         A receiver (``outgoing``) takes from the rule's egress phase, a sender puts into its ingress phase; ``phase``
         overrides both. ``treatment`` overrides the configured distribution.
         """
-        address = self.parse(text)
+        address = self.parse(text, tenant=tenant)
         rule = self.rule_for(address)
         distribution = treatment or rule.distribution
         if distribution == UNAVAILABLE:
@@ -117,12 +137,15 @@ class AddressTable:
             record.fallback = fallback
             fallback.fallback_of = record
 
-    def find(self, text: bytes, phase: int = 0) -> Record | None:
-        """The record that a message with the address ``text`` (its octets) goes to; None if there is none.
+    def find(self, text: bytes, phase: int = 0, tenant: Tenant | None = None) -> Record | None:
+        """The record for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
 
-        What is found without a phase stands in ``known`` from then on, in which to look first.
+        What is found without a phase stands in ``known`` (the tenant's) from then on, in which to look first.
         """
-        address = self._address_of(text)
+        address = self._address_of(text, tenant)
+        if tenant is not None and not self.is_open_to(tenant, address):
+            return None
+        known = self.known if tenant is None else tenant.known
         wanted = phase or self.rule_for(address).ingress_phase
         record = self.records.get(address.key_in_phase(str(wanted)))
         if (
@@ -130,26 +153,31 @@ class AddressTable:
             and phase == 0
             and len(text) <= _REMEMBERED_BYTES
             and len(record.known_as) < _SPELLINGS
-            and text not in self.known
+            and text not in known
         ):
-            self.known[text] = record
-            record.known_as.append(text)
+            known[text] = record
+            record.known_as.append((known, text))
         return record
 
-    def is_unavailable(self, text: bytes) -> bool:
+    def is_unavailable(self, text: bytes, tenant: Tenant | None = None) -> bool:
         """Messages to ``text`` can go nowhere by configuration."""
-        return self.rule_for(self._address_of(text)).distribution == UNAVAILABLE
+        return self.rule_for(self._address_of(text, tenant)).distribution == UNAVAILABLE
 
-    def _address_of(self, text: bytes) -> Address:
-        return self.parse(text.decode("utf-8", "replace"))
+    def is_closed(self, text: bytes, tenant: Tenant) -> bool:
+        """Messages of ``tenant``'s to ``text`` are nothing it may send; a dynamic address may just be gone."""
+        address = self._address_of(text, tenant)
+        return not (self.is_open_to(tenant, address) or address.rest.startswith(TEMPORARY_NAMES))
+
+    def _address_of(self, text: bytes, tenant: Tenant | None) -> Address:
+        return self.parse(text.decode("utf-8", "replace"), tenant=tenant)
 
     def release(self, record: Record) -> None:
         """Forget ``record`` if nobody uses it any more, and its fallback with it."""
         if not record.unused() or self.records.get(record.key) is not record:
             return
         del self.records[record.key]
-        for text in record.known_as:
-            self.known.pop(text, None)
+        for known, text in record.known_as:
+            known.pop(text, None)
         fallback = record.fallback
         if fallback is not None:
             record.fallback = None

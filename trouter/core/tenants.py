@@ -1,0 +1,100 @@
+"""Tenants: spaces of addresses that know nothing of each other (security.md 5).
+
+What a tenant calls ``q`` has the key of ``SPACE/q``. The space is the tenant's name, written so that no other tenant
+with whatever address comes to the same key, and so that it begins like no reserved address.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from .addresses import strip_location
+
+if TYPE_CHECKING:
+    from .record import Record
+
+MAX_NAME_BYTES: Final = 255
+#: Tenants without a connection whose counts are kept; the one that was left first goes first.
+MAX_IDLE: Final = 1000
+
+
+def fault_of(name: str) -> str:
+    """Why a stranger's ``name`` can be no tenant's; empty when it can."""
+    if not name:
+        return "a tenant must be named"
+    if len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+        return f"the name of a tenant is limited to {MAX_NAME_BYTES} octets"
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        return "the name of a tenant must not contain control characters"
+    return "the name of a tenant must not contain a slash" if "/" in name else ""
+
+
+def space_of(name: str) -> str:
+    """The first part of the tenant's addresses; each name has another, without a slash, not beginning with ``_``."""
+    space = name.replace("%", "%25").replace("/", "%2F")
+    return f"%5F{space[1:]}" if space.startswith("_") else space
+
+
+class Tenant:
+    """One tenant, for all of its connections."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.space = space_of(name)
+        #: As ``AddressTable.known``, for what the tenant writes.
+        self.known: dict[bytes, Record] = {}
+        #: Its open connections.
+        self.connections = 0
+
+    def qualify(self, text: str) -> str:
+        """The tenant's address ``text`` as it is to be written for who knows no tenants: it has the same key there."""
+        whole = f"{self.space}/{strip_location(text)}"
+        return f"amqp:/{whole}" if ":/" in whole else whole
+
+    def owns_key(self, key: str) -> bool:
+        """Whether a lookup key is that of a mobile address of the tenant's, in whatever phase."""
+        return key.startswith("M") and key.startswith(f"{self.space}/", 2)
+
+
+class Tenants:
+    """All tenants that have connections, and those that had some lately."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Tenant] = {}
+        self._idle: dict[str, Tenant] = {}
+
+    def enter(self, name: str) -> Tenant:
+        """One more connection of the tenant ``name``, which is no ``fault_of``."""
+        tenant = self._idle.pop(name, None) or self._by_name.get(name) or Tenant(name)
+        self._by_name[name] = tenant
+        tenant.connections += 1
+        return tenant
+
+    def leave(self, tenant: Tenant) -> None:
+        """A connection that entered is gone."""
+        tenant.connections -= 1
+        if tenant.connections == 0:
+            self._idle[tenant.name] = tenant
+            forget_spellings(tenant.known)
+            while len(self._idle) > MAX_IDLE:
+                del self._by_name[next(iter(self._idle))]
+                del self._idle[next(iter(self._idle))]
+
+    def __iter__(self) -> Iterator[Tenant]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, name: str) -> Tenant | None:
+        """The tenant of that name, if it is remembered."""
+        return self._by_name.get(name)
+
+
+def forget_spellings(known: dict[bytes, Record]) -> None:
+    """Empty such a dictionary, and let its records know."""
+    for record in set(known.values()):
+        record.known_as = [(where, text) for where, text in record.known_as if where is not known]
+    known.clear()
