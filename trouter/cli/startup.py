@@ -26,8 +26,8 @@ def prepare(path: Path | None) -> tuple[Configuration, Plugins]:
     logs.configure(Configuration(RouterEntity()))  # until the configuration says otherwise
     try:
         configuration = load(path)
-        plugins = Plugins.load()
-        plugins.configure(router_facts(configuration))
+        plugins = Plugins.load(dict(configuration.router.plugins))
+        plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
     except ConfigurationError as error:
         raise StartError(*(str(problem) for problem in error.problems)) from error
     except ConfigurationRefused as refusal:

@@ -8,7 +8,7 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from trouter.config.problems import nearest
 from trouter.config.schema import BadValue
@@ -91,6 +91,37 @@ def mechanisms(text: str) -> tuple[str, ...]:
         if not re.fullmatch("[A-Z0-9_-]{1,20}", name):
             raise BadValue(f"'{name}' is not the name of a SASL mechanism", "e.g. PLAIN")
     return tuple(dict.fromkeys(names))
+
+
+class ListedPlugin(NamedTuple):
+    """A plugin that may be loaded; ``sha256`` of its code in hexadecimal, empty if any will do."""
+
+    name: str
+    sha256: str
+
+
+def plugin_list(text: str) -> tuple[ListedPlugin, ...]:
+    """Plugins by name, each perhaps with `@sha256:` and the hash of its code."""
+    found: dict[str, ListedPlugin] = {}
+    for item in re.split(r"[\s,]+", text):
+        if not item:
+            continue
+        name, at, digest = item.partition("@")
+        pinned = re.fullmatch("sha256:([0-9a-fA-F]{64})", digest)
+        if not re.fullmatch(r"[\w.-]{1,100}", name) or (at and not pinned):
+            raise BadValue(f"'{item}' does not name a plugin", "NAME or NAME@sha256:HASH; `trouter plugins` tells both")
+        if name in found:
+            raise BadValue(f"the plugin '{name}' stands there twice", "leave one of them out")
+        found[name] = ListedPlugin(name, pinned[1].lower() if pinned else "")
+    return tuple(found.values())
+
+
+def plugin_settings(settings: Mapping[str, object]) -> Mapping[str, Mapping[str, object]]:
+    """A map of settings for each plugin, by its name."""
+    for name, own in settings.items():
+        if not isinstance(own, Mapping):
+            raise BadValue(f"the settings of '{name}' must be a map", "write: { PLUGIN: { setting: value } }")
+    return MappingProxyType({name: MappingProxyType(dict(own)) for name, own in settings.items()})  # type: ignore[call-overload]
 
 
 def message_components(text: str) -> tuple[str, ...]:

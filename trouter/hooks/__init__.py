@@ -1,5 +1,6 @@
 """The contract between the router and its plugins: hookspecs, the values they exchange, and the registry that asks."""
 
+from trouter.hooks.installed import allowed_plugins, digest_of, installed_plugins
 from trouter.hooks.registry import ENTRY_POINT_GROUP, Plugins
 from trouter.hooks.specs import hookimpl
 from trouter.hooks.types import (
@@ -13,6 +14,7 @@ from trouter.hooks.types import (
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
+    InstalledPlugin,
     ListenerFacts,
     PeerFacts,
     Permissions,
@@ -38,6 +40,7 @@ __all__ = [
     "CertificateFacts",
     "Challenge",
     "ConfigurationRefused",
+    "InstalledPlugin",
     "ListenerFacts",
     "PeerFacts",
     "Permissions",
@@ -50,5 +53,8 @@ __all__ = [
     "SaslExchange",
     "SslProfileFacts",
     "TlsFacts",
+    "allowed_plugins",
+    "digest_of",
     "hookimpl",
+    "installed_plugins",
 ]

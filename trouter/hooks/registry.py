@@ -11,13 +11,17 @@ import inspect
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib import metadata
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeGuard
 
 import pluggy
 
 from trouter.hooks import specs
+from trouter.hooks.installed import allowed_plugins, installed_plugins, uncached
 from trouter.hooks.types import (
     CLEARTEXT_MECHANISMS,
     AnnotationFilter,
@@ -37,6 +41,8 @@ from trouter.hooks.types import (
 )
 
 ENTRY_POINT_GROUP: Final = "trouter.plugins"
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+NO_SETTINGS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType({})
 
 #: As many as the peer router advertises; a longer answer is rubbish (security.md 1.2).
 MAX_MECHANISMS: Final = 32
@@ -95,20 +101,27 @@ class Plugins:
             self._register(plugin, _name_of(plugin), _name_of(plugin))
 
     @classmethod
-    def load(cls, entry_point_group: str = ENTRY_POINT_GROUP, only: Collection[str] | None = None) -> Plugins:
-        """The plugins installed under ``entry_point_group``, or just ``only`` these; PluginError names the culprit."""
-        found = {entry.name: entry for entry in metadata.entry_points(group=entry_point_group)}
-        if missing := sorted(set(only or ()) - found.keys()):
-            raise PluginError(f"plugin {missing[0]} is not installed (installed: {', '.join(sorted(found)) or 'none'})")
+    def load(cls, listed: Mapping[str, str] = NOTHING, entry_point_group: str = ENTRY_POINT_GROUP) -> Plugins:
+        """The installed plugins that come with trouter, and those ``listed``, with a hash of their code or "".
+
+        PluginError names the culprit.
+        """
+        found = installed_plugins(entry_point_group)
+        allowed = allowed_plugins(found, listed)
         plugins = cls()
-        for name in sorted(found if only is None else only):
-            entry = found[name]
+        for each in found:
+            if each not in allowed:
+                package = f"{each.distribution} {each.version}"
+                log.warning("plugin %s (%s) is installed, not listed, and so not loaded", each.name, package)
+        for each in allowed:
+            entry = metadata.EntryPoint(each.name, each.target, entry_point_group)
             try:
-                plugin = entry.load()
+                with uncached() if listed.get(each.name) else nullcontext():
+                    plugin = entry.load()
             except Exception as error:
-                raise PluginError(f"plugin {name} ({entry.value}) cannot be imported: {error!r}") from error
-            package = f"{entry.dist.name} {entry.dist.version}, " if entry.dist else ""
-            plugins._register(plugin, name, f"{package}{entry.value}")
+                raise PluginError(f"plugin {each.name} ({each.target}) cannot be imported: {error!r}") from error
+            package = f"{each.distribution} {each.version}, " if each.distribution else ""
+            plugins._register(plugin, each.name, f"{package}{each.target}")
         return plugins
 
     def describe(self) -> tuple[PluginDescription, ...]:
@@ -120,17 +133,19 @@ class Plugins:
 
     # Asking. Each method below is the only way to its hook.
 
-    def configure(self, router: RouterFacts) -> None:
-        """Hand ``router`` to every plugin; ConfigurationRefused with the problems of all who refuse.
+    def configure(self, router: RouterFacts, settings: Mapping[str, Mapping[str, object]] = NO_SETTINGS) -> None:
+        """Hand ``router`` to every plugin, each with its own ``settings``; ConfigurationRefused with all problems.
 
         So it is where two of them would serve one mechanism on one of the router's listeners.
         """
         self._offers.clear()
-        problems: list[str] = []
+        problems = [f"pluginSettings: there is no plugin {name}" for name in settings if name not in self._origins]
         for name in self._origins:
             others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
             try:
-                answers = self._pm.subset_hook_caller("configure", others)(router=router)
+                answers = self._pm.subset_hook_caller("configure", others)(
+                    router=replace(router, settings=settings.get(name, router.settings))
+                )
             except ConfigurationRefused as refusal:
                 problems += [f"{name}: {problem}" for problem in refusal.problems]
             except Exception as error:  # noqa: BLE001 - whatever it is, it denies

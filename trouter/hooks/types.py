@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
 #: Mechanisms which hand the router the secret itself: whoever reads the wire reads the password.
@@ -136,6 +137,8 @@ class RouterFacts:
     sasl_config_name: str = "qdrouterd"
     #: The listeners configured now; others may come later.
     listeners: tuple[ListenerFacts, ...] = ()
+    #: What ``pluginSettings`` says to the plugin that is asked, and to nobody else.
+    settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,20 @@ class AnnotationFilter:
 
     strip_in: bool
     strip_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPlugin:
+    """One plugin that could be loaded: its name, what its entry point names, and where that comes from."""
+
+    name: str
+    target: str
+    distribution: str
+    version: str
+    #: The source file, empty if it cannot be told.
+    file: str
+    #: It comes with trouter.
+    ours: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -324,7 +324,7 @@ class PendingPlugins:
         self._plugins = plugins
         self._old = old
         try:
-            plugins.configure(router_facts(new))
+            plugins.configure(router_facts(new), new.router.plugin_settings)
         except ConfigurationRefused:
             self.drop()
             raise
@@ -334,7 +334,7 @@ class PendingPlugins:
 
     def drop(self) -> None:
         with suppress(ConfigurationRefused):  # a plugin that cannot go back keeps what it has
-            self._plugins.configure(router_facts(self._old))
+            self._plugins.configure(router_facts(self._old), self._old.router.plugin_settings)
 
 
 def report_of(changes: Changes) -> ReloadReport:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from trouter.config import texts
 from trouter.config.entities.base import DISTRIBUTIONS, NO_LINK_ROUTES, NO_NETWORK, Entity, entity
@@ -170,6 +172,25 @@ class RouterEntity(Entity):
     )
     oauth_user_claim: str = attribute(Kind.STRING, "The claim of a token that names the user.", "sub", extra=True)
     oauth_plain: bool = attribute(Kind.BOOLEAN, "Whether a token may be the password of PLAIN, too.", False, extra=True)
+    plugins: tuple[texts.ListedPlugin, ...] = attribute(
+        Kind.STRING,
+        "The plugins that may be loaded beside those that come with trouter, separated by blanks: `NAME`, or "
+        "`NAME@sha256:HASH` for one whose code must be what `trouter plugins` showed.",
+        (),
+        default_doc="none",
+        parse=texts.plugin_list,
+        reload=Reload.RESTART,
+        extra=True,
+    )
+    plugin_settings: Mapping[str, Mapping[str, object]] = attribute(
+        Kind.PROPERTIES,
+        "What plugins are told when they are configured, a map for each by its name. Management shows it: write where "
+        "a secret lies, not the secret.",
+        factory=lambda: MappingProxyType({}),
+        default_doc="none",
+        parse=texts.plugin_settings,
+        extra=True,
+    )
     drain_timeout_seconds: int = attribute(
         Kind.INTEGER,
         "After TERM: how long unsettled deliveries may take before connections are closed.",

@@ -1,0 +1,99 @@
+"""`trouter plugins`: what is installed, what of it loads, from where, and for which hooks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+from trouter.cli.startup import existing_path
+from trouter.config import ConfigurationError, load
+from trouter.hooks import (
+    ENTRY_POINT_GROUP,
+    InstalledPlugin,
+    PluginError,
+    Plugins,
+    allowed_plugins,
+    digest_of,
+    installed_plugins,
+)
+
+EPILOG: Final = """\
+Plugins that come with trouter always load; others where the attribute `plugins` of the router lists them. The last
+column is what to write there to hold a plugin to the code that it has now.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is told of one plugin."""
+
+    name: str
+    loaded: bool
+    hooks: tuple[str, ...]
+    distribution: str
+    version: str
+    file: str
+    sha256: str
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "plugins",
+        help="show which plugins load, from where, and for which hooks",
+        description="Show every installed plugin: whether it loads, where it comes from, and for which hooks.",
+        epilog=EPILOG,
+    )
+    parser.add_argument(
+        "-c", "--config", metavar="FILE", type=existing_path, help="the configuration that lists plugins"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON array of objects")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a row for each plugin; 1 if the router would not start with them."""
+    try:
+        listed = dict(load(arguments.config).router.plugins)
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return 1
+    found = installed_plugins(ENTRY_POINT_GROUP)
+    problem = ""
+    try:
+        allowed = allowed_plugins(found, listed)
+        hooks = {plugin.name: plugin.hooks for plugin in Plugins.load(listed).describe()}
+    except PluginError as error:
+        allowed, hooks, problem = (), {}, str(error)
+    rows = [_row(plugin, hooks.get(plugin.name, ()) if plugin in allowed else None) for plugin in found]
+    print(_as_json(rows) if arguments.json else _as_text(rows))
+    if problem:
+        print(f"nothing loads: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _row(plugin: InstalledPlugin, hooks: tuple[str, ...] | None) -> Row:
+    """`hooks`: None if it does not load."""
+    try:
+        digest = digest_of(plugin)
+    except PluginError:
+        digest = ""
+    return Row(plugin.name, hooks is not None, hooks or (), plugin.distribution, plugin.version, plugin.file, digest)
+
+
+def _as_json(rows: list[Row]) -> str:
+    keys = ("name", "loaded", "hooks", "distribution", "version", "file", "sha256")
+    return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], indent=2)
+
+
+def _as_text(rows: list[Row]) -> str:
+    return "\n\n".join(
+        f"{row.name}: {'loads' if row.loaded else 'does not load'}\n"
+        f"  hooks   {', '.join(row.hooks) or '-'}\n"
+        f"  from    {row.distribution} {row.version}, {row.file or '?'}\n"
+        f"  list as {row.name}{f'@sha256:{row.sha256}' if row.sha256 else ''}"
+        for row in rows
+    )

@@ -1,0 +1,120 @@
+"""Which plugins are installed, which of them may be loaded, and what their code hashes to; nothing here runs any.
+
+Installing a package must not be enough to run its code inside the router: beside the plugins that come with trouter
+only those load that the configuration lists, and one listed with a hash only if its code is that code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import metadata, util
+from pathlib import Path
+from typing import Final
+
+from trouter.hooks.types import InstalledPlugin, PluginError
+
+#: Plugins of this distribution need not be listed: they are the router.
+OURS: Final = "trouter"
+_CACHE: Final = "__pycache__"
+#: No folder can be made here, so no cache of compiled code is found or left there.
+_NO_CACHE: Final = "/dev/null"
+
+
+def installed_plugins(group: str) -> tuple[InstalledPlugin, ...]:
+    """Everything installed under this group of entry points, by name and distribution."""
+    found = {
+        InstalledPlugin(
+            name=entry.name,
+            target=entry.value,
+            distribution=entry.dist.name if entry.dist else "",
+            version=entry.dist.version if entry.dist else "",
+            file=str(_file_of(entry.module) or ""),
+            ours=entry.dist is not None and entry.dist.name == OURS,
+        )
+        for entry in metadata.entry_points(group=group)
+    }
+    return tuple(sorted(found, key=lambda plugin: (plugin.name, plugin.distribution)))
+
+
+def allowed_plugins(found: Sequence[InstalledPlugin], listed: Mapping[str, str]) -> tuple[InstalledPlugin, ...]:
+    """Those that may be loaded: ours, and what is ``listed`` with its hash, or "" for any; PluginError.
+
+    A name that two packages claim is settled by nobody: it stops the start if it is listed, and is ours otherwise.
+    """
+    for name, expected in listed.items():
+        named = [plugin for plugin in found if plugin.name == name]
+        if not named:
+            others = ", ".join(sorted({plugin.name for plugin in found})) or "none"
+            raise PluginError(f"plugin {name} is listed and not installed (installed: {others})")
+        if len(named) > 1:
+            packages = " and ".join(plugin.distribution or "?" for plugin in named)
+            raise PluginError(f"plugin {name} is installed by {packages}; uninstall one of them")
+        if expected and (actual := digest_of(named[0])) != expected:
+            raise PluginError(f"plugin {name}: its code ({named[0].file}) is not what is listed: sha256:{actual}")
+    return tuple(plugin for plugin in found if plugin.ours or plugin.name in listed)
+
+
+def digest_of(plugin: InstalledPlugin) -> str:
+    """SHA-256 over the code of a plugin, in hexadecimal; PluginError if it cannot be read.
+
+    The code is the top-level module or package that the entry point names, compiled caches left out. What is hashed is
+    the output of ``sha256sum`` for its files, in the order of their names, relative to the folder that it lies in.
+    """
+    try:
+        root, files = _code_of(plugin.target)
+        lines = sorted((file.relative_to(root).as_posix(), file) for file in files)
+        listing = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {name}\n" for name, file in lines)
+    except (OSError, ValueError) as error:
+        raise PluginError(f"plugin {plugin.name}: its code cannot be read: {error}") from error
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+@contextmanager
+def uncached() -> Iterator[None]:
+    """What is imported meanwhile is compiled from the sources that were hashed, whatever lies in a cache."""
+    prefix = sys.pycache_prefix
+    sys.pycache_prefix = _NO_CACHE
+    try:
+        yield
+    finally:
+        sys.pycache_prefix = prefix
+
+
+def _code_of(target: str) -> tuple[Path, list[Path]]:
+    """The folder where the code of an entry point lies, and its files; ValueError if there is none."""
+    spec = util.find_spec(_module(target).partition(".")[0])
+    if spec is None:
+        raise ValueError(f"there is no module {_module(target)}")
+    if spec.submodule_search_locations is None:
+        if spec.origin is None or not Path(spec.origin).is_file():
+            raise ValueError(f"{_module(target)} is no file")
+        return Path(spec.origin).parent, [Path(spec.origin)]
+    folders = [Path(folder) for folder in spec.submodule_search_locations]
+    if len(folders) != 1:
+        raise ValueError(f"{spec.name} lies in {len(folders)} folders")
+    files = [file for file in folders[0].rglob("*") if file.is_file() and _CACHE not in file.parts]
+    return folders[0].parent, files
+
+
+def _file_of(module: str) -> Path | None:
+    """The source of a module, found without importing the packages around it; None if there is none."""
+    try:
+        spec = util.find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    inner = module.split(".")[1:]
+    for folder in spec.submodule_search_locations or ():
+        path = Path(folder, *inner)
+        for candidate in (path / "__init__.py", path.with_suffix(".py")):
+            if candidate.is_file():
+                return candidate
+    return Path(spec.origin) if spec.origin and not inner else None
+
+
+def _module(target: str) -> str:
+    return target.partition(":")[0].strip()
