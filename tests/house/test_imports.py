@@ -14,6 +14,7 @@ MAY_IMPORT = {
     "engine": ("wire",),
     "hooks": (),
     "core": ("engine", "wire", "hooks"),
+    "security": ("config", "hooks", "core.patterns"),
     "config": ("hooks", "core.patterns"),  # the patterns of addresses are pure text, and one idea
     "logs": ("config",),
     "management": ("config", "core", "wire", "engine", "logs"),
@@ -28,6 +29,7 @@ MAY_IMPORT = {
         "management",
         "http",
         "records",
+        "security",
         "client.sasl",
         "client.errors",
     ),
@@ -49,6 +51,7 @@ MAY_IMPORT = {
         "records",
         "testing",
         "tools",
+        "security",
     ),
 }
 EVERYBODY_MAY_IMPORT = ("_twin",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
 from trouter.config.schema import BadValue
@@ -11,6 +12,11 @@ from trouter.core.patterns import PatternError, pattern_tokens
 #: Both spellings of the user's name; `$${user}` is text.
 USER_TOKEN: Final = re.compile(r"(?<!\$)\$\{user\}|(?<!\$)\{user\}")
 MIN_FRAME: Final = 512
+#: What parts the tokens of a host name that is a pattern.
+HOST_SEPARATOR: Final = "."
+_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
+#: A host and its port. An address of IPv6 stands in brackets, or has no port.
+_HOST_AND_PORT: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^:]*))(?::[0-9]*)?", re.DOTALL)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -18,13 +24,35 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_entries(text)))
 
 
+def host_key(name: str) -> str:
+    """What host names of vhosts are compared by: no port, no trailing dot, and no case in ASCII."""
+    if match := _HOST_AND_PORT.fullmatch(name):
+        name = match[2] if match[1] is None else match[1]
+    return name.removesuffix(".").translate(_LOWER)
+
+
+def host_tokens(key: str) -> tuple[str, ...] | None:
+    """The tokens of a host name, or of a pattern for such; None if it has none."""
+    try:
+        return pattern_tokens(key, HOST_SEPARATOR)
+    except PatternError:
+        return None
+
+
 def aliases(text: str) -> tuple[str, ...]:
     """Host names, separated by commas; none may stand there twice."""
     entries = _entries(text)
+    keys: set[str] = set()
     for entry in entries:
-        if entries.count(entry) > 1:
+        if host_key(entry) in keys:
             raise BadValue(f"the alias '{entry}' stands there twice", "leave one of them out")
+        keys.add(host_key(entry))
     return tuple(entries)
+
+
+def policy_tokens(text: str) -> list[str]:
+    """The tokens of an address or of a pattern for such; a separator at an end has an empty one beside it."""
+    return text.replace("/", ".").split(".")
 
 
 def address_names(text: str) -> tuple[str, ...]:
@@ -40,10 +68,9 @@ def address_patterns(text: str) -> tuple[str, ...]:
     entries = _entries(text)
     for entry in entries:
         _at_most_one_token(entry)
-        try:
-            tokens = pattern_tokens(entry)
-        except PatternError:
-            raise BadValue(f"'{entry}' is not a pattern", "tokens between '.' or '/', e.g. a/*/#") from None
+        tokens = policy_tokens(entry)
+        if not any(tokens):
+            raise BadValue(f"'{entry}' is not a pattern", "tokens between '.' or '/', e.g. a/*/#")
         where = [at for at, token in enumerate(tokens) if USER_TOKEN.search(token)]
         if where and not USER_TOKEN.fullmatch(tokens[where[0]]):
             raise BadValue(f"in '{entry}' the user is only a part of a token", "write e.g. ${user}/a or a/${user}")

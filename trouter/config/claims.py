@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from trouter.config.access import host_key, host_tokens
 from trouter.config.entities import (
     AddressEntity,
     AuthServicePluginEntity,
@@ -105,16 +106,12 @@ def _vhost(get: Get, world: World) -> Iterator[Claim]:
     for field, name in names:
         if name is None:
             continue
-        host = str(name).casefold().rstrip(".")
-        message = "this host name belongs to a vhost already"
-        if world.patterns:
+        host = host_key(str(name))
+        if world.patterns and (tokens := host_tokens(host)):
             message = "the pattern conflicts with that of a vhost"
-            try:
-                yield Claim(("vhost", pattern_tokens(host)), message, field, ANOTHER_HOST)
-                continue
-            except PatternError:
-                pass
-        yield Claim(("vhost", host), message, field, ANOTHER_HOST)
+            yield Claim(("vhost", tokens), message, field, ANOTHER_HOST)
+        else:
+            yield Claim(("vhost", host), "this host name belongs to a vhost already", field, ANOTHER_HOST)
 
 
 CLAIMS: Final[dict[type | None, Callable[[Get, World], Iterator[Claim]]]] = {

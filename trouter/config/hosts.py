@@ -42,10 +42,10 @@ def _range(entry: str) -> HostRange:
         return HostRange()
     if "/" in entry:
         return _network(entry)
-    if (address := _address(entry)) is not None:
+    if (address := address_of(entry)) is not None:
         return HostRange(address, address)
     first, dash, last = entry.partition("-")
-    low, high = _address(first.strip()), _address(last.strip())
+    low, high = address_of(first.strip()), address_of(last.strip())
     if dash and low is not None and high is not None:
         return _between(entry, low, high)
     if _DIGITS_AND_DOTS.fullmatch(entry) or not _HOST_NAME.fullmatch(entry):
@@ -66,13 +66,17 @@ def _network(entry: str) -> HostRange:
         network = ip_network(entry, strict=False)
     except ValueError:
         raise BadValue(f"'{entry}' is not a network", "e.g. 10.0.0.0/8 or fd00::/8") from None
-    return HostRange(network[0], network[-1])
+    return HostRange(_unmapped(network[0]), _unmapped(network[-1]))
 
 
-def _address(text: str) -> Address | None:
+def address_of(text: str) -> Address | None:
     """An address; one of IPv4 that is written as IPv6 counts as what it is."""
     try:
         address = ip_address(text)
     except ValueError:
         return None
+    return _unmapped(address)
+
+
+def _unmapped(address: Address) -> Address:
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

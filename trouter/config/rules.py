@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable
 from typing import Final
 
+from trouter.config.access import host_key
 from trouter.config.claims import World, claims, references
 from trouter.config.draft import Draft
 from trouter.config.entities import (
@@ -233,9 +234,9 @@ def _phases(draft: Draft) -> None:
 
 
 def _vhost(draft: Draft) -> None:
-    hostname = draft.value("hostname")
+    hostname = host_key(draft.value("hostname") or "")
     groups = draft.value("groups") if "groups" in draft.given else {}
-    if hostname is not None and hostname in (draft.value("aliases") or ()):
+    if hostname in map(host_key, draft.value("aliases") or ()):
         draft.error("an alias is the host name itself", "aliases", "leave it out")
     if draft.value("allow_unknown_user") and groups is not None and "$default" not in groups:
         draft.error("needs a group named $default", "allow_unknown_user", "add the group, or write no")

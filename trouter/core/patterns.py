@@ -27,20 +27,23 @@ class DuplicatePatternError(PatternError):
     """The same pattern, after normalisation, is in the tree already."""
 
 
-def split_tokens(value: str) -> list[str]:
+def split_tokens(value: str, separators: str = SEPARATORS) -> list[str]:
     """The tokens of ``value``; separators at its ends do not count, an empty token inside does."""
-    value = value.replace("/", ".").strip(".")
-    return value.split(".") if value else []
+    first = separators[0]
+    for other in separators[1:]:
+        value = value.replace(other, first)
+    value = value.strip(first)
+    return value.split(first) if value else []
 
 
-def pattern_tokens(pattern: str) -> tuple[str, ...]:
+def pattern_tokens(pattern: str, separators: str = SEPARATORS) -> tuple[str, ...]:
     """The tokens of ``pattern``, normalised: in a row of wildcards first every ``*``, then at most one ``#``.
 
     PatternError if there is no token.
     """
     tokens: list[str] = []
     pending_many = False
-    for token in split_tokens(pattern):
+    for token in split_tokens(pattern, separators):
         if token == MANY:
             pending_many = True
             continue
@@ -62,10 +65,12 @@ def prefix_pattern(prefix: str) -> str:
     return f"{prefix.strip(SEPARATORS)}/{MANY}"
 
 
-def normalise_pattern(pattern: str) -> str:
+def normalise_pattern(pattern: str, separators: str = SEPARATORS) -> str:
     """``pattern`` as it is reported: as written if only its ends had to go, else its tokens joined by ``/``."""
-    tokens = pattern_tokens(pattern)
-    return pattern.strip(SEPARATORS) if tokens == tuple(split_tokens(pattern)) else "/".join(tokens)
+    tokens = pattern_tokens(pattern, separators)
+    if tokens == tuple(split_tokens(pattern, separators)):
+        return pattern.strip(separators)
+    return separators[-1].join(tokens)
 
 
 class _Node(Generic[T]):
@@ -82,7 +87,8 @@ class _Node(Generic[T]):
 class PatternTree(Generic[T]):
     """Patterns and what they stand for. Equal after normalisation means the same pattern."""
 
-    def __init__(self) -> None:
+    def __init__(self, separators: str = SEPARATORS) -> None:
+        self._separators = separators
         self._root: _Node[T] = _Node()
         self._entries: dict[tuple[str, ...], tuple[str, T]] = {}
 
@@ -90,7 +96,7 @@ class PatternTree(Generic[T]):
         return len(self._entries)
 
     def __contains__(self, pattern: str) -> bool:
-        return pattern_tokens(pattern) in self._entries
+        return pattern_tokens(pattern, self._separators) in self._entries
 
     def items(self) -> Iterator[tuple[str, T]]:
         """(normalised pattern, value) in the order of insertion."""
@@ -98,7 +104,7 @@ class PatternTree(Generic[T]):
 
     def insert(self, pattern: str, value: T) -> str:
         """Add ``pattern``, and return it normalised; DuplicatePatternError, or PatternError if it has no token."""
-        tokens = pattern_tokens(pattern)
+        tokens = pattern_tokens(pattern, self._separators)
         if tokens in self._entries:
             raise DuplicatePatternError("already exists")
         node = self._root
@@ -106,12 +112,12 @@ class PatternTree(Generic[T]):
             if token not in node.children:
                 node.children[token] = _Node(is_many=token == MANY)
             node = node.children[token]
-        node.entry = self._entries[tokens] = (normalise_pattern(pattern), value)
+        node.entry = self._entries[tokens] = (normalise_pattern(pattern, self._separators), value)
         return node.entry[0]
 
     def remove(self, pattern: str) -> T:
         """Take ``pattern`` out, and return its value; KeyError if it is not there."""
-        tokens = pattern_tokens(pattern)
+        tokens = pattern_tokens(pattern, self._separators)
         _, value = self._entries.pop(tokens)
         path = [self._root]
         for token in tokens:
@@ -125,7 +131,7 @@ class PatternTree(Generic[T]):
 
     def match(self, value: str) -> T | None:
         """What the preferred pattern for ``value`` stands for; None if no pattern matches."""
-        entry, _ = self._search(split_tokens(value))
+        entry, _ = self._search(split_tokens(value, self._separators))
         return None if entry is None else entry[1]
 
     def _search(self, tokens: list[str]) -> tuple[tuple[str, T] | None, int]:

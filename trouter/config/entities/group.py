@@ -20,7 +20,7 @@ class GroupSettings:
 
     users: tuple[str, ...] = attribute(
         Kind.STRING,
-        "The users of the group, separated by commas; `*` is every authenticated user that no group names.",
+        "The users of the group, separated by commas; `*` is every user with a name that no group names.",
         (),
         default_doc="nobody",
         parse=access.names,
@@ -98,6 +98,12 @@ class GroupSettings:
         (),
         default_doc="none",
         parse=access.address_patterns,
+    )
+    substitute_anonymous: bool = attribute(
+        Kind.BOOLEAN,
+        "The user's name in an address is also that of a user who did not prove it, `anonymous` if there is none.",
+        False,
+        extra=True,
     )
     #: The attributes as they were given, by field; no attribute.
     written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)

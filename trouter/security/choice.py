@@ -1,0 +1,55 @@
+"""Which vhost an Open is for (security.md 4.3): by host name, alias or pattern, else the default one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from trouter.config.access import HOST_SEPARATOR, host_key, host_tokens
+from trouter.core.patterns import WILDCARDS, PatternTree
+
+T = TypeVar("T")
+
+
+class ChosenBy(Enum):
+    """Why a vhost was chosen."""
+
+    HOSTNAME = "hostname"
+    ALIAS = "alias"
+    PATTERN = "pattern"
+    DEFAULT = "defaultVhost"
+
+
+class VhostChoice(Generic[T]):
+    """Vhosts by what they are called. A host name met as it is written is preferred to any pattern."""
+
+    __slots__ = ("_default", "_names", "_tree")
+
+    def __init__(self, vhosts: Iterable[tuple[str, Iterable[str], T]], patterns: bool, default: str) -> None:
+        """`vhosts`: host name, aliases and what they stand for; `default`: the name of a vhost, empty for none."""
+        self._names: dict[str, tuple[T, ChosenBy]] = {}
+        self._tree: PatternTree[T] | None = None
+        tree: PatternTree[T] = PatternTree(HOST_SEPARATOR)
+        for hostname, aliases, vhost in vhosts:
+            for name, chosen_by in ((hostname, ChosenBy.HOSTNAME), *((alias, ChosenBy.ALIAS) for alias in aliases)):
+                key = host_key(name)
+                if patterns and not WILDCARDS.isdisjoint(host_tokens(key) or ()):
+                    tree.insert(key, vhost)
+                    self._tree = tree
+                else:
+                    self._names[key] = vhost, chosen_by
+        found = self.find(default) if default else None
+        self._default: Final = None if found is None else (found[0], ChosenBy.DEFAULT)
+
+    def find(self, name: str) -> tuple[T, ChosenBy] | None:
+        """The vhost that is called so, without regard to the default one."""
+        key = host_key(name)
+        if (found := self._names.get(key)) is not None:
+            return found
+        vhost = None if self._tree is None else self._tree.match(key)
+        return None if vhost is None else (vhost, ChosenBy.PATTERN)
+
+    def choose(self, name: str) -> tuple[T, ChosenBy] | None:
+        """The vhost for a connection that asks for `name`; None if there is not even a default one."""
+        return self.find(name) or self._default

@@ -1,0 +1,85 @@
+"""Addresses written whole or by their beginnings (`sources`, `targets`): hash tables and sorted beginnings.
+
+What a decision costs does not grow with the number of entries, and nothing is made for a user: his name is looked for
+in the address instead, at the places where some entry has it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final
+
+from trouter.security.entries import parse_entry
+
+#: The number of no entry; they count from 1.
+NO_ENTRY: Final = 0
+
+
+class Prefixes:
+    """Beginnings of text, each with a number. Where one begins with another only the shorter one is kept."""
+
+    __slots__ = ("_numbers", "_texts")
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._texts: list[str] = []
+        for text in sorted(numbers):
+            if not (self._texts and text.startswith(self._texts[-1])):
+                self._texts.append(text)
+        self._numbers = numbers
+
+    def find(self, text: str) -> int:
+        """The number of what `text` begins with.
+
+        Whatever sorts between a beginning and a text that has it begins with it too, and was left out: so the nearest
+        one below is the only candidate.
+        """
+        at = bisect_right(self._texts, text)
+        if at and text.startswith(self._texts[at - 1]):
+            return self._numbers[self._texts[at - 1]]
+        return NO_ENTRY
+
+
+class NameRules:
+    """The entries of one `sources` or `targets`; EntryError if one cannot be understood."""
+
+    __slots__ = ("_exact", "_prefixes", "_starts", "_user_exact", "_user_prefixes")
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._exact: dict[str, int] = {}
+        prefixes: dict[str, int] = {}
+        self._user_exact: dict[str, dict[str, int]] = {}
+        user_prefixes: dict[str, dict[str, int]] = {}
+        for number, text in enumerate(entries, 1):
+            entry = parse_entry(text)
+            if entry.has_user:
+                table = (user_prefixes if entry.wildcard else self._user_exact).setdefault(entry.prefix, {})
+                table.setdefault(entry.suffix, number)
+            else:
+                (prefixes if entry.wildcard else self._exact).setdefault(entry.prefix, number)
+        self._prefixes = Prefixes(prefixes)
+        self._user_prefixes = {prefix: Prefixes(suffixes) for prefix, suffixes in user_prefixes.items()}
+        #: Where the user's name stands in some entry: the lengths of what is before it.
+        self._starts = tuple(sorted({len(prefix) for prefix in (*self._user_exact, *user_prefixes)}))
+
+    def find(self, address: str, user: str) -> int:
+        """The number of an entry that has `address`; with no `user`, none that needs one."""
+        if not address:
+            return NO_ENTRY
+        number = self._exact.get(address, NO_ENTRY) or self._prefixes.find(address)
+        if number or not user:
+            return number
+        for start in self._starts:
+            if start > len(address):
+                break
+            if address.startswith(user, start) and (number := self._find_after(address, start, start + len(user))):
+                return number
+        return NO_ENTRY
+
+    def _find_after(self, address: str, start: int, end: int) -> int:
+        """The number of an entry that has the user's name from `start` to `end`."""
+        prefix, rest = address[:start], address[end:]
+        if (suffixes := self._user_exact.get(prefix)) and rest in suffixes:
+            return suffixes[rest]
+        beginnings = self._user_prefixes.get(prefix)
+        return NO_ENTRY if beginnings is None else beginnings.find(rest)

@@ -1,0 +1,398 @@
+"""The policy: what is decided when a connection opens, and what its links are held to afterwards.
+
+`Policy.compile` takes what is configured. `admit` chooses the vhost (4.3), the group (4.4), holds the group to its
+`remoteHosts` (4.5), and hands out an Admission, bound to the user, or a Denial. What is counted (4.10) is counted by
+`trouter.security.counts`; text for the wire is made elsewhere. Nothing here waits, and nothing that was handed out
+changes; a change of configuration makes another Policy, which shares with the one before what did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum, StrEnum
+from typing import Final, NamedTuple, TypeVar
+
+from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
+from trouter.config.hosts import HostRange
+from trouter.hooks import Permissions
+from trouter.security.choice import ChosenBy, VhostChoice
+from trouter.security.entries import EntryError
+from trouter.security.hosts import HostRules, Resolved, names_by_address
+from trouter.security.names import NO_ENTRY, NameRules
+from trouter.security.patterns import UNDECIDED, PatternRules
+from trouter.security.settings import Settings, largest_message, settings_of
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+DEFAULT_GROUP: Final = "$default"
+CONNECTOR_GROUP: Final = "$connector"
+#: In `users`: whoever has a name.
+EVERY_USER: Final = "*"
+#: What `${user}` is where a group substitutes it for users without a name too.
+ANONYMOUS: Final = "anonymous"
+
+
+class Reason(StrEnum):
+    """Why a connection is denied; stable words, for records and counters."""
+
+    NO_VHOST = "no-vhost"
+    NO_GROUP = "no-group"
+    NO_CONNECTOR_GROUP = "no-connector-group"
+    REMOTE_HOST = "remote-host"
+    BAD_PERMISSIONS = "bad-permissions"
+    MAX_CONNECTIONS = "max-connections"
+    MAX_CONNECTIONS_PER_USER = "max-connections-per-user"
+    MAX_CONNECTIONS_PER_HOST = "max-connections-per-host"
+
+
+class MemberBy(Enum):
+    """Why a user is in a group."""
+
+    LISTED = "listed"
+    EVERY_USER = "every user"
+    UNKNOWN_USER = "allowUnknownUser"
+    CONNECTOR = "connector"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an address is allowed, and by which rule: `VHOST:GROUP:ATTRIBUTE:N`, N counting from 1 or saying why not.
+
+    N is `none` when no entry has the address and `undecided` when the search was given up.
+    """
+
+    allowed: bool
+    rule: str
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """The connection may not open. `vhost` and `group` are empty where none was found."""
+
+    reason: Reason
+    vhost: str = ""
+    group: str = ""
+
+    @property
+    def rule(self) -> str:
+        """What decided, as in a Verdict: the vhost and the group as far as they were found, and the reason."""
+        return ":".join(part for part in (self.vhost, self.group, self.reason.value) if part)
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Limits(NamedTuple):
+    """Connections open at once in a vhost: of all, of one user, from one host. 0 is none."""
+
+    connections: int
+    per_user: int
+    per_host: int
+
+
+class Rules(NamedTuple):
+    """What may be received, or sent: the first part of a rule's id, and the entries."""
+
+    label: str
+    entries: NameRules | PatternRules
+
+    def judge(self, address: str, user: str) -> Verdict:
+        """Whether an entry has `address`; an empty `user` is never put in the place of `${user}`."""
+        number = self.entries.find(address, user)
+        if number > NO_ENTRY:
+            return Verdict(True, f"{self.label}:{number}")
+        return Verdict(False, f"{self.label}:{'undecided' if number == UNDECIDED else 'none'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The connection may open, under these terms. An empty `vhost`: no vhost has a say."""
+
+    vhost: str
+    group: str
+    user: str
+    settings: Settings
+    sources: Rules
+    targets: Rules
+    limits: Limits
+    #: What `${user}` stands for; empty: for nothing.
+    user_text: str = ""
+    chosen_by: ChosenBy | None = None
+    member_by: MemberBy | None = None
+    #: The number of the entry of `remoteHosts`; 0 where none was asked for.
+    host_entry: int = 0
+    #: Nothing is forbidden: no policy holds this connection to anything.
+    unrestricted: bool = False
+
+    def may_receive(self, address: str) -> Verdict:
+        """Whether a receiver may have `address` for its source."""
+        return self.sources.judge(address, self.user_text)
+
+    def may_send(self, address: str) -> Verdict:
+        """Whether a sender may have `address` for its target, or send messages to it."""
+        return self.targets.judge(address, self.user_text)
+
+    @property
+    def rule(self) -> str:
+        """What let the connection in, as in a Verdict."""
+        if not self.vhost and not self.group:
+            return self.sources.label
+        if not self.host_entry:
+            return f"{self.vhost}:{self.group}"
+        return f"{self.vhost}:{self.group}:remoteHosts:{self.host_entry}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group, compiled."""
+
+    name: str
+    settings: Settings
+    hosts: HostRules
+    sources: Rules
+    targets: Rules
+    limits: Limits
+    substitute_anonymous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vhost:
+    """A vhost, compiled."""
+
+    name: str
+    #: What it was compiled from, and what the policy says of messages.
+    entity: VhostEntity
+    max_message_size: int
+    groups: Mapping[str, Group]
+    #: The groups of the users that are listed.
+    by_user: Mapping[str, Group]
+    every_user: Group | None
+    unknown_user: Group | None
+
+    def group_of(self, user: str) -> tuple[Group, MemberBy] | None:
+        """The group of a user (4.4). Nobody's name is empty, so that one is in no list."""
+        if user and user != EVERY_USER and (group := self.by_user.get(user)) is not None:
+            return group, MemberBy.LISTED
+        if user and self.every_user is not None:
+            return self.every_user, MemberBy.EVERY_USER
+        return None if self.unknown_user is None else (self.unknown_user, MemberBy.UNKNOWN_USER)
+
+
+class _Compiler:
+    """Groups and vhosts, compiled; what many of them have in common is compiled once."""
+
+    def __init__(self, max_message_size: int) -> None:
+        self._max_message_size = max_message_size
+        self._names: dict[tuple[str, ...], NameRules] = {}
+        self._patterns: dict[tuple[str, ...], PatternRules] = {}
+        self._hosts: dict[tuple[HostRange, ...], HostRules] = {}
+
+    def vhost(self, entity: VhostEntity) -> Vhost:
+        groups = {name: self._group(name, group, entity) for name, group in entity.groups.items()}
+        by_user = {user: groups[name] for name, group in entity.groups.items() for user in group.users}
+        return Vhost(
+            entity.hostname,
+            entity,
+            self._max_message_size,
+            groups,
+            by_user,
+            by_user.get(EVERY_USER),
+            groups.get(DEFAULT_GROUP) if entity.allow_unknown_user else None,
+        )
+
+    def _group(self, name: str, group: GroupSettings, vhost: VhostEntity) -> Group:
+        per_user, per_host = group.max_connections_per_user, group.max_connections_per_host
+        label = f"{vhost.hostname}:{name}"
+        return Group(
+            name,
+            settings_of(group, largest_message(group.max_message_size, vhost.max_message_size, self._max_message_size)),
+            _once(self._hosts, HostRules, group.remote_hosts),
+            self._rules(label, "source", group.sources, group.source_pattern),
+            self._rules(label, "target", group.targets, group.target_pattern),
+            Limits(
+                vhost.max_connections,
+                vhost.max_connections_per_user if per_user is None else per_user,
+                vhost.max_connections_per_host if per_host is None else per_host,
+            ),
+            group.substitute_anonymous,
+        )
+
+    def _rules(self, label: str, what: str, names: tuple[str, ...], patterns: tuple[str, ...]) -> Rules:
+        if patterns:
+            return Rules(f"{label}:{what}Pattern", _once(self._patterns, PatternRules, patterns))
+        return Rules(f"{label}:{what}s", _once(self._names, NameRules, names))
+
+
+def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
+    if key not in made:
+        made[key] = make(key)
+    return made[key]
+
+
+#: Whoever opens a connection which no vhost has a say in may do what an authentication service grants, and no more.
+GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True)
+UNRESTRICTED: Final = Settings(**{row.name: True for row in fields(Settings) if row.name.startswith("allow_")})
+NO_POLICY: Final = Rules("no-policy", NameRules("*"))
+NO_LIMITS: Final = Limits(*[2**31 - 1] * 3)
+#: Begins the rules of what an authentication service grants.
+SERVICE: Final = "auth-service"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is configured, compiled. Made by `compile`."""
+
+    entity: PolicyEntity
+    vhosts: Mapping[str, Vhost]
+    choice: VhostChoice[Vhost]
+    #: The names in `remoteHosts`, to be looked up, and what was found.
+    host_names: frozenset[str]
+    resolved: Resolved = field(default_factory=dict)
+
+    @classmethod
+    def compile(
+        cls,
+        entity: PolicyEntity,
+        vhosts: Iterable[VhostEntity],
+        addresses: Mapping[str, Iterable[str]] | None = None,
+        previous: Policy | None = None,
+    ) -> Policy:
+        """The policy for what is configured. EntryError if it was not held to the tables of trouter.config.
+
+        addresses: what the names of `host_names` were found to be, as text. previous: the one before, of which what
+        did not change is taken over, its addresses too where none are given.
+        """
+        compiler = _Compiler(entity.max_message_size)
+        before = {} if previous is None else previous.vhosts
+        compiled: dict[str, Vhost] = {}
+        for one in vhosts:
+            old = before.get(one.hostname)
+            same = old is not None and old.entity is one and old.max_message_size == entity.max_message_size
+            compiled[one.hostname] = old if old is not None and same else compiler.vhost(one)
+        named = ((vhost.name, vhost.entity.aliases, vhost) for vhost in compiled.values())
+        policy = cls(
+            entity,
+            compiled,
+            VhostChoice(named, entity.enable_vhost_name_patterns, entity.default_vhost),
+            frozenset(
+                host.name
+                for vhost in compiled.values()
+                for group in vhost.entity.groups.values()
+                for host in group.remote_hosts
+                if host.name
+            ),
+            {} if previous is None else previous.resolved,
+        )
+        return policy if addresses is None else policy.with_addresses(addresses)
+
+    def with_addresses(self, addresses: Mapping[str, Iterable[str]]) -> Policy:
+        """The same, names being looked up anew: for each of `host_names` what it is now, or was last known to be."""
+        return replace(self, resolved=names_by_address(addresses))
+
+    def admit(
+        self,
+        hostname: str | None,
+        user: str,
+        host: str,
+        *,
+        authenticated: bool,
+        policy_vhost: str | None = None,
+        connector: bool = False,
+        permissions: Permissions | None = None,
+    ) -> Admission | Denial:
+        """Decide on a connection that opens, links and limits apart.
+
+        hostname: of its Open. user: whoever it is, empty for nobody; `authenticated` unless anybody could have said so.
+        host: its address, as text. policy_vhost: of the listener or the connector, empty or None where it has none.
+        connector: we called; only a policy_vhost holds such a connection to anything. permissions: what came with the
+        user from an authentication service.
+        """
+        if not self.entity.enable_vhost_policy or (connector and not policy_vhost):
+            admission: Admission | Denial = self._without_vhost(user)
+        elif connector:
+            admission = self._to_connector(policy_vhost or "")
+        else:
+            admission = self._to_vhost(policy_vhost or hostname or "", user, host, authenticated)
+        if permissions is None or isinstance(admission, Denial):
+            return admission
+        return _with_permissions(admission, permissions)
+
+    def _without_vhost(self, user: str) -> Admission:
+        settings = replace(UNRESTRICTED, max_message_size=largest_message(self.entity.max_message_size))
+        return Admission("", "", user, settings, NO_POLICY, NO_POLICY, NO_LIMITS, user, unrestricted=True)
+
+    def _to_connector(self, policy_vhost: str) -> Admission | Denial:
+        found = self.choice.find(policy_vhost)
+        if found is None:
+            return Denial(Reason.NO_VHOST)
+        vhost, chosen_by = found
+        group = vhost.groups.get(CONNECTOR_GROUP)
+        if group is None:
+            return Denial(Reason.NO_CONNECTOR_GROUP, vhost.name)
+        settings = replace(group.settings, max_frame_size=None, max_session_window=None, max_sessions=None)
+        return Admission(
+            vhost.name,
+            group.name,
+            "",
+            settings,
+            group.sources,
+            group.targets,
+            NO_LIMITS,
+            ANONYMOUS if group.substitute_anonymous else "",
+            chosen_by,
+            MemberBy.CONNECTOR,
+        )
+
+    def _to_vhost(self, name: str, user: str, host: str, authenticated: bool) -> Admission | Denial:
+        found = self.choice.choose(name)
+        if found is None:
+            return Denial(Reason.NO_VHOST)
+        vhost, chosen_by = found
+        assigned = vhost.group_of(user)
+        if assigned is None:
+            return Denial(Reason.NO_GROUP, vhost.name)
+        group, member_by = assigned
+        host_entry = group.hosts.find(host, self.resolved)
+        if not host_entry:
+            return Denial(Reason.REMOTE_HOST, vhost.name, group.name)
+        user_text = user if authenticated else ""
+        if group.substitute_anonymous:
+            user_text = user or ANONYMOUS
+        return Admission(
+            vhost.name,
+            group.name,
+            user,
+            group.settings,
+            group.sources,
+            group.targets,
+            group.limits,
+            user_text,
+            chosen_by,
+            member_by,
+            host_entry,
+        )
+
+
+def _with_permissions(admission: Admission, permissions: Permissions) -> Admission | Denial:
+    """What a service grants stands in the place of sources and targets; patterns of the vhost outlast it (3.3)."""
+    try:
+        sources = Rules(f"{SERVICE}:sources", NameRules(permissions.sources))
+        targets = Rules(f"{SERVICE}:targets", NameRules(permissions.targets))
+    except EntryError:
+        return Denial(Reason.BAD_PERMISSIONS, admission.vhost, admission.group)
+    if admission.unrestricted:
+        settings = replace(GRANTED, max_message_size=admission.settings.max_message_size)
+    else:
+        settings = replace(admission.settings, allow_dynamic_source=True, allow_anonymous_sender=True)
+    return replace(
+        admission,
+        settings=settings,
+        sources=admission.sources if isinstance(admission.sources.entries, PatternRules) else sources,
+        targets=admission.targets if isinstance(admission.targets.entries, PatternRules) else targets,
+        unrestricted=False,
+    )
