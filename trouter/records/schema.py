@@ -275,13 +275,18 @@ class PluginFault(Record, tag="plugin.fault"):
 
 
 class RecordsDropped(Record, tag="records.dropped"):
-    """The numbers ``from_n`` to ``to_n`` are missing, and why: disk-full, io-error, queue-full or retention."""
+    """The numbers ``from_n`` to ``to_n`` are missing, and why: disk-full, io-error, queue-full or retention.
+
+    ``boot`` is there if they were of another start of the router. By retention whole segments are deleted; then nobody
+    counts by kind.
+    """
 
     reason: str
     from_n: int
     to_n: int
     count: int
     by_kind: dict[str, int]
+    boot: int | None = None
 
 
 class ClockStep(Record, tag="clock.step"):

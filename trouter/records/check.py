@@ -1,0 +1,172 @@
+"""Proves segments: each by its trailer, and all of a folder together by their numbers and by what the manifests say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from trouter.records.reader import Corrupt, SegmentReader
+from trouter.records.schema import RecordsDropped
+from trouter.records.segments import EMPTY, MANIFEST, OPEN, Entry, Place, file_label, place_of, segments_in
+
+_ENTRY: Final = msgspec.json.Decoder(Entry)
+
+
+class Report:
+    """What was found: how much there is, what is wrong, and what is worth knowing though nothing is wrong."""
+
+    def __init__(self) -> None:
+        self.segments = 0
+        self.records = 0
+        self.errors: list[str] = []
+        self.notes: list[str] = []
+
+
+class _Gap(NamedTuple):
+    """Numbers that are missing, and where they should stand."""
+
+    first: int
+    last: int
+    path: Path
+    offset: int
+
+
+class _Stream:
+    """What is known of the numbers of one boot of one router."""
+
+    def __init__(self) -> None:
+        self.gaps: list[_Gap] = []
+        self.told: list[tuple[int, int]] = []
+
+
+def check_file(path: Path) -> Report:
+    """Prove one segment; OSError."""
+    checker = _Checker()
+    checker.read(place_of(path) or Place("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path))
+    checker.explain()
+    return checker.report
+
+
+def check_folder(folder: Path) -> Report:
+    """Prove every segment of a folder, and that none is missing; OSError."""
+    checker = _Checker()
+    places = segments_in(folder)
+    for place in places:
+        checker.read_next(place)
+    checker.explain()
+    for path in sorted(folder.glob(f"*{MANIFEST}")):
+        checker.compare(path, {place.path.name for place in places})
+    return checker.report
+
+
+class _Checker:
+    def __init__(self) -> None:
+        self.report = Report()
+        self._streams: dict[tuple[str, int], _Stream] = {}
+        self._seen: dict[str, tuple[int, int, int, int]] = {}
+        self._before: Place | None = None
+        self._expected = 0
+
+    def read_next(self, place: Place) -> None:
+        """Read a segment that comes, in order, after the one before; its numbers must go on from there."""
+        before = self._before
+        if before is None or (before.router, before.boot) != (place.router, place.boot):
+            self._expected = 0
+        if place.rest == EMPTY:
+            self.report.notes.append(f"{place.path}: was begun and holds nothing")
+            return
+        if place.first < self._expected and before is not None:
+            self.report.errors.append(
+                f"{place.path}: octet 0: overlaps {before.path}, which goes to {self._expected - 1}"
+            )
+        elif place.first > self._expected:
+            self._stream(place).gaps.append(_Gap(self._expected, place.first - 1, place.path, 0))
+        self._before = place
+        last = self.read(place)
+        self._expected = place.first if last is None else last + 1
+
+    def read(self, place: Place) -> int | None:
+        """Read one segment; the number of its last record, None if that is not known."""
+        path, stream = place.path, self._stream(place)
+        self.report.segments += 1
+        reader = None
+        try:
+            with path.open("rb") as file:
+                reader = SegmentReader(path, file, open_ended=place.rest == OPEN)
+                for line in reader.lines():
+                    self.report.records += 1
+                    if isinstance(line.record, RecordsDropped):
+                        self._tell(reader.header.router, place, line.record)
+        except Corrupt as corrupt:
+            self.report.errors.append(str(corrupt))
+        if reader is None:
+            return None
+        stream.gaps += [_Gap(first, last, path, offset) for first, last, offset in reader.gaps]
+        if reader.trailer is None:
+            if place.rest == OPEN:
+                self.report.notes.append(f"{path}: is still being written, or was when the router ended")
+        else:
+            self._seen[path.name] = (reader.header.first, reader.last, reader.count, reader.trailer.crc)
+            if reader.trailer.recovered:
+                self.report.notes.append(f"{path}: was recovered, the router ended before it was complete")
+        return reader.last
+
+    def _stream(self, place: Place) -> _Stream:
+        return self._streams.setdefault((place.router, place.boot), _Stream())
+
+    def _tell(self, router: str, place: Place, dropped: RecordsDropped) -> None:
+        """Note which numbers a record says are missing."""
+        boot = place.boot if dropped.boot is None else dropped.boot
+        label = place.router and file_label(router)
+        self._streams.setdefault((label, boot), _Stream()).told.append((dropped.from_n, dropped.to_n))
+
+    def explain(self) -> None:
+        """Gaps that no record tells of are errors."""
+        for stream in self._streams.values():
+            told = sorted(stream.told)
+            for gap in stream.gaps:
+                if rest := _without((gap.first, gap.last), told):
+                    missing = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in rest)
+                    self.report.errors.append(f"{gap.path}: octet {gap.offset}: missing before this: {missing}")
+
+    def compare(self, path: Path, present: Iterable[str]) -> None:
+        """What a manifest says of segments must be so."""
+        entries: dict[str, Entry] = {}
+        offset = 0
+        octets = path.read_bytes()
+        for line in octets.splitlines(keepends=True):
+            try:
+                entry = _ENTRY.decode(line)
+                entries[entry.seg] = entry
+            except ValueError as error:
+                if offset + len(line) < len(octets) or line.endswith(b"\n"):  # a torn last line is no fault
+                    self.report.errors.append(f"{path}: octet {offset}: this line cannot be read: {error}")
+            offset += len(line)
+        names = set(present)
+        for name, entry in entries.items():
+            if entry.state == "deleted":
+                continue
+            if name not in names:
+                self.report.errors.append(f"{path}: tells of {name}, which is not there")
+            elif name in self._seen and self._seen[name] != (entry.first, entry.last, entry.count, entry.crc):
+                self.report.errors.append(f"{path}: tells of {name} something else than is there")
+
+
+def _without(gap: tuple[int, int], told: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of a gap is in none of these ranges, which are sorted."""
+    rest = []
+    first, last = gap
+    for begin, end in told:
+        if end < first:
+            continue
+        if begin > last:
+            break
+        if begin > first:
+            rest.append((first, begin - 1))
+        first = max(first, end + 1)
+    if first <= last:
+        rest.append((first, last))
+    return rest

@@ -1,0 +1,182 @@
+"""Reads segments, and believes nothing: what is wrong is told with the file and the octet at which it stands."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from trouter.records.schema import KINDS, VERSION, Record
+from trouter.records.segments import (
+    MAX_LINE_BYTES,
+    Envelope,
+    Header,
+    Trailer,
+    file_label,
+    line_of,
+    place_of,
+)
+
+
+class Corrupt(Exception):
+    """A segment is not what was written: ``path``, the ``offset`` of the line or end where it shows, and why."""
+
+    def __init__(self, path: Path, offset: int, why: str) -> None:
+        super().__init__(f"{path}: octet {offset}: {why}")
+        self.path = path
+        self.offset = offset
+        self.why = why
+
+
+class Line(NamedTuple):
+    """One record: where it stands, its envelope, the line itself; ``record`` is None for a kind that is not known."""
+
+    offset: int
+    n: int
+    t: int
+    kind: str
+    octets: bytes
+    record: Record | None
+
+
+class _Failed(Exception):
+    """What is wrong with a line."""
+
+
+_HEADER: Final = msgspec.json.Decoder(Header)
+_TRAILER: Final = msgspec.json.Decoder(Trailer)
+_ENVELOPE: Final = msgspec.json.Decoder(Envelope)
+_RECORDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
+    name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()
+}
+#: What decoding raises: those of msgspec and of octets that are no text are ValueErrors.
+_MISTAKES: Final = (ValueError, RecursionError)
+TRAILER_KIND: Final = "segment.trailer"
+_TRAILER_BYTES: Final = 512
+
+
+class SegmentReader:
+    """Reads one segment, from its header on.
+
+    ``header`` is there from the beginning, ``trailer`` after the last line, unless the segment is open and still being
+    written; ``end`` is then where the last whole line ends. Corrupt is raised at the first thing that is wrong.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, *, open_ended: bool = False) -> None:
+        """``open_ended``: the trailer may be missing, and a last line may be torn."""
+        self.path = path
+        self.trailer: Trailer | None = None
+        self.count = 0
+        self.end = 0
+        self.crc = 0
+        #: The number of the last record; the one before the first where there is none.
+        self.last = -1
+        #: Numbers that are missing before a record of this segment: the first, the last, and where that record stands.
+        self.gaps: list[tuple[int, int, int]] = []
+        self._file = file
+        self._open_ended = open_ended
+        self.header = self._read_header()
+        self.last = self.header.first - 1
+
+    def _fail(self, offset: int, why: str) -> Corrupt:
+        return Corrupt(self.path, offset, why)
+
+    def _read_header(self) -> Header:
+        octets = self._file.readline(MAX_LINE_BYTES)
+        if not octets.endswith(b"\n"):
+            raise self._fail(0, "there is no whole header")
+        try:
+            header = _HEADER.decode(octets)
+        except _MISTAKES as error:
+            raise self._fail(0, f"the header cannot be read: {error}") from None
+        if line_of(header) != octets:
+            raise self._fail(0, "the header is not as it was written")
+        if header.v != VERSION:
+            raise self._fail(0, f"the records are of version {header.v}, and this program reads version {VERSION}")
+        place = place_of(self.path)
+        if place is not None and (place.router, place.boot, place.first) != (
+            file_label(header.router),
+            header.boot,
+            header.first,
+        ):
+            raise self._fail(0, "the header is that of another segment than the name says")
+        self._count_in(octets)
+        return header
+
+    def _count_in(self, octets: bytes) -> None:
+        self.crc = zlib.crc32(octets, self.crc)
+        self.end += len(octets)
+
+    def lines(self) -> Iterator[Line]:
+        """Every record; Corrupt."""
+        while True:
+            offset = self.end
+            octets = self._file.readline(MAX_LINE_BYTES)
+            if not octets.endswith(b"\n"):
+                if self._open_ended:
+                    return
+                raise self._fail(offset, "the segment ends without a trailer")
+            try:
+                line = self._line(offset, octets)
+            except _Failed as failed:
+                raise self._fail(offset, str(failed)) from None
+            if line is None:
+                if rest := self._file.read(1):
+                    raise self._fail(offset + len(octets), f"there is more behind the trailer: {rest!r}")
+                return
+            yield line
+
+    def _line(self, offset: int, octets: bytes) -> Line | None:
+        """The record of a line, None for the trailer; _Failed."""
+        try:
+            envelope = _ENVELOPE.decode(octets)
+        except _MISTAKES as error:
+            raise _Failed(f"this is no record: {error}") from None
+        if envelope.k == TRAILER_KIND:
+            self.trailer = self._trailer(octets)
+            return None
+        if envelope.n < 0 or envelope.t < 0:
+            raise _Failed("a record must have a number and a time")
+        if envelope.n <= self.last:
+            raise _Failed(f"the number {envelope.n} comes after {self.last}")
+        record = None
+        if decoder := _RECORDS.get(envelope.k):
+            try:
+                record = decoder.decode(octets)
+            except _MISTAKES as error:
+                raise _Failed(f"this is no {envelope.k}: {error}") from None
+        if envelope.n > self.last + 1:
+            self.gaps.append((self.last + 1, envelope.n - 1, offset))
+        self.last = envelope.n
+        self.count += 1
+        self._count_in(octets)
+        return Line(offset, envelope.n, envelope.t, envelope.k, octets, record)
+
+    def _trailer(self, octets: bytes) -> Trailer:
+        try:
+            trailer = _TRAILER.decode(octets)
+        except _MISTAKES as error:
+            raise _Failed(f"the trailer cannot be read: {error}") from None
+        if line_of(trailer) != octets:
+            raise _Failed("the trailer is not as it was written")
+        if trailer.count != self.count:
+            raise _Failed(f"the trailer tells of {trailer.count} records, and there are {self.count}")
+        if trailer.last != self.last:
+            raise _Failed(f"the trailer says that {trailer.last} is the last number, and it is {self.last}")
+        if trailer.crc != self.crc:
+            raise _Failed(f"the checksum of what stands before the trailer is {self.crc}, and it says {trailer.crc}")
+        return trailer
+
+
+def last_number(path: Path) -> int | None:
+    """The number that the trailer of a segment says is its last; None if it has no trailer, or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TRAILER_BYTES))
+            line = file.read().splitlines(keepends=True)[-1]
+        return _TRAILER.decode(line).last
+    except (OSError, ValueError, IndexError):
+        return None

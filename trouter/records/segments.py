@@ -1,0 +1,130 @@
+"""Segments: files of records, one a line, between a header and a trailer, which proves them.
+
+    <router>~<boot>~<first number, 16 digits>.jsonl     complete; with `.open` at the end while it is written
+    <router>~<boot>.manifest                            what became of each, a line for each event; only a help
+
+Numbers begin at 0 with each boot of a router and go on from segment to segment. What is missing is told by a record
+``records.dropped``, or it is a fault. The crc is that of all octets before the trailer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+SUFFIX: Final = ".jsonl"
+OPEN: Final = ".open"
+#: What was begun and never got a whole header.
+EMPTY: Final = ".empty"
+MANIFEST: Final = ".manifest"
+#: A line that is longer is no record.
+MAX_LINE_BYTES: Final = 32 << 20
+
+_NAME: Final = re.compile(r"(?P<router>[^~]+)~(?P<boot>\d{1,16})~(?P<first>\d{16})\.jsonl(?P<rest>\.open|\.empty)?")
+_LONGEST_NAME: Final = 160
+
+
+class Header(
+    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="segment.header", frozen=True
+):
+    """Begins a segment. ``utc`` and ``mono``: the two clocks at one moment, in microseconds; ``boot`` in seconds."""
+
+    v: int
+    router: str
+    boot: int
+    first: int
+    utc: int
+    mono: int
+
+
+class Trailer(
+    msgspec.Struct,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="k",
+    tag="segment.trailer",
+    frozen=True,
+):
+    """Ends a segment of ``count`` records; the number ``last`` is the one before ``first`` if there are none."""
+
+    count: int
+    last: int
+    crc: int
+    recovered: bool = False
+
+
+class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A line of the manifest. ``state``: closed, recovered or deleted."""
+
+    seg: str
+    first: int
+    last: int
+    count: int
+    bytes: int
+    crc: int
+    state: str
+    t_min: int | None = None
+    t_max: int | None = None
+
+
+class Envelope(msgspec.Struct):
+    """What every line has."""
+
+    k: str
+    n: int = -1
+    t: int = -1
+
+
+class Place(NamedTuple):
+    """What the name of a segment says, and where in the order of all segments it stands."""
+
+    router: str
+    boot: int
+    first: int
+    rest: str
+    path: Path
+
+
+def file_label(router: str) -> str:
+    """The name of a router as names of files begin with it: no two routers have the same."""
+    label = quote(router, safe="").replace("~", "%7E").replace(".", "%2E")
+    if len(label) <= _LONGEST_NAME:
+        return label
+    return f"{label[: _LONGEST_NAME - 33]}-{hashlib.sha256(router.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def segment_name(label: str, boot: int, first: int) -> str:
+    return f"{label}~{boot}~{first:016}{SUFFIX}"
+
+
+def manifest_name(label: str, boot: int) -> str:
+    return f"{label}~{boot}{MANIFEST}"
+
+
+def place_of(path: Path) -> Place | None:
+    """What a file's name says; None if it is no segment's."""
+    found = _NAME.fullmatch(path.name)
+    return (
+        None
+        if found is None
+        else Place(found["router"], int(found["boot"]), int(found["first"]), found["rest"] or "", path)
+    )
+
+
+def segments_in(folder: Path) -> list[Place]:
+    """The segments of a folder in the order of router, boot and number; OSError."""
+    with os.scandir(folder) as entries:
+        places = (place_of(folder / entry.name) for entry in entries)
+        return sorted(place for place in places if place is not None)
+
+
+def line_of(value: msgspec.Struct) -> bytes:
+    """A header, a trailer or an entry as a line."""
+    return msgspec.json.encode(value) + b"\n"
