@@ -197,8 +197,8 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.LINK_COUNT, "more than 4 links on one connection", sends(attach("four", 5), attach("five", 6))),
     (Fault.MEMORY, "the router holds all the messages that it may", is_kept(51)),
     (Fault.TRANSFER_LIMIT, "transfer without credit", sends(*[transfer(number) for number in range(5)])),
-    (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(transfer(), payload=bytes(101))),
-    (Fault.MESSAGE_SIZE, "message of more than 100 octets", sends(*[transfer(more=True)] * 3, payload=bytes(101))),
+    (Fault.MESSAGE_SIZE, "Message size exceeded", sends(transfer(), payload=bytes(101))),
+    (Fault.MESSAGE_SIZE, "Message size exceeded", sends(*[transfer(more=True)] * 3, payload=bytes(101))),
     (Fault.DELIVERY_TAG, "the first transfer of a delivery carries no delivery-tag", sends(Transfer(0, NEAR_WRAP))),
     (
         Fault.TRANSFER_STATE,

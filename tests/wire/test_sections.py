@@ -15,6 +15,7 @@ from trouter.wire import types
 from trouter.wire.codec import encode
 from trouter.wire.sections import (
     FOUND,
+    MAX_ANNOTATIONS_BYTES,
     MAX_SECTION_BYTES,
     NEED_MORE,
     THROUGH_ANNOTATIONS,
@@ -271,16 +272,24 @@ def test_a_small_section_needs_room_for_its_count() -> None:
 @pytest.mark.parametrize("code", range(0x70, 0x75))
 def test_a_section_is_waited_for_up_to_a_bound(code: int) -> None:
     constructor = b"\xd0" if code in (0x70, 0x73) else b"\xd1"
-    bound = descriptor(code) + constructor + struct.pack(">I", MAX_SECTION_BYTES)
+    if code in (0x71, 0x72):
+        most, complaint = MAX_ANNOTATIONS_BYTES, "annotations of {} octets"
+    else:
+        most, complaint = MAX_SECTION_BYTES, "claims {} octets"
+    bound = descriptor(code) + constructor + struct.pack(">I", most)
     assert MessageScan().scan(bound, 0, len(bound), THROUGH_APPLICATION_PROPERTIES, False) == NEED_MORE
     for size in (MAX_SECTION_BYTES + 1, 0x80000000, 0xFFFFFFFF):
         beyond = descriptor(code) + constructor + struct.pack(">I", size)
         with pytest.raises(InvalidMessage, match=f"claims {size} octets"):
             MessageScan().scan(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
+    beyond = descriptor(code) + constructor + struct.pack(">I", most + 1)
+    with pytest.raises(InvalidMessage, match=complaint.format(most + 1)):
+        MessageScan().scan(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
 
 
 def test_a_section_of_the_bound_itself_is_found() -> None:
-    data = descriptor(0x72) + b"\xd1" + struct.pack(">II", MAX_SECTION_BYTES, 0) + bytes(MAX_SECTION_BYTES - 4) + BODY
+    bound = MAX_ANNOTATIONS_BYTES
+    data = descriptor(0x72) + b"\xd1" + struct.pack(">II", bound, 0) + bytes(bound - 4) + BODY
     assert scanned(data, THROUGH_ANNOTATIONS)["annotations"] == (0, len(data) - len(BODY))
 
 

@@ -19,6 +19,7 @@ from .addresses import (
     temporary_target,
     temporary_token,
 )
+from .check import MessageCheck
 from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
@@ -35,7 +36,7 @@ DEFAULT_CAPACITY: Final = 250
 
 #: Addresses of the router's own services, which no client may use (1.4).
 CORE_ADDRESSES: Final = frozenset({"_$qd.addr_lookup", "_$qd.edge_addr_tracking", "_$qd.edge_heartbeat"})
-ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data"})
+ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data", "qd.router-edge-downlink"})
 FALLBACK: Final = ("qd.fallback",)
 WAYPOINTS: Final = {"qd.waypoint": 1} | {f"qd.waypoint.{number}": number for number in range(1, 10)}
 
@@ -68,6 +69,10 @@ class PeerTerms:
     connection_number: int = 0
     #: Whose addresses the links are about, None for the router's own space.
     tenant: Tenant | None = None
+    #: The largest message taken in, in octets; 0 for any.
+    max_message_bytes: int = 0
+    #: What messages are held to, None for nothing.
+    check: MessageCheck | None = None
 
 
 class Refused(Exception):
@@ -120,12 +125,21 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
         tenant=terms.tenant,
     )
     ingress.log = terms.log
+    hold(ingress, terms.check)
+    if terms.max_message_bytes > 0:
+        link.max_message_bytes = terms.max_message_bytes
     if record is not None:
         record.senders[ingress] = None
     link.sink = ingress
     link.keeps_tags = False
     link.attach(_without_filter(wanted.source), target, rcv_settle_mode=0, max_message_size=0)
     ingress.open()
+
+
+def hold(ingress: Ingress, check: MessageCheck | None) -> None:
+    """Hold the messages of a link to ``check``, where it has anything to say to them."""
+    asked = check is not None and (ingress.record is None or check.reads_messages)
+    ingress.check = check if asked else None
 
 
 def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
@@ -231,7 +245,7 @@ def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:
 
 
 def _check_capabilities(capabilities: tuple[str, ...]) -> None:
-    if len(capabilities) == 1 and capabilities[0] in ROUTER_CAPABILITIES:
+    if not ROUTER_CAPABILITIES.isdisjoint(capabilities):
         raise Refused(FORBIDDEN)
 
 

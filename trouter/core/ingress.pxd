@@ -1,5 +1,6 @@
 cimport cython
 
+from trouter.core.check cimport MessageCheck
 from trouter.core.counters cimport AddressCounters, Counters
 from trouter.core.egress cimport Egress
 from trouter.core.message cimport Message
@@ -7,6 +8,7 @@ from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.core.record cimport Record
 from trouter.engine.link cimport IncomingLink
 from trouter.engine.ports cimport Delivery, LinkPort
+from trouter.wire.order cimport SectionOrder
 from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections cimport MessageScan
 
@@ -20,7 +22,6 @@ cdef class Ingress(InEndpoint):
     cdef public IncomingLink link
     cdef public object log
     cdef public Py_ssize_t identity
-    cdef public Py_ssize_t connection_number
     cdef public double attached_at_s
     cdef public object pace
     cdef public Py_ssize_t family
@@ -33,6 +34,8 @@ cdef class Ingress(InEndpoint):
     cdef public bint strips
     cdef public str to_override
     cdef public bint is_fallback
+    cdef public MessageCheck check
+    cdef SectionOrder _order
     cdef public AddressCounters totals
     cdef public Py_ssize_t pending
     cdef public Py_ssize_t unsettled
@@ -52,13 +55,15 @@ cdef class Ingress(InEndpoint):
     cdef _continue(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(only=Delivery, sole=Egress, copy=Delivery, egress=Egress)
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _must_not_wait(self, Message message)
-    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int)
+    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int, check=MessageCheck)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(more=Py_ssize_t)
     cdef bint _waits_on(self, Message message, Py_ssize_t most)
     cdef bint _came_too_far(self, RouterAnnotations annotations)
-    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int)
+    cdef bytes _stamp(self, MessageCheck check, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete)
+    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int, check=MessageCheck)
     cdef Record _find(self, Delivery delivery, Message message, bytes data, RouterAnnotations annotations)
     @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t)
     cdef _forward(self, Delivery delivery, Record record, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)

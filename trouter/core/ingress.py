@@ -10,8 +10,11 @@ from typing import Any
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire.annotations import InvalidAnnotation, RouterAnnotations, compose_annotations, parse_annotations
-from trouter.wire.sections import InvalidMessage, MessageScan
+from trouter.wire.order import SectionOrder
+from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
+from trouter.wire.stamp import stamped
 
+from .check import NO_TO, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
 from .inprocess import MAX_INSIDE_BYTES
@@ -32,6 +35,9 @@ _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
 
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
+TOO_MANY_ANNOTATIONS = rejected_state(
+    "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} octets a map"
+)
 NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
 UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
 #: As the older router's policy says it.
@@ -47,11 +53,12 @@ class Ingress(InEndpoint):
     __slots__ = (
         "_annotations",
         "_known",
+        "_order",
         "_scan",
         "_window_bytes",
         "attached_at_s",
         "capacity",
-        "connection_number",
+        "check",
         "dry_since_s",
         "family",
         "identity",
@@ -106,9 +113,12 @@ class Ingress(InEndpoint):
         self._annotations: RouterAnnotations | None = None
         #: A ``MessageLog`` where messages are logged.
         self.log: Any = None
-        #: What management calls the link, and the connection it is on; 0 until the router gives it one.
+        #: What messages are held to, None for nothing.
+        self.check: MessageCheck | None = None
+        #: How far a message in several frames keeps to the order of sections, where that is checked.
+        self._order: SectionOrder | None = None
+        #: What management calls the link; 0 until the router gives it a number.
         self.identity = 0
-        self.connection_number = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
         #: The class of its address, an index into ``latency.FAMILIES``.
@@ -184,13 +194,16 @@ class Ingress(InEndpoint):
             message = Message(self.link.session, self)
             message.wanted = _STREAM_AT
             delivery.message = message
+            self._order = None if self.check is None else SectionOrder()
         self._continue(delivery, message, data, start, end)
 
     def _continue(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> None:
         """The next frame of a message in several."""
         message.complete = delivery.complete
         settled = delivery.settled
-        if not message.routed:
+        if self._order is not None and not self._stands_in_order(delivery, message, data, start, end):
+            self._order = None
+        elif not message.routed:
             message.append(data[start:end])
             if message.complete or message.held >= message.wanted or self._must_not_wait(message):
                 whole = message.join()
@@ -217,6 +230,18 @@ class Ingress(InEndpoint):
                 egress: Egress = copy.link.sink  # type: ignore[assignment]
                 egress.relieve(copy)
 
+    def _stands_in_order(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> bool:
+        """Check the next frame of a message; one that breaks the order is taken back and rejected as a whole."""
+        try:
+            self._order.feed(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller looked
+        except InvalidMessage:
+            if message.copies:
+                self._take_back(delivery)
+                delivery.message = message
+            self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            return False
+        return True
+
     def _must_not_wait(self, message: Message) -> bool:
         """Unfinished messages fill half of what the session takes in: wait no longer, or none of them could go on."""
         return message.wanted == _STREAM_AT and self.link.session.held_bytes * 2 > self._window_bytes
@@ -241,9 +266,10 @@ class Ingress(InEndpoint):
         """Find the address and forward; answer the sender when that is not to be."""
         scan = self._scan
         record = self.record
+        check = self.check
         annotations: RouterAnnotations | None = None
         try:
-            depth = _THROUGH_PROPERTIES if record is None else _THROUGH_ANNOTATIONS
+            depth = _THROUGH_ANNOTATIONS if record is not None and check is None else _THROUGH_PROPERTIES
             if not scan.scan(data, start, end, depth, delivery.complete):
                 if message is not None and self._waits_on(message, _MAX_HEAD_BYTES):
                     return  # more of the head is to come
@@ -251,11 +277,26 @@ class Ingress(InEndpoint):
                 return
             if scan.annotations_start >= 0:
                 annotations = parse_annotations(data, scan.annotations_start, scan.annotations_end, not self.strips)
+            if check is not None:
+                if message is None:
+                    check.order.begin()
+                    check.order.feed(data, start, end, True)
+                if not check.is_own(data, scan.user_id_start, scan.user_id_end):
+                    check.tell(USER_ID, str(data[scan.user_id_start : scan.user_id_end], errors="replace"))
+                    self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
+                    return
+                if check.stamp is not None and scan.user_id_start >= scan.user_id_end:
+                    data = self._stamp(check, data, start, end, depth, delivery.complete)
+                    start = 0
+                    end = len(data)
+                    if message is not None:
+                        message.rewrite(data)
         except InvalidAnnotation as error:
             self._refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
             return
-        except InvalidMessage:
-            self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+        except InvalidMessage as error:
+            too_large = isinstance(error, AnnotationsTooLarge)
+            self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
         self._annotations = annotations
         if record is None:
@@ -278,6 +319,13 @@ class Ingress(InEndpoint):
             self._describe(message, annotations, None, 0)
         self._forward(delivery, record, data, start, end, message)
 
+    def _stamp(self, check: MessageCheck, data: bytes, start: int, end: int, depth: int, complete: bool) -> bytes:
+        """The message with the user's name in it; the scan is of that one then."""
+        assert check.stamp is not None  # noqa: S101 - the caller looked
+        data = stamped(data, start, end, self._scan, check.stamp)
+        self._scan.scan(data, 0, len(data), depth, complete)
+        return data
+
     def _waits_on(self, message: Message, most: int) -> bool:
         """Wait for more of an unfinished message before looking at it again, unless ``most`` octets are here."""
         if message.held >= most or self.link.session.held_bytes * 4 > self._window_bytes * 3:
@@ -297,15 +345,22 @@ class Ingress(InEndpoint):
     ) -> Record | None:
         """The record of an anonymous message; None when the sender was answered instead (2.6)."""
         scan = self._scan
+        check = self.check
         phase = 0
         if annotations is not None and annotations.to is not None:
             text = annotations.to.encode()
             phase = annotations.phase
         elif scan.to_start < 0:
+            if check is not None:
+                check.tell(NO_TO, "")
             self._refuse(delivery, message, REJECTED, NO_ADDRESS)
             return None
         else:
             text = data[scan.to_start : scan.to_end]
+        if check is not None and not check.allows(text):
+            check.tell(TARGET, str(text, errors="replace"))
+            self._refuse(delivery, message, REJECTED, TARGET_DENIED)
+            return None
         record = self._known.get(text) if phase == 0 else None
         if record is None and len(text) <= MAX_ADDRESS_BYTES:
             record = self.table.find(text, phase, self.tenant)

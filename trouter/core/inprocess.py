@@ -21,10 +21,12 @@ MAX_INSIDE_BYTES: Final = 1024 * 1024
 class Received:
     """A message that came to a consumer inside the router; ``settle`` says what became of it."""
 
-    __slots__ = ("_out", "message")
+    __slots__ = ("_out", "message", "origin")
 
-    def __init__(self, out: Delivery, message: bytes) -> None:
+    def __init__(self, out: Delivery, message: bytes, origin: int = 0) -> None:
         self._out = out
+        #: The number of the connection that it came on; 0 for the router itself.
+        self.origin = origin
         #: The bare octets, all sections, without the router's own annotations.
         self.message = message
 
@@ -73,7 +75,7 @@ class Subscription:
         else:
             body = message.whole(plain=True)
         self.count += 1
-        self.consumer.receive(Received(out, body))
+        self.consumer.receive(Received(out, body, source.connection_number))
         return out
 
 

@@ -25,6 +25,8 @@ cdef class Message:
 
     @cython.locals(size=Py_ssize_t)
     cpdef append(self, bytes chunk)
+    @cython.locals(grown=Py_ssize_t)
+    cpdef rewrite(self, bytes whole)
     cpdef bytes join(self)
     cpdef bytes begin(self)
     @cython.locals(index=Py_ssize_t)

@@ -80,6 +80,14 @@ class Message:
         self.chunks.append(chunk)
         self.held += size
 
+    def rewrite(self, whole: bytes) -> None:
+        """Have ``whole`` for everything kept so far; before any copy is made."""
+        grown = len(whole) - self.held
+        if self.session is not None:
+            self.session.hold(grown)
+        self.chunks = [whole]
+        self.held += grown
+
     def join(self) -> bytes:
         """Everything kept so far as one piece, which it is from here on."""
         if len(self.chunks) > 1:

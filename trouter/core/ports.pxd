@@ -15,6 +15,7 @@ cdef class Pulse:
 cdef class InEndpoint(LinkSink):
     cdef public Pulse pulse
     cdef public Counters counters
+    cdef public Py_ssize_t connection_number
 
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)

@@ -32,11 +32,13 @@ class Pulse:
 class InEndpoint(LinkSink):
     """Where deliveries enter: an incoming link, or something inside the router that sends."""
 
-    __slots__ = ("counters", "pulse")
+    __slots__ = ("connection_number", "counters", "pulse")
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse
         self.counters = Counters()
+        #: What management calls the connection that it is on; 0 for the router itself, or as long as none is known.
+        self.connection_number = 0
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message in ``data[start:end]``, kept, with its heads ready."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from trouter.wire.outgoing import TransferWriter, write_link_flow
-from trouter.wire.performatives import Attach, Detach, Error
+from trouter.wire.performatives import Attach, Detach, Error, Rejected, encode_state
 from trouter.wire.transfers import FlowReader, TransferReader
 
 from . import deliveries
@@ -26,6 +26,9 @@ _AGAIN_OVERHEAD = 24
 _GENERAL_OVERHEAD = 96
 #: With the general overhead it leaves room for payload in the smallest frame there is.
 _MAX_TRANSFER_STATE = 256
+#: What the sender of a message that is too large hears of it, before its link ends.
+_REJECTED = 0x25
+_TOO_LARGE = encode_state(Rejected(Error(Fault.MESSAGE_SIZE.value.condition, Fault.MESSAGE_SIZE.value.text)))
 
 
 class Link(LinkPort):
@@ -218,8 +221,9 @@ class IncomingLink(Link):
             self._session.incoming.remove(delivery.delivery_id)
         delivery.octets += end - start
         if self.max_message_bytes > 0 and delivery.octets > self.max_message_bytes:
+            self._session.settle_incoming(delivery, _REJECTED, _TOO_LARGE, True)
             self._abort(delivery)
-            raise PeerFault(Fault.MESSAGE_SIZE, limit=self.max_message_bytes)
+            raise PeerFault(Fault.MESSAGE_SIZE)
         if transfer.more:
             self.partial = delivery
         else:

@@ -29,6 +29,8 @@ cdef Py_ssize_t _key(bytes data, Py_ssize_t start, Py_ssize_t end) except? -2
 cdef str _text(bytes data, Py_ssize_t start, Py_ssize_t end, str complaint)
 @cython.locals(constructor=Py_ssize_t, count=Py_ssize_t, behind=Py_ssize_t, entries=list)
 cdef tuple _texts(bytes data, Py_ssize_t start, Py_ssize_t end)
+@cython.locals(constructor=Py_ssize_t, count=Py_ssize_t)
+cdef tuple _trace_start(bytes data, Py_ssize_t start, Py_ssize_t end)
 cdef Py_ssize_t _whole(bytes data, Py_ssize_t start, Py_ssize_t end, str complaint) except? -2
 
 cpdef bytes compose_annotations(bytes user, Py_ssize_t user_count, Py_ssize_t phase, bint stream, str to, str ingress,

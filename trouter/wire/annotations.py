@@ -77,7 +77,7 @@ class RouterAnnotations:
 def parse_annotations(data: bytes, start: int, end: int, honour: bool) -> RouterAnnotations:
     """Take apart the message-annotations section ``data[start:end]``, descriptor included; InvalidAnnotation.
 
-    Without ``honour`` router annotations are dropped unread.
+    Without ``honour`` router annotations are dropped unread; only the length of a trace is looked at (R-6.2b).
     """
     found = RouterAnnotations()
     try:
@@ -118,6 +118,8 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
             run = behind
             if honour and key != _DROPPED:
                 found._take(key, data, value, behind)
+            elif key == _TRACE:
+                _trace_start(data, value, behind)
         offset = behind
         count -= 2
     if offset != end:
@@ -157,19 +159,9 @@ def _text(data: bytes, start: int, end: int, complaint: str) -> str:
 
 def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
     """The list of strings at ``data[start:end]``."""
-    constructor = data[start]
-    if constructor == 0x45:
-        return ()
-    if constructor == 0xC0 and end - start >= 3:
-        count = data[start + 2]
-        start += 3
-    elif constructor == 0xD0 and end - start >= 9:
-        count = wide(data, start + 5)
-        start += 9
-    else:
-        raise InvalidAnnotation("trace annotation is not a list", start)
-    if count > MAX_TRACE_ENTRIES:
-        raise InvalidAnnotation(f"trace list has more than {MAX_TRACE_ENTRIES} entries", start)
+    start, count = _trace_start(data, start, end)
+    if start < 0:
+        raise InvalidAnnotation("trace annotation is not a list", end)
     entries = []
     while count > 0:
         behind = skip(data, start, end)
@@ -179,6 +171,25 @@ def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
     if start != end:
         raise InvalidAnnotation("trace list has octets behind the last entry", start)
     return tuple(entries)
+
+
+def _trace_start(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Where the entries of the list at ``data[start:end]`` begin, and how many; -1 if it is no list."""
+    constructor = data[start]
+    count = 0
+    if constructor == 0x45:
+        start += 1
+    elif constructor == 0xC0 and end - start >= 3:
+        count = data[start + 2]
+        start += 3
+    elif constructor == 0xD0 and end - start >= 9:
+        count = wide(data, start + 5)
+        start += 9
+    else:
+        return -1, 0
+    if count > MAX_TRACE_ENTRIES:
+        raise InvalidAnnotation(f"trace list has more than {MAX_TRACE_ENTRIES} entries", start)
+    return start, count
 
 
 def _whole(data: bytes, start: int, end: int, complaint: str) -> int:

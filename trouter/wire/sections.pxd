@@ -3,7 +3,7 @@ cimport cython
 from trouter.wire.codec cimport skip, wide
 
 cdef Py_ssize_t _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS, _PROPERTIES, _FOOTER, _OTHER, _CUT
-cdef Py_ssize_t _MAX_SECTION_BYTES, _LONGEST_SYMBOL
+cdef Py_ssize_t _MAX_SECTION_BYTES, _MAX_ANNOTATIONS_BYTES, _LONGEST_SYMBOL
 cdef dict _SYMBOLS
 cdef bytes _WIDE_ULONG
 
@@ -15,6 +15,8 @@ cdef class MessageScan:
     cdef readonly Py_ssize_t annotations_start
     cdef readonly Py_ssize_t annotations_end
     cdef readonly Py_ssize_t insert_at
+    cdef readonly Py_ssize_t properties_start
+    cdef readonly Py_ssize_t properties_end
     cdef readonly Py_ssize_t to_start
     cdef readonly Py_ssize_t to_end
     cdef readonly Py_ssize_t user_id_start

@@ -22,6 +22,8 @@ THROUGH_PROPERTIES: Final = 4
 THROUGH_APPLICATION_PROPERTIES: Final = 5
 
 MAX_SECTION_BYTES: Final = 1 << 20
+#: The largest map of delivery or message annotations (security.md R-6.2b).
+MAX_ANNOTATIONS_BYTES: Final = 8192
 
 _HEADER: Final = 0x70
 _DELIVERY_ANNOTATIONS: Final = 0x71
@@ -31,8 +33,10 @@ _FOOTER: Final = 0x78
 _OTHER: Final = -1  # not a section
 _CUT: Final = -2  # could become one with more octets
 _MAX_SECTION_BYTES: Final = MAX_SECTION_BYTES
+_MAX_ANNOTATIONS_BYTES: Final = MAX_ANNOTATIONS_BYTES
 
-_SYMBOLS: Final[dict[bytes, int]] = {
+#: The codes of the sections by the symbols that describe them.
+SECTIONS_BY_SYMBOL: Final[dict[bytes, int]] = {
     b"amqp:header:list": 0x70,
     b"amqp:delivery-annotations:map": 0x71,
     b"amqp:message-annotations:map": 0x72,
@@ -43,6 +47,7 @@ _SYMBOLS: Final[dict[bytes, int]] = {
     b"amqp:amqp-value:*": 0x77,
     b"amqp:footer:map": 0x78,
 }
+_SYMBOLS: Final = SECTIONS_BY_SYMBOL
 _LONGEST_SYMBOL: Final = max(map(len, _SYMBOLS))
 _WIDE_ULONG: Final = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # all of a wide descriptor but its last octet
 
@@ -51,13 +56,18 @@ class InvalidMessage(DecodeError):
     """The message is empty, cut short, or has a section in the wrong place or encoding."""
 
 
+class AnnotationsTooLarge(InvalidMessage):
+    """A map of annotations has more than ``MAX_ANNOTATIONS_BYTES``."""
+
+
 class MessageScan:
     """What one message says to a router; one object serves any number of messages, one after the other.
 
     ``scan`` sets, as offsets into the data it was given and -1 for what is absent or lies beyond the depth:
     ``annotations_start`` and ``annotations_end`` around the message-annotations section, descriptor included;
-    ``insert_at`` where that section is or would stand; ``user_id_start``, ``user_id_end``, ``to_start`` and ``to_end``
-    around the content of these properties; and ``priority`` from the header.
+    ``insert_at`` where that section is or would stand; ``properties_start`` and ``properties_end`` around the properties,
+    descriptor included; ``user_id_start``, ``user_id_end``, ``to_start`` and ``to_end`` around the content of these two;
+    and ``priority`` from the header.
     """
 
     __slots__ = (
@@ -68,6 +78,8 @@ class MessageScan:
         "annotations_start",
         "insert_at",
         "priority",
+        "properties_end",
+        "properties_start",
         "to_end",
         "to_start",
         "user_id_end",
@@ -81,6 +93,7 @@ class MessageScan:
         self.priority = -1
         self.annotations_start = self.annotations_end = -1
         self.insert_at = start
+        self.properties_start = self.properties_end = -1
         self.to_start = self.to_end = -1
         self.user_id_start = self.user_id_end = -1
         self._content = self._items = self._count = 0
@@ -121,6 +134,8 @@ class MessageScan:
             elif code == _DELIVERY_ANNOTATIONS:
                 self.insert_at = behind
             elif code == _PROPERTIES:
+                self.properties_start = offset
+                self.properties_end = behind
                 self._read_properties(data, behind)
             offset = behind
             expected = code + 1
@@ -211,6 +226,8 @@ class MessageScan:
         offset += 4
         if size < 4 or size > _MAX_SECTION_BYTES:
             raise InvalidMessage(f"section {code:#04x} claims {size} octets", offset)
+        if size > _MAX_ANNOTATIONS_BYTES and (code == _DELIVERY_ANNOTATIONS or code == _MESSAGE_ANNOTATIONS):
+            raise AnnotationsTooLarge(f"annotations of {size} octets, where {MAX_ANNOTATIONS_BYTES} are taken", offset)
         if size > end - offset:
             return _CUT
         self._count = wide(data, offset)
@@ -229,14 +246,17 @@ class MessageScan:
             raise InvalidMessage(f"header: {error}", error.offset) from None
 
     def _read_properties(self, data: bytes, end: int) -> None:
-        """User-id is the second field and to is the third; message-id is the first."""
+        """User-id is the second field and to is the third; message-id is the first.
+
+        Some clients say the user-id as a string.
+        """
         if self._count < 2:
             return
         try:
             start = skip(data, self._items, end)
             behind = skip(data, start, end)
             if data[start] != 0x40:
-                self.user_id_start = start + _prefix(data[start], 0xA0, 0xB0, "user-id", start)
+                self.user_id_start = start + _prefix(data[start] & 0xFE, 0xA0, 0xB0, "user-id", start)
                 self.user_id_end = behind
             if self._count > 2:
                 start = behind

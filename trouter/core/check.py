@@ -1,0 +1,79 @@
+"""What the messages of one connection are held to; made when the connection opens, only read from then on.
+
+A link without such a check pays nothing for it. One check serves every link of its connection, and whoever makes it
+hears of each message that is denied (security.md 4.9, 6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from trouter.wire.order import SectionOrder
+
+from .outcomes import rejected_state
+
+#: What was wrong with a message, for ``MessageCheck.tell``.
+USER_ID: Final = "user-id"
+TARGET: Final = "target"
+NO_TO: Final = "no-address"
+
+USER_ID_DENIED: Final = rejected_state("amqp:unauthorized-access", "user_id proxy violation")
+TARGET_DENIED: Final = rejected_state("amqp:unauthorized-access", "policy violation on target")
+
+#: Addresses of anonymous messages whose verdict is remembered.
+MAX_KNOWN: Final = 1024
+
+
+class MessageCheck:
+    """``user`` is the only user-id taken, None for any; ``stamp`` the one given to messages without, None for none.
+
+    ``may_send`` judges the addresses of anonymous messages, None for all of them; its verdicts are remembered.
+    """
+
+    __slots__ = ("_known", "_may_send", "order", "stamp", "tell", "user")
+
+    def __init__(
+        self,
+        user: bytes | None,
+        stamp: bytes | None,
+        may_send: Callable[[str], bool] | None,
+        tell: Callable[[str, str], None],
+    ) -> None:
+        self.user = user
+        self.stamp = stamp
+        #: Called with what was wrong, and with the address or the user-id at fault.
+        self.tell = tell
+        #: Steps over messages that come whole.
+        self.order = SectionOrder()
+        self._may_send = may_send
+        self._known: dict[bytes, bool] = {}
+
+    @property
+    def reads_messages(self) -> bool:
+        """Messages to a known address are looked at too."""
+        return self.user is not None or self.stamp is not None
+
+    def is_own(self, data: bytes, start: int, end: int) -> bool:
+        """Whether the user-id ``data[start:end]``, -1 for an absent one, is the connection's, or says nothing."""
+        return self.user is None or start >= end or data[start:end] == self.user
+
+    def allows(self, address: bytes) -> bool:
+        """Whether an anonymous message may go to ``address``."""
+        if self._may_send is None:
+            return True
+        known = self._known.get(address)
+        if known is None:
+            known = self._ask(address)
+        return known
+
+    def _ask(self, address: bytes) -> bool:
+        assert self._may_send is not None  # noqa: S101 - asked only where there is somebody to ask
+        try:
+            allowed = self._may_send(address.decode())
+        except UnicodeDecodeError:
+            allowed = False
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[address] = allowed
+        return allowed

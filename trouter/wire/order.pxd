@@ -1,0 +1,23 @@
+cimport cython
+
+from trouter.wire.codec cimport wide
+
+cdef Py_ssize_t _FIRST, _DATA, _SEQUENCE, _FOOTER, _MAX_HEAD_BYTES
+cdef bytes _ZERO_WIDE
+
+
+cdef class SectionOrder:
+    cdef Py_ssize_t _left
+    cdef Py_ssize_t _values
+    cdef Py_ssize_t _last
+    cdef bytes _cut
+
+    cpdef begin(self)
+    @cython.locals(offset=Py_ssize_t, behind=Py_ssize_t)
+    cpdef feed(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint complete)
+    @cython.locals(constructor=Py_ssize_t, code=Py_ssize_t, behind=Py_ssize_t, name=Py_ssize_t)
+    cdef Py_ssize_t _descriptor(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3
+    @cython.locals(last=Py_ssize_t, again=bint)
+    cdef object _follow(self, Py_ssize_t code, Py_ssize_t offset)
+    @cython.locals(constructor=Py_ssize_t, kind=Py_ssize_t)
+    cdef Py_ssize_t _value(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3

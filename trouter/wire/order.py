@@ -1,0 +1,134 @@
+"""Whether a message's sections stand in the standard's order, each as often as it may (AMQP 1.0 part 3, 3.2).
+
+What is checked in the properties is worth nothing if other properties may follow behind the body, where some receivers
+look for them too. So every octet of a message is stepped over, section by section, before it goes on; nothing is
+decoded, and nothing is kept but the beginning of a section that was cut in two.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.wire.codec import wide
+
+from .sections import SECTIONS_BY_SYMBOL, InvalidMessage
+
+_FIRST: Final = 0x70
+_DATA: Final = 0x75
+_SEQUENCE: Final = 0x76
+_FOOTER: Final = 0x78
+#: No descriptor or size is longer, so a longer rest that tells of neither is no section.
+_MAX_HEAD_BYTES: Final = 48
+_ZERO_WIDE: Final = bytes(7)
+
+
+class SectionOrder:
+    """Where in its message the check stands; one serves any number of messages, one after the other."""
+
+    __slots__ = ("_cut", "_last", "_left", "_values")
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """A new message comes."""
+        #: Octets of the present value still to come, and values of the present section behind it.
+        self._left = 0
+        self._values = 0
+        self._last = _FIRST - 1
+        self._cut = b""
+
+    def feed(self, data: bytes, start: int, end: int, complete: bool) -> None:
+        """The next octets of the message, ``complete`` with the last of them; InvalidMessage."""
+        if self._cut:
+            data = self._cut + data[start:end]
+            start = 0
+            end = len(data)
+            self._cut = b""
+        offset = start
+        while True:
+            if self._left > 0:
+                if self._left > end - offset:
+                    self._left -= end - offset
+                    offset = end
+                else:
+                    offset += self._left
+                    self._left = 0
+            if offset >= end:
+                break
+            behind = self._value(data, offset, end) if self._values > 0 else self._descriptor(data, offset, end)
+            if behind < 0:
+                if end - offset > _MAX_HEAD_BYTES:
+                    raise InvalidMessage("this is no section", offset)
+                self._cut = data[offset:end]
+                break
+            offset = behind
+        if complete and (self._left > 0 or self._values > 0 or self._cut):
+            raise InvalidMessage("message is cut short", end)
+
+    def _descriptor(self, data: bytes, offset: int, end: int) -> int:
+        """Take a section's descriptor; where it ends, -1 if that has not come yet."""
+        if data[offset] != 0:
+            raise InvalidMessage("this is no section", offset)
+        if end - offset < 3:
+            return -1
+        constructor = data[offset + 1]
+        if constructor == 0x53:
+            code = data[offset + 2]
+            behind = offset + 3
+        elif constructor == 0x80:
+            if end - offset < 10:
+                return -1
+            if data[offset + 2 : offset + 9] != _ZERO_WIDE:
+                raise InvalidMessage("this is no section", offset)
+            code = data[offset + 9]
+            behind = offset + 10
+        elif constructor in (0xA3, 0xB3):
+            name = offset + (3 if constructor == 0xA3 else 6)
+            if name > end:
+                return -1
+            behind = name + int.from_bytes(data[offset + 2 : name], "big")
+            if behind - name > _MAX_HEAD_BYTES - 6:
+                raise InvalidMessage("this is no section", offset)
+            if behind > end:
+                return -1
+            code = SECTIONS_BY_SYMBOL.get(data[name:behind], 0)
+        else:
+            raise InvalidMessage("this is no section", offset)
+        self._follow(code, offset)
+        self._values = 1
+        return behind
+
+    def _follow(self, code: int, offset: int) -> None:
+        """Check that section ``code`` may stand behind the last one."""
+        last = self._last
+        again = code == last and (code == _DATA or code == _SEQUENCE)
+        if not again and (code <= last or code > _FOOTER or (last >= _DATA and code != _FOOTER)):
+            raise InvalidMessage(f"section {code:#04x} is out of order", offset)
+        self._last = code
+
+    def _value(self, data: bytes, offset: int, end: int) -> int:
+        """Take the head of a value, and count what of it follows; where the head ends, -1 if it has not come yet."""
+        constructor = data[offset]
+        if constructor == 0:  # described: a descriptor and a value in its place
+            self._values += 1
+            return offset + 1
+        kind = constructor >> 4
+        if kind < 4:
+            raise InvalidMessage(f"format code {constructor:#04x}", offset)
+        if kind < 10:
+            self._left = 0 if kind == 4 else 1 << (kind - 5)
+            self._values -= 1
+            return offset + 1
+        if kind & 1 == 0:
+            if end - offset < 2:
+                return -1
+            self._left = data[offset + 1]
+            offset += 2
+        else:
+            if end - offset < 5:
+                return -1
+            self._left = wide(data, offset + 1)
+            offset += 5
+        self._values -= 1
+        return offset
