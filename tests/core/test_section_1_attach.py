@@ -112,9 +112,11 @@ def test_1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden(capability: 
     assert not router.core.table.records
 
 
-def test_1_2_2_an_array_of_capabilities_is_not_looked_into() -> None:
+@pytest.mark.parametrize("capability", ["qd.router", "qd.router-data", "qd.router-edge-downlink"])
+def test_1_2_2_a_router_capability_is_found_among_others(capability: str) -> None:
     _, client = one()
-    assert client.sender("x", capabilities=("qd.router", "other")).detached is None
+    assert client.sender("x", capabilities=("other", capability)).detached is not None
+    assert client.receiver("x", capabilities=(capability, "other")).detached is not None
 
 
 def test_1_2_5_an_anonymous_sender_has_full_credit_at_once() -> None:

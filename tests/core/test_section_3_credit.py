@@ -510,9 +510,9 @@ def test_3_8_a_message_to_nobody_does_not_wait_for_its_end() -> None:
 def test_3_8_a_head_that_does_not_end_is_given_up() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=5)
-    sender = client.sender("x")
-    annotations = b"\xd1\x00\x0f\x00\x00\x00\x00\x00\x02" + bytes(0xF0000 - 4)
-    sent = sender.begin(b"\0\x53\x71" + annotations + b"\0\x53\x72" + annotations[:60_000])
+    sender = client.sender()
+    fields = b"\xd0\x00\x0f\x00\x00\x00\x00\x00\x01" + bytes(0xF0000 - 4)
+    sent = sender.begin(b"\0\x53\x70" + fields + b"\0\x53\x73" + fields[:60_000])
     router.pump()
     assert receiver.received == []
     assert sent.history == []

@@ -326,7 +326,14 @@ def test_a_to_that_is_no_string_is_invalid(wrong: object) -> None:
         scanned(section(0x73, [None, None, wrong]), THROUGH_PROPERTIES)
 
 
-@pytest.mark.parametrize("wrong", ["a", Symbol("a"), 1, True, [b"a"], Described("a", b"b")], ids=repr)
+def test_a_user_id_may_be_a_string() -> None:
+    data = section(0x73, [None, "user"])
+    scan = MessageScan()
+    scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True)
+    assert scan.user_id(data) == b"user"
+
+
+@pytest.mark.parametrize("wrong", [Symbol("a"), 1, True, [b"a"], Described("a", b"b")], ids=repr)
 def test_a_user_id_that_is_no_binary_is_invalid(wrong: object) -> None:
     with pytest.raises(InvalidMessage, match="properties: user-id has format code"):
         scanned(section(0x73, [None, wrong]), THROUGH_PROPERTIES)
