@@ -9,14 +9,13 @@ refused in the end like anybody with a wrong password.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trouter.hooks import (
     Authenticated,
     Challenge,
-    ConfigurationRefused,
     ListenerFacts,
     PeerFacts,
     Refused,
@@ -24,7 +23,8 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
-from trouter_plugins.users_file import Users, UsersFileError, read_users
+from trouter_plugins.users import Users
+from trouter_plugins.users_file import UsersStore, open_store
 
 if TYPE_CHECKING:
     from scramp import ScramServer
@@ -42,25 +42,38 @@ class Plugin:
     """The users of one router."""
 
     def __init__(self) -> None:
-        self._users: Users | None = None
+        self._store: UsersStore | None = None
 
     @hookimpl
     def configure(self, router: RouterFacts) -> None:
-        users = None if router.sasl_users_file is None else _load(Path(router.sasl_users_file))
-        if users is not None and users.scram_mechanisms:
+        store = open_store(router)
+        if store is not None:
             importlib.import_module("scramp")  # takes its time, which no peer has to wait for
-        self._users = users
+        self._store = store
+
+    @hookimpl
+    def refresh(self) -> bool:
+        return self._store is not None and self._store.refresh()
+
+    @property
+    def _users(self) -> Users | None:
+        return None if self._store is None else self._store.users
+
+    def _admits(self, user: str) -> bool:
+        return self._users is not None and self._users.admits(user)
 
     @hookimpl
     def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:
-        known = () if self._users is None else self._users.scram_mechanisms
+        users = self._users
+        known = () if users is None else users.scram_mechanisms
         offered = [name + end for end in (PLUS, "") for name in known]
         named = {name.upper() for name in listener.sasl_mechanisms}
         return [name for name in offered if not name.startswith(WEAK) or name in named]
 
     @hookimpl
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
-        if self._users is None or mechanism.removesuffix(PLUS) not in self._users.scram_mechanisms:
+        users = self._users
+        if users is None or mechanism.removesuffix(PLUS) not in users.scram_mechanisms:
             return None
         bindings = {kind: data for kind, data in peer.channel_bindings if kind in BINDING_TYPES}
         bound = mechanism.endswith(PLUS)
@@ -68,14 +81,24 @@ class Plugin:
             return None
         named = {name.upper() for name in peer.listener.sasl_mechanisms}
         plus_offered = bool(bindings) and (not named or any(name.endswith(PLUS) for name in named))
-        return ScramExchange(mechanism, self._users, bindings if bound else {}, plus_offered=plus_offered)
+        known = bindings if bound else {}
+        return ScramExchange(mechanism, users, known, plus_offered=plus_offered, admits=self._admits)
 
 
 class ScramExchange:
     """The server's side: first message, proof, and the empty word that takes our own proof in."""
 
-    def __init__(self, mechanism: str, users: Users, bindings: dict[str, bytes], *, plus_offered: bool = False) -> None:
-        """``plus_offered``: a client that believes otherwise has been lied to."""
+    def __init__(
+        self,
+        mechanism: str,
+        users: Users,
+        bindings: dict[str, bytes],
+        *,
+        plus_offered: bool = False,
+        admits: Callable[[str], bool] | None = None,
+    ) -> None:
+        """``plus_offered``: a client that believes otherwise has been lied to. ``admits`` says later who may stay."""
+        self._admits = users.admits if admits is None else admits
         self._mechanism = mechanism
         self._users = users
         self._bindings = bindings
@@ -101,7 +124,7 @@ class ScramExchange:
         from scramp import ScramException  # noqa: PLC0415 - only who is asked for SCRAM needs its tables
 
         if self._proven:
-            return Refused("words after the proof", user=self._user) if response else Authenticated(self._user)
+            return Refused("words after the proof", user=self._user) if response else self._in()
         if len(response) > MAX_MESSAGE_BYTES:
             return Refused("an over-long SCRAM message", user=self._user)
         try:
@@ -110,6 +133,9 @@ class ScramExchange:
         except (ScramException, UnicodeError):
             known = self._server is not None
             return Refused("wrong user or password" if known else "malformed SCRAM message", user=self._user)
+
+    def _in(self) -> Authenticated:
+        return Authenticated(self._user, still_good=partial(self._admits, self._user))
 
     def _begin(self, message: str) -> str:
         """Answer the client's first message; ScramException, UnicodeError."""
@@ -141,10 +167,3 @@ class ScramExchange:
             raise ScramException("nobody")
         self._proven = True
         return str(server.get_server_final())
-
-
-def _load(path: Path) -> Users:
-    try:
-        return read_users(path)[0]
-    except UsersFileError as error:
-        raise ConfigurationRefused(*(f"{path}: {problem}" for problem in error.problems)) from None

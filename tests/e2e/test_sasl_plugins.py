@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from trouter.wire.performatives import (
     SaslOutcome,
     SaslResponse,
 )
-from trouter_plugins.users_file import put_user
+from trouter_plugins.users_file import edit_users, put_user
 
 OK, AUTH = 0, 1
 SECRET = "wonderland"
@@ -257,7 +258,7 @@ def test_the_connection_ends_when_the_token_does(start_router: StartRouter, issu
         error = peer.expect_close()
         assert error is not None
         assert (error.condition, error.description) == ("amqp:connection:forced", "credentials no longer valid")
-    router.wait_for_line(r"\[C\d+\] Connection from .* closed: its credentials have expired")
+    router.wait_for_line(r"\[C\d+\] Connection from .* closed: credentials no longer valid")
 
 
 # Cyrus SASL
@@ -329,6 +330,34 @@ def test_a_listener_where_two_would_check_passwords_is_not_created(
         assert (status, "PLAIN is served by sasl_oauth and by sasl_plain at once" in why) == (400, True)
         node.create("listener", {"host": "127.0.0.1", "port": "0", "saslMechanisms": "XOAUTH2"}, name="side")
     assert len(router.ports) == 2
+
+
+# Users who come and go
+
+
+async def test_a_users_file_that_changes_ends_who_may_stay_no_longer_and_nobody_else(
+    start_router: StartRouter, users: Path
+) -> None:
+    put_user(users, "bob", b"hunter2")
+    router = scram_router(start_router, users, "0, saslMechanisms: SCRAM-SHA-256 PLAIN, allowInsecurePlain: loopback")
+    url = f"amqp://127.0.0.1:{router.port}"
+    async with connect(url, user="bob", password="hunter2"):
+        with Peer(router.port, opened=False) as alice:
+            offered(alice)
+            alice.say(SaslInit("PLAIN", f"\0alice\0{SECRET}".encode()), frame_type=1)
+            assert alice.expect(SaslOutcome).code == OK
+            alice.open()
+            edit_users(users, lambda entries: entries.update(alice=replace(entries["alice"], disabled=True)))
+            error = alice.expect_close()
+            assert error is not None
+            assert (error.condition, error.description) == ("amqp:connection:forced", "credentials no longer valid")
+        router.wait_for_line(r"\[C\d+\] Connection from .* closed: credentials no longer valid")
+        assert attempt(router.port, "127.0.0.1", f"\0alice\0{SECRET}".encode()) == AUTH
+        assert attempt(router.port, "127.0.0.1", b"\0bob\0hunter2") == OK
+        put_user(users, "carol", b"new here")
+        router.wait_for_line("read again, 3 user", 2)  # by PLAIN and by SCRAM
+        assert attempt(router.port, "127.0.0.1", b"\0carol\0new here") == OK
+    assert len(router.matching("no longer valid")) == 1
 
 
 # Guessing

@@ -155,6 +155,48 @@ def test_configure_that_returns_something_is_refused() -> None:
     assert plugins.faults == {"configure": 1}
 
 
+# refresh
+
+
+def test_refresh() -> None:
+    plugins = Plugins(
+        [
+            plugin("one", refresh=gives(False)),
+            plugin("two", refresh=gives(True)),
+            plugin("three", configure=gives(None)),
+        ]
+    )
+    assert plugins.refresh() is True
+    assert Plugins([plugin(refresh=gives(False))]).refresh() is False
+    assert Plugins([plugin(configure=gives(None))]).refresh() is False
+    assert not plugins.faults
+
+
+def test_a_refresh_that_fails_or_answers_rubbish_changes_nothing_and_keeps_nobody_from_theirs() -> None:
+    asked: list[str] = []
+
+    def refresh() -> bool:
+        asked.append("three")
+        return False
+
+    plugins = Plugins(
+        [plugin("one", refresh=raises), plugin("two", refresh=gives("yes")), plugin("three", refresh=refresh)]
+    )
+    assert plugins.refresh() is False
+    assert asked == ["three"]
+    assert plugins.faults == {"refresh": 2}
+
+
+def test_offers_that_are_forgotten_are_asked_for_again() -> None:
+    served = ["ANONYMOUS"]
+    plugins = Plugins([plugin(sasl_mechanisms=lambda: list(served))])
+    assert plugins.sasl_mechanisms(LISTENER) == ("ANONYMOUS",)
+    served[:] = ["PLAIN"]
+    assert plugins.sasl_mechanisms(LISTENER) == ("ANONYMOUS",)
+    plugins.forget_offers()
+    assert plugins.sasl_mechanisms(LISTENER) == ("PLAIN",)
+
+
 # sasl_mechanisms
 
 

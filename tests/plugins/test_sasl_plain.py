@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import logging
-import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,9 @@ from trouter.hooks import (
     RouterFacts,
 )
 from trouter_plugins import sasl_plain
-from trouter_plugins.users_file import PasswordHash, Users, put_user
+from trouter_plugins.users import Users
+from trouter_plugins.users_file import edit_users, put_user
+from trouter_plugins.verifiers import PasswordHash
 
 SECRET = "open s\u00e9same"
 HASH = PasswordHash.make(SECRET.encode())
@@ -269,15 +269,32 @@ async def test_after_a_refused_reload_the_former_users_stay(plugins: Plugins, us
     assert await exchange.respond(plain("alice", SECRET)) == Authenticated("alice")
 
 
-@pytest.mark.parametrize(
-    ("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True), (0o620, True)]
-)
-def test_a_file_open_to_others_is_warned_about(
-    users_file: Path, caplog: pytest.LogCaptureFixture, mode: int, warned: bool
-) -> None:
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_file_open_to_others_refuses_the_configuration(users_file: Path, mode: int) -> None:
     users_file.chmod(mode)
-    Plugins([sasl_plain]).configure(RouterFacts("QDR.A", sasl_users_file=str(users_file)))
-    assert [f"mode {mode:04o}" in message for message in caplog.messages] == [True] * warned
+    with pytest.raises(ConfigurationRefused, match=f"mode {mode:04o} lets others at the password hashes: chmod 0600"):
+        Plugins([sasl_plain]).configure(RouterFacts("QDR.A", sasl_users_file=str(users_file)))
+
+
+async def test_a_file_that_changes_is_followed_and_who_is_gone_may_not_stay(plugins: Plugins, users_file: Path) -> None:
+    exchange = plugins.open_sasl("PLAIN", peer_of(encrypted=True))
+    assert exchange is not None
+    answer = await exchange.respond(plain("alice", SECRET))
+    assert isinstance(answer, Authenticated)
+    assert answer.still_good is not None
+    assert answer.still_good()
+    assert not plugins.refresh()
+    put_user(users_file, "bob", b"hunter2", ())
+    assert plugins.refresh()
+    assert answer.still_good()
+    edit_users(users_file, lambda entries: entries.update(alice=replace(entries["alice"], disabled=True)))
+    assert plugins.refresh()
+    assert not answer.still_good()
+    edit_users(users_file, lambda entries: entries.update(alice=replace(entries["alice"], disabled=False)))
+    assert plugins.refresh()
+    assert answer.still_good()
+    plugins.configure(RouterFacts("QDR.A"))
+    assert not answer.still_good()
 
 
 # Secrets
@@ -317,60 +334,6 @@ async def test_a_fault_in_the_thread_shows_no_secret(plugins: Plugins, caplog: p
     assert answer == Refused("the authentication plugin failed", temporary=True)
     assert plugins.faults == {"respond": 1}
     assert not any(spelling in caplog.text for spelling in spellings(SECRET))
-
-
-# The command
-
-
-def run(path: Path, user: str, typed: bytes) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "trouter_plugins.sasl_plain", str(path), user]
-    path_entries = [entry for entry in sys.path if entry]
-    environment = {"PYTHONPATH": ":".join(path_entries), "PYTHONUTF8": "1"}
-    return subprocess.run(command, input=typed, capture_output=True, env=environment, check=False)
-
-
-async def test_the_command_makes_a_file_that_lets_the_user_in(tmp_path: Path) -> None:
-    path = tmp_path / "users"
-    done = run(path, "alice", f"{SECRET}\nsecond line\n".encode())
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.endswith(b"user alice added\n")
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert SECRET not in path.read_text()
-    plugins = Plugins([sasl_plain])
-    plugins.configure(RouterFacts("QDR.A", sasl_users_file=str(path)))
-    exchange = plugins.open_sasl("PLAIN", peer_of(encrypted=True))
-    assert exchange is not None
-    assert await exchange.respond(plain("alice", SECRET)) == Authenticated("alice")
-
-
-@pytest.mark.parametrize("user", ["", "a:b", "#a", " a", "a\nb", "x" * 256])
-def test_the_command_refuses_a_name_that_cannot_stand_in_the_file(tmp_path: Path, user: str) -> None:
-    path = tmp_path / "users"
-    done = run(path, user, b"secret\n")
-    assert done.returncode == 1
-    assert b"a user name" in done.stderr
-    assert not path.exists()
-
-
-@pytest.mark.parametrize("typed", [b"", b"\n", b"sec\0ret\n", b"x" * 1100 + b"\n"])
-def test_the_command_refuses_a_password_that_could_not_be_sent(
-    tmp_path: Path, typed: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(typed.decode()))
-    path = tmp_path / "users"
-    assert sasl_plain.main([str(path), "alice"]) == 1
-    assert "password" in capsys.readouterr().err
-    assert not path.exists()
-
-
-def test_the_command_leaves_a_file_with_errors_as_it_is(
-    users_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    users_file.write_text("alice\n")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("secret\n"))
-    assert sasl_plain.main([str(users_file), "bob"]) == 1
-    assert "line 1: no colon" in capsys.readouterr().err
-    assert users_file.read_text() == "alice\n"
 
 
 def test_a_refused_password_does_not_stand_in_a_traceback() -> None:

@@ -23,15 +23,9 @@ from trouter.hooks import (
 )
 from trouter_plugins import sasl_plain, sasl_scram
 from trouter_plugins.sasl_scram import ScramExchange
-from trouter_plugins.users_file import (
-    MIN_ITERATIONS,
-    PasswordHash,
-    ScramVerifier,
-    Users,
-    UsersFileError,
-    parse_users,
-    put_user,
-)
+from trouter_plugins.users import Users, UsersFileError, parse_users
+from trouter_plugins.users_file import put_user
+from trouter_plugins.verifiers import MIN_ITERATIONS, PasswordHash, ScramVerifier
 
 SECRET = "open s\u00e9same"
 MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
@@ -274,6 +268,7 @@ def test_without_verifiers_nothing_is_served(tmp_path: Path) -> None:
 
 
 def test_a_file_with_errors_refuses_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "users").touch(0o600)
     (tmp_path / "users").write_text("alice:secret\n")
     with pytest.raises(ConfigurationRefused, match="line 1: neither"):
         Plugins([sasl_scram]).configure(RouterFacts("QDR.A", sasl_users_file=str(tmp_path / "users")))

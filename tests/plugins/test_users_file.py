@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from trouter_plugins.users_file import (
-    Cost,
-    PasswordHash,
-    Users,
-    UsersFileError,
-    check_user,
-    parse_users,
-    put_user,
-    read_users,
-)
+from trouter_plugins.users import Entry, Users, UsersFileError, check_user, parse_users
+from trouter_plugins.users_file import MAX_FILE_BYTES, UsersStore, edit_users, hashed, put_user, read_users
+from trouter_plugins.verifiers import ALONE, Cost, PasswordHash, ScramVerifier
+
+
+def private(path: Path) -> Path:
+    path.touch(0o600)
+    return path
+
 
 HASH = PasswordHash.make(b"secret")
 LINE = HASH.format()
@@ -131,62 +134,50 @@ def test_nothing_fits_a_decoy_twice() -> None:
 
 def test_a_new_user_is_appended_and_the_rest_kept(tmp_path: Path) -> None:
     path = tmp_path / "users"
-    path.write_text(f"# ours\n\nalice:{LINE}\n\n")
+    private(path).write_text(f"# ours\n\nalice:{LINE}\n\n")
     assert put_user(path, "bob", b"hunter2") is False
     lines = path.read_text().splitlines()
     assert lines[:3] == ["# ours", "", f"alice:{LINE}"]
     assert len(lines) == 4
-    users, mode = read_users(path)
+    users = read_users(path)
     assert users.verify("bob", b"hunter2")
     assert users.verify("alice", b"secret")
-    assert mode == 0o600
 
 
 def test_a_users_line_is_replaced_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "users"
-    path.write_text(f"alice:{LINE}\nalice b:{LINE}\n# end\n")
-    path.chmod(0o644)
+    private(path).write_text(f"alice:{LINE}\nalice b:{LINE}\n# end\n")
     assert put_user(path, "alice", b"changed") is True
     lines = path.read_text().splitlines()
     assert lines[1:] == [f"alice b:{LINE}", "# end"]
-    users, mode = read_users(path)
+    users = read_users(path)
     assert users.verify("alice", b"changed")
     assert not users.verify("alice", b"secret")
-    assert mode == 0o600
 
 
 @pytest.mark.parametrize("before", [None, "", "\n\n"])
 def test_the_first_user_of_a_file(tmp_path: Path, before: str | None) -> None:
     path = tmp_path / "users"
     if before is not None:
-        path.write_text(before)
+        private(path).write_text(before)
     assert put_user(path, "alice", b"secret") is False
     assert path.read_text().startswith("alice:$scrypt$")
     assert path.read_text().count("\n") == 1
 
 
-def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
-    real, link = tmp_path / "real", tmp_path / "link"
-    real.write_text(f"alice:{LINE}\n")
-    link.symlink_to(real)
-    put_user(link, "bob", b"secret")
-    assert link.is_symlink()
-    assert "bob" in read_users(real)[0]
-
-
 def test_a_file_with_errors_stays_as_it_is_and_nothing_is_left_behind(tmp_path: Path) -> None:
     path = tmp_path / "users"
-    path.write_text("alice\n")
+    private(path).write_text("alice\n")
     with pytest.raises(UsersFileError, match="line 1"):
         put_user(path, "bob", b"secret")
     assert path.read_text() == "alice\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["users"]
 
 
-def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
     path = tmp_path / "users"
-    path.mkdir()
-    with pytest.raises(OSError, match="directory"):
+    path.mkdir(mode=0o700)
+    with pytest.raises(UsersFileError, match="not a regular file"):
         put_user(path, "bob", b"secret")
     assert [entry.name for entry in tmp_path.iterdir()] == ["users"]
 
@@ -194,3 +185,165 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize("user", ["alice", "alice@example.com", "b\u00f6b smith", "x" * 255])
 def test_good_names(user: str) -> None:
     check_user(user)
+
+
+# Standing
+
+
+def entry(words: str = "") -> Entry:
+    return parse_users(f"alice:{LINE} {words}".rstrip().encode()).entries["alice"]
+
+
+def test_a_user_may_be_disabled_or_expire_and_the_line_says_so() -> None:
+    assert entry() == Entry((HASH,))
+    assert entry("disabled") == Entry((HASH,), disabled=True)
+    moment = entry("disabled expires=2027-01-31T12:00:00Z")
+    assert moment == Entry((HASH,), disabled=True, expires_at_s=1801396800.0)
+    assert parse_users(f"alice:{moment.format()}".encode()).entries == {"alice": moment}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    {
+        "disabled": "user 'alice' has no hash",
+        "expires=2027-01-31T12:00:00Z": "user 'alice' has no hash",
+        f"{LINE} disabled disabled": "expires or is disabled twice",
+        f"{LINE} expires=2027-01-31T12:00:00Z expires=2027-01-31T12:00:00Z": "expires or is disabled twice",
+        f"{LINE} expires=2027-01-31": "a time of expiry is written as",
+        f"{LINE} expires=2027-02-31T12:00:00Z": "a time of expiry is written as",
+        f"{LINE} expires=": "a time of expiry is written as",
+        f"{LINE} Disabled": "neither a $scrypt$ hash nor a SCRAM verifier",
+    }.items(),
+)
+def test_a_standing_that_makes_no_sense_is_told(words: str, problem: str) -> None:
+    with pytest.raises(UsersFileError, match="line 1: ") as error:
+        parse_users(f"alice:{words}".encode())
+    assert problem in str(error.value)
+
+
+def test_who_is_disabled_or_expired_has_the_wrong_password_whatever_it_is() -> None:
+    now = [1000.0]
+    scram = ScramVerifier.make("SCRAM-SHA-256", b"secret", 4096)
+    entries = {
+        "good": Entry((HASH, scram)),
+        "off": Entry((HASH, scram), disabled=True),
+        "old": Entry((HASH, scram), expires_at_s=1001.0),
+    }
+    users = Users(entries, lambda: now[0])
+    assert [users.admits(user) for user in ("good", "off", "old", "nobody")] == [True, False, True, False]
+    now[0] = 1001.0
+    assert [users.verify(user, b"secret") for user in entries] == [True, False, False]
+    assert [users.scram("SCRAM-SHA-256", user)[1] for user in entries] == [True, False, False]
+    assert all(users.scram("SCRAM-SHA-256", user)[0] == scram for user in entries)  # as before: it tells nothing
+
+
+# What may stand in the way
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o700, 0o644])
+def test_a_file_that_others_can_read_or_write_is_not_believed(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "users"
+    private(path).write_text(f"alice:{LINE}\n")
+    path.chmod(mode)
+    for use in (read_users, UsersStore, lambda path: put_user(path, "bob", b"secret")):
+        with pytest.raises(UsersFileError, match=f"mode {mode:04o} lets others .* chmod 0600 {path}"):
+            use(path)
+    path.chmod(0o400)
+    assert "alice" in read_users(path)
+
+
+def test_a_symbolic_link_a_pipe_and_a_giant_are_not_believed(tmp_path: Path) -> None:
+    real, link, pipe, giant = (tmp_path / name for name in ("real", "link", "pipe", "giant"))
+    private(real).write_text(f"alice:{LINE}\n")
+    link.symlink_to(real)
+    os.mkfifo(pipe, 0o600)
+    with private(giant).open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    for path, why in ((link, "symbolic link"), (pipe, "not a regular file"), (giant, "larger than 64 MiB")):
+        with pytest.raises(UsersFileError, match=why):
+            read_users(path)
+        with pytest.raises(UsersFileError, match=why):
+            put_user(path, "bob", b"secret")
+
+
+# A file that changes
+
+
+def test_a_store_follows_its_file_and_keeps_what_it_had_while_that_is_unfit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "users"
+    put_user(path, "alice", b"secret", ())
+    store = UsersStore(path)
+    assert not store.refresh()
+    put_user(path, "bob", b"secret", ())
+    assert store.refresh()
+    assert "bob" in store.users
+    path.write_text("alice\n" * 20)
+    assert not store.refresh()
+    assert not store.refresh()
+    assert len(caplog.messages) == 10
+    assert caplog.messages[0] == f"{path}: line 1: no colon between user and hash; the users of before stay"
+    path.unlink()
+    assert not store.refresh()
+    assert not store.refresh()
+    assert caplog.messages[10:] == [f"{path}: No such file or directory; the users of before stay"]
+    assert "bob" in store.users
+    put_user(path, "carol", b"secret", ())
+    assert store.refresh()
+    assert list(store.users.entries) == ["carol"]
+
+
+def test_two_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    one = Entry((HASH,))
+    names = [f"user{number}" for number in range(20)]
+    threads = [
+        threading.Thread(target=edit_users, args=(path, lambda entries, name=name: entries.update({name: one})))
+        for name in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(read_users(path).entries) == sorted(names)
+
+
+# What a thief finds
+
+
+def spellings(secret: bytes) -> list[bytes]:
+    plain = [secret, secret[::-1], secret.swapcase()]
+    return [form for each in plain for form in (each, base64.b64encode(each).rstrip(b"="), each.hex().encode())]
+
+
+@pytest.mark.parametrize("scram", [(), ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")])
+def test_the_password_is_not_in_the_file_in_any_form(tmp_path: Path, scram: tuple[str, ...]) -> None:
+    path = tmp_path / "users"
+    secret = b"open sesame 4711"
+    put_user(path, "alice", secret, scram)
+    content = path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not any(form in content for form in spellings(secret))
+    assert read_users(path).verify("alice", secret)
+
+
+def test_a_record_costs_what_the_rules_ask() -> None:
+    (alone,) = hashed(b"secret", ())
+    assert isinstance(alone, PasswordHash)
+    assert alone.cost == ALONE == Cost(14, 8, 5)  # as much as 600,000 turns of PBKDF2
+    together = hashed(b"secret", ("SCRAM-SHA-512", "SCRAM-SHA-256"))
+    assert [each.iterations for each in together if isinstance(each, ScramVerifier)] == [65536, 65536]
+    assert all(len(each.salt) == 16 for each in together)
+
+
+@pytest.mark.parametrize("bit", [0, 100, 255])
+@pytest.mark.parametrize("part", ["salt", "stored_key"])
+def test_one_flipped_bit_of_a_verifier_refuses(part: str, bit: int) -> None:
+    verifier = ScramVerifier.make("SCRAM-SHA-256", b"secret", 4096)
+    assert verifier.fits(b"secret")
+    octets = bytearray(getattr(verifier, part))
+    octets[bit // 8 % len(octets)] ^= 1 << bit % 8
+    assert octets != getattr(verifier, part)
+    salt, stored = (bytes(octets), verifier.stored_key) if part == "salt" else (verifier.salt, bytes(octets))
+    assert not replace(verifier, salt=salt, stored_key=stored).fits(b"secret")

@@ -1,4 +1,4 @@
-"""The programs of the older router, by name: each is a command of trouter with that program's command line."""
+"""Programs that are a command of trouter: those of the older router with its command lines, and `trouter-passwd`."""
 
 from __future__ import annotations
 
@@ -39,4 +39,18 @@ def qdrouterd() -> int:
 
     parser = Parser(prog="qdrouterd", description="An AMQP 1.0 message router.")
     daemon.add_options(parser)
+    return obey(parser, sys.argv[1:])
+
+
+def trouter_passwd() -> int:
+    """`trouter passwd`."""
+    from trouter.cli import passwd  # noqa: PLC0415
+
+    parser = Parser(
+        prog="trouter-passwd",
+        description="Keep the file of users that `router.usersFile` names.",
+        epilog=passwd.EPILOG.replace("trouter passwd", "trouter-passwd"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    passwd.add_options(parser)
     return obey(parser, sys.argv[1:])

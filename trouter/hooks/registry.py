@@ -160,6 +160,27 @@ class Plugins:
         if problems:
             raise ConfigurationRefused(*problems)
 
+    def refresh(self) -> bool:
+        """Let every plugin look at its files, whatever the others do; whether any took something over. Blocks."""
+        changed = False
+        for name in self._origins:
+            others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
+            try:
+                answers = self._pm.subset_hook_caller("refresh", others)()
+            except Exception as error:  # noqa: BLE001 - whatever it is, what was in force stays
+                self._raised("refresh", error)
+                continue
+            for answer in answers:
+                if isinstance(answer, bool):
+                    changed |= answer
+                else:
+                    self._rubbish("refresh", answer)
+        return changed
+
+    def forget_offers(self) -> None:
+        """Ask plugins again what they serve on each listener."""
+        self._offers.clear()
+
     def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
         """The mechanisms of ``listener`` in the order to be advertised, upper case; empty means nobody gets in."""
         return self._offer(listener).mechanisms

@@ -7,7 +7,7 @@ default, never rename.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
@@ -186,6 +186,8 @@ class Authenticated:
     permissions: Permissions | None = None
     #: The tenant that the user belongs to; empty leaves that to the listener.
     tenant: str = ""
+    #: Asked every few seconds while the connection lasts, without I/O; anything but True, or a raise, closes it.
+    still_good: Callable[[], bool] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.user:

@@ -59,6 +59,9 @@ class ConnectionFacts(Protocol):
     def force_close(self, error: Error) -> None:
         """Close, saying why."""
 
+    def check_standing(self) -> None:
+        """Close it if the credentials that it came in with are good no longer."""
+
 
 class Connections(Mapping[int, "ConnectionFacts"]):
     """Open connections, the lowest number first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 import trio
 
@@ -27,6 +28,8 @@ class Login:
         self.mechanism = ""
         #: When the credentials end, by the clock of the event loop.
         self.expires_at_s = float("inf")
+        #: Says whether the credentials are good still.
+        self._still_good: Callable[[], bool] | None = None
         self._plugins = plugins
         self._guard = guard
         self._sasl = sasl
@@ -61,8 +64,20 @@ class Login:
             self._refuse(answer)
             return False
         self.user = answer.user
+        self._still_good = answer.still_good
         self._sasl.finish(SASL_OK, answer.data or None)
         return True
+
+    def good(self) -> bool:
+        """Whether the credentials are good still; what cannot be told is a no."""
+        if self._still_good is None:
+            return True
+        try:
+            return self._still_good() is True
+        except Exception as error:  # noqa: BLE001 - a plugin's word may fail in any way
+            kind, number = type(error).__qualname__, self.facts.connection_id
+            log.error("[C%d] whether its credentials are good cannot be told: %s", number, kind)
+            return False
 
     async def _ask(self, response: bytes) -> Challenge | Authenticated | Refused:
         """What the plugin says, or the refusal that stands for its silence."""

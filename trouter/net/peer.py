@@ -227,7 +227,13 @@ class Peer:
         """The credentials that the peer came in with are good no longer."""
         if self._farewell is None and not self.connection.finished:
             self._farewell = Error("amqp:connection:forced", "credentials no longer valid")
-            server_log.info("%s Connection from %s closed: its credentials have expired", self._label, self._other)
+            server_log.info("%s Connection from %s closed: credentials no longer valid", self._label, self._other)
+
+    def check_standing(self) -> None:
+        """Close the connection if the credentials that it came in with are good no longer."""
+        if self._login is not None and not self._login.good() and not self.closing:
+            self._expire()
+            self._handshake.cancel()
 
     @property
     def name(self) -> str:

@@ -35,6 +35,7 @@ from .poller import Poller
 from .rounds import make_rounds
 from .settings import connector_settings
 from .sockets import ListenError
+from .standing import keep_standing
 from .ticker import Ticker
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class RouterProcess:
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
         nursery.start_soon(make_rounds, self.router, self.services.connections)
+        nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()

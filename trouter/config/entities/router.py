@@ -151,7 +151,7 @@ class RouterEntity(Entity):
     memory_usage: None = reported(Kind.INTEGER, "The program's memory in octets, where the system tells.", graph=True)
     users_file: str | None = attribute(
         Kind.PATH,
-        "Users and salted password hashes for PLAIN and SCRAM, one `user:$scrypt$...` a line.",
+        "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600.",
         extra=True,
     )
     pam_service: str | None = attribute(
