@@ -45,7 +45,7 @@ def configure(router: RouterFacts) -> None:
 def refresh() -> bool:
     """Take over what has changed in files of your own, such as that of the users; True if something did.
 
-    Asked of every plugin every two seconds or so, in a thread and one call at a time: here files may be read, too. A raise or
+    Asked of every plugin every two seconds or so, in a thread and one call at a time: files may be read. A raise or
     anything but a bool is logged, and counts as no change: leave in force what you had. Silence keeps nothing up.
     """
 
