@@ -86,7 +86,7 @@ def frame_size(octets: int) -> int:
 
 
 def _entries(text: str) -> list[str]:
-    return [entry.strip() for entry in text.split(",") if entry.strip()]
+    return [entry for part in text.split(",") if (entry := part.strip())]
 
 
 def _at_most_one_token(entry: str) -> None:

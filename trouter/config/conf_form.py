@@ -62,7 +62,7 @@ class ConfReader(Reader):
 
     def one_section(self) -> Section | None:
         """One section, the offset at what should be its name; None, and a step, when it is none."""
-        start = self.offset
+        start, place = self.offset, self.place()
         name = _SECTION_NAME.match(self.text, start)
         if name is None:
             self.stray(start)
@@ -74,7 +74,7 @@ class ConfReader(Reader):
         self.skip()
         self.offset += 1
         self.section = name.group()
-        return Section(name.group(), self.place(start), tuple(self.body(start)))
+        return Section(name.group(), place, tuple(self.body(start)))
 
     def stray(self, start: int) -> None:
         if self.text[start] == "}":

@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config.entities import DEFAULT_MODULE, Entity, LogEntity, RouterEntity, VhostEntity
-from trouter.config.nodes import Entry, Scalar, Section
+from trouter.config.nodes import Entry, Section, is_null
 from trouter.config.problems import Findings, Place, nearest
 from trouter.config.schema import Attribute, BadValue, BadValues, EntityType, same_name
 from trouter.config.texts import levels, random_router_id
-from trouter.config.types import CONFIGURED
+from trouter.config.types import CONFIGURED, type_of_section
 from trouter.config.values import as_written, convert
 
 #: What the log starts with where its module DEFAULT does not say: what was written, and what that is.
@@ -76,9 +76,8 @@ class Draft:
 
 def draft_section(section: Section, findings: Findings) -> Draft | None:
     """The draft of one section; None, with the reason among the findings, when there is no such section."""
-    for kind in CONFIGURED:
-        if any(same_name(section.name, name) for name in kind.sections):
-            return draft_of(kind, section, findings)
+    if (kind := type_of_section(section.name)) is not None:
+        return draft_of(kind, section, findings)
     names = [name for kind in CONFIGURED for name in kind.sections]
     suggestion = nearest(section.name.rpartition(".")[2], names) or f"one of {', '.join(names)}"
     findings.error(section.place, "unknown section", section=section.name, suggestion=suggestion)
@@ -105,7 +104,7 @@ def draft_of(kind: EntityType, section: Section, findings: Findings) -> Draft:
 def _take(draft: Draft, entry: Entry) -> None:
     """One attribute into the draft."""
     row = _row(draft, entry)
-    if row is None or entry.node == Scalar(None, entry.node.place):
+    if row is None or is_null(entry.node):
         return
     before = draft.given.get(row.field)
     draft.given[row.field] = entry
@@ -143,9 +142,8 @@ def _report(draft: Draft, row: Attribute, bad: BadValue) -> None:
 
 def _row(draft: Draft, entry: Entry) -> Attribute | None:
     """The attribute that an entry names; None, reported, when there is none to be set."""
-    for row in draft.type.fields:
-        if row.is_spelled(entry.key):
-            return row
+    if row := draft.type.field_spelled(entry.key):
+        return row
     if any(row.is_spelled(entry.key) for row in draft.type.attributes):
         message, suggestion = "this attribute is reported by management and cannot be set", "leave it out"
     else:

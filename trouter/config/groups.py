@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from trouter.config.entities.group import GroupSettings
-from trouter.config.nodes import Entry, Items, Map, Node, Scalar
+from trouter.config.entities.group import GROUP_SETTINGS, GroupSettings
+from trouter.config.nodes import Entry, Items, Map, Node, Scalar, is_null
 from trouter.config.problems import Place, nearest
-from trouter.config.schema import Attribute, BadValue, BadValues, attributes_of
+from trouter.config.schema import Attribute, BadValue, BadValues
 from trouter.config.values import as_written, convert
 
 #: Of each pair only one may be given.
@@ -29,7 +29,7 @@ def parse_groups(node: Node) -> Mapping[str, GroupSettings]:
                     "there is a group of this name already", "make one of the two", place=entry.place, key=entry.key
                 )
             )
-        elif entry.node != Scalar(None, entry.node.place):
+        elif not is_null(entry.node):
             groups[entry.key] = _group(entry, bad)
     bad += _users_twice(groups, {entry.key: entry.place for entry in node.entries})
     if bad:
@@ -46,15 +46,15 @@ def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
     values: dict[str, object] = {}
     written: dict[str, object] = {}
     for setting in entry.node.entries:
-        key = f"{entry.key}.{setting.key}"
         try:
             row = _row(setting, given)
-            if setting.node != Scalar(None, setting.node.place):
+            if not is_null(setting.node):
                 given[row.field] = setting
                 _no_commas(setting.node)
                 written[row.field], values[row.field] = convert(row, setting.node)
         except BadValue as wrong:
             place, text = (wrong.place, "") if wrong.place else (setting.node.place, as_written(setting.node))
+            key = f"{entry.key}.{setting.key}"
             bad.append(BadValue(wrong.message, wrong.suggestion, place=place, key=key, text=text))
     for first, second in EXCLUSIVE:
         if first in given and second in given:
@@ -67,13 +67,11 @@ def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
 
 def _row(setting: Entry, given: Mapping[str, Entry]) -> Attribute:
     """The attribute that an entry names."""
-    rows = attributes_of(GroupSettings)
-    for row in rows:
-        if row.is_spelled(setting.key):
-            if row.field in given:
-                raise BadValue("given more than once", "leave one of them out", place=setting.place)
-            return row
-    names = [name for row in rows for name in (row.name, *row.old_names)]
+    if row := GROUP_SETTINGS.field_spelled(setting.key):
+        if row.field in given:
+            raise BadValue("given more than once", "leave one of them out", place=setting.place)
+        return row
+    names = [name for row in GROUP_SETTINGS.fields for name in (row.name, *row.old_names)]
     raise BadValue(
         "unknown attribute", nearest(setting.key, names) or f"one of {', '.join(names)}", place=setting.place
     )

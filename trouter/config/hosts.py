@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
@@ -11,6 +12,8 @@ from trouter.config.schema import BadValue
 
 Address = IPv4Address | IPv6Address
 
+#: Entries that are remembered: vhosts by the thousand have few different ones.
+REMEMBERED: Final = 1024
 _LABEL: Final = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
 _HOST_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 _DIGITS_AND_DOTS: Final = re.compile(r"[0-9./*]+|.*\*.*")
@@ -37,6 +40,7 @@ def remote_hosts(text: str) -> tuple[HostRange, ...]:
     return tuple(dict.fromkeys(_range(entry) for entry in entries))
 
 
+@lru_cache(REMEMBERED)
 def _range(entry: str) -> HostRange:
     if entry == "*":
         return HostRange()

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
+from trouter.config.collector import held_back
 from trouter.config.conf_form import parse_conf
 from trouter.config.configuration import BUILT_IN, HOLDS, ONE_ONLY, Configuration
 from trouter.config.draft import LOG_STARTS, Draft, draft_section
@@ -44,7 +45,8 @@ def load(path: Path | None = None, text: str | None = None) -> Configuration:
         text = DEFAULT_TEXT if path is None else _read(path)
     elif path is None:
         file = "(text)"
-    return parse(text, file)
+    with held_back():
+        return parse(text, file)
 
 
 def parse(text: str, file: str) -> Configuration:

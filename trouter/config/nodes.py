@@ -38,6 +38,11 @@ class Map:
 Node = Scalar | Items | Map
 
 
+def is_null(node: Node) -> bool:
+    """Whether a value is JSON's null, which means that it was not given."""
+    return isinstance(node, Scalar) and node.value is None
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """`key: value` as written."""

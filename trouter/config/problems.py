@@ -6,13 +6,13 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 # From the first word that smells of a secret to the end of the text: such text is never shown.
 _SECRET = re.compile(r"(?i)(pass[-_]?word).*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(NamedTuple):
     """A position in a configuration file; line and column count from 1, line 0 means the file as a whole."""
 
     file: str

@@ -17,6 +17,10 @@ MAX_DEPTH = 32
 QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
 BARE_KEY = r"[^\s:{}\[\],\"'#]+"
 
+_SKIPPED = {also: re.compile(rf"(?:[\s{also}]+|#[^\n]*)*") for also in ("", ",", ",;")}
+# A string on its line, which needs no second look when there is no backslash in it.
+_DOUBLE_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_BLANK = frozenset(" \t\r\f\v")
 _BLANKS = re.compile(r"[ \t\r\f\v]*")
 _REST_IS_EMPTY = re.compile(r"[ \t\r\f\v]*(?:#[^\n]*)?(?=\n|\Z)")
 _KEY = re.compile(BARE_KEY)
@@ -45,7 +49,9 @@ class Reader(ABC):
         self.findings = findings
         self.offset = 0
         self.section = ""
-        self._lines = [0, *(match.end() for match in re.finditer("\n", self.text))]
+        self._lines = [0, *(match.end() for match in re.finditer("\n", self.text)), len(self.text) + 1]
+        #: The line of the last place; places are asked for in the order of the text, nearly always.
+        self._line = 1
 
     @abstractmethod
     def bare(self, key: str, by_line: bool) -> Scalar:
@@ -54,8 +60,10 @@ class Reader(ABC):
     # ---------------------------------------------------------------- where we are
     def place(self, offset: int | None = None) -> Place:
         at = self.offset if offset is None else offset
-        line = bisect_right(self._lines, at)
-        return Place(self.file, line, at - self._lines[line - 1] + 1)
+        lines, line = self._lines, self._line
+        if not lines[line - 1] <= at < lines[line]:
+            line = self._line = bisect_right(lines, at)
+        return Place(self.file, line, at - lines[line - 1] + 1)
 
     def line_end(self) -> int:
         end = self.text.find("\n", self.offset)
@@ -78,23 +86,21 @@ class Reader(ABC):
 
     # ---------------------------------------------------------------- blanks and comments
     def skip(self, also: str = "") -> str:
-        """Pass blanks, comments, newlines and the characters of `also`; the character then reached, "" at the end."""
-        text = self.text
-        while self.offset < len(text):
-            char = text[self.offset]
-            if char == "#":
-                self.offset = self.line_end()
-            elif char.isspace() or char in also:
-                self.offset += 1
-            else:
-                return char
-        return ""
+        """Pass blanks, comments, newlines and the characters of `also`; the character then reached, "" at the end.
+
+        also: one of the keys of _SKIPPED.
+        """
+        if match := _SKIPPED[also].match(self.text, self.offset):
+            self.offset = match.end()
+        return self.text[self.offset : self.offset + 1]
 
     def skip_blanks(self) -> str:
         """Pass blanks within the line; the character then reached, a newline included, "" at the end."""
-        if match := _BLANKS.match(self.text, self.offset):
+        char = self.text[self.offset : self.offset + 1]
+        if char in _BLANK and (match := _BLANKS.match(self.text, self.offset)):
             self.offset = match.end()
-        return self.text[self.offset : self.offset + 1]
+            char = self.text[self.offset : self.offset + 1]
+        return char
 
     def rest_is_empty(self) -> bool:
         """Whether only blanks and a comment are left in this line."""
@@ -110,12 +116,10 @@ class Reader(ABC):
     # ---------------------------------------------------------------- quotes
     def double_quoted(self, key: str) -> str:
         """The text of a string in double quotes, JSON escapes applied."""
-        start, end = self.offset, self.line_end()
-        at = start + 1
-        while at < end and self.text[at] != '"':
-            at += 2 if self.text[at] == "\\" else 1
-        if at >= end:
-            self.offset = end
+        start = self.offset
+        match = _DOUBLE_QUOTED.match(self.text, start)
+        if match is None:
+            self.offset = end = self.line_end()
             self.wrong(
                 "quotes are opened but not closed in this line",
                 at=start,
@@ -124,15 +128,17 @@ class Reader(ABC):
                 suggestion="close them",
             )
             raise NoValue
-        self.offset = at + 1
+        self.offset = match.end()
+        if "\\" not in match[1]:
+            return match[1]
         try:
-            return str(json.loads(self.text[start : at + 1], strict=False))
+            return str(json.loads(match[0], strict=False))
         except ValueError:
             self.wrong(
                 "not a valid escape sequence in double quotes",
                 at=start,
                 key=key,
-                text=self.text[start : at + 1],
+                text=match[0],
                 suggestion="write \\\\ for a backslash, or use single quotes",
             )
             raise NoValue from None
@@ -151,7 +157,7 @@ class Reader(ABC):
     # ---------------------------------------------------------------- maps and lists
     def map(self, depth: int) -> Map:
         """A map, the offset at its brace."""
-        start = self.offset
+        start, place = self.offset, self.place()
         self.offset += 1
         by_line = self.rest_is_empty()
         entries: list[Entry] = []
@@ -164,7 +170,7 @@ class Reader(ABC):
             except NoValue:
                 continue
         self.offset = min(self.offset + 1, len(self.text))
-        return Map(tuple(entries), self.place(start))
+        return Map(tuple(entries), place)
 
     def entry(self, by_line: bool, depth: int) -> Entry:
         """One `key: value` of a map."""
@@ -223,7 +229,7 @@ class Reader(ABC):
 
     def list(self, key: str, depth: int) -> Items:
         """A list, the offset at its bracket."""
-        start = self.offset
+        start, place = self.offset, self.place()
         self.offset += 1
         items: list[Node] = []
         while (char := self.skip(also=",")) != "]":
@@ -236,7 +242,7 @@ class Reader(ABC):
             except NoValue:
                 self.offset = max(self.offset, before + 1)  # a brace closes nothing here
         self.offset = min(self.offset + 1, len(self.text))
-        return Items(tuple(items), self.place(start))
+        return Items(tuple(items), place)
 
     def item(self, key: str, depth: int, char: str) -> Node:
         """One item of a list, `char` being its first character."""

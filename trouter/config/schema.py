@@ -346,6 +346,15 @@ class EntityType:
         """The attribute of this name, or that once had this name."""
         return self._by_name.get(name)
 
+    @cached_property
+    def _by_spelling(self) -> dict[str, Attribute]:
+        return {name: row for row in reversed(self.fields) for name in (row.name, *row.old_names)}
+
+    def field_spelled(self, spelling: str) -> Attribute | None:
+        """The field that `spelling` names, or names by a former name."""
+        row = self._by_spelling.get(spelling)
+        return row or next((row for row in self.fields if row.is_spelled(spelling)), None)
+
     @property
     def settable(self) -> tuple[Attribute, ...]:
         return tuple(row for row in self.attributes if row.settable and row is not TYPE)

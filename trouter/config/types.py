@@ -24,9 +24,9 @@ from trouter.config.entities import (
     SslProfileEntity,
     VhostEntity,
 )
-from trouter.config.schema import EntityType
+from trouter.config.schema import EntityType, same_name
 
-__all__ = ["CONFIGURED", "TYPES", "Entity", "type_named"]
+__all__ = ["CONFIGURED", "TYPES", "Entity", "type_named", "type_of_section"]
 
 TYPES: Final[tuple[EntityType, ...]] = (
     operational.ENTITY,
@@ -63,7 +63,14 @@ TYPES: Final[tuple[EntityType, ...]] = (
 #: The types that have sections in files.
 CONFIGURED: Final = tuple(kind for kind in TYPES if kind.sections)
 
+_BY_SECTION: Final = {name: kind for kind in reversed(CONFIGURED) for name in kind.sections}
 _BY_NAME: Final = {name: kind for kind in TYPES for name in (kind.short, kind.full_name)}
+
+
+def type_of_section(spelling: str) -> EntityType | None:
+    """The type whose sections are called so."""
+    kind = _BY_SECTION.get(spelling)
+    return kind or next((kind for name, kind in _BY_SECTION.items() if same_name(spelling, name)), None)
 
 
 def type_named(text: str) -> EntityType | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple, TypeVar
 
+from trouter.config.collector import held_back
 from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
 from trouter.config.hosts import HostRange
 from trouter.hooks import Permissions
@@ -270,10 +271,11 @@ class Policy:
         compiler = _Compiler(entity.max_message_size)
         before = {} if previous is None else previous.vhosts
         compiled: dict[str, Vhost] = {}
-        for one in vhosts:
-            old = before.get(one.hostname)
-            same = old is not None and old.entity is one and old.max_message_size == entity.max_message_size
-            compiled[one.hostname] = old if old is not None and same else compiler.vhost(one)
+        with held_back():
+            for one in vhosts:
+                old = before.get(one.hostname)
+                same = old is not None and old.entity is one and old.max_message_size == entity.max_message_size
+                compiled[one.hostname] = old if old is not None and same else compiler.vhost(one)
         named = ((vhost.name, vhost.entity.aliases, vhost) for vhost in compiled.values())
         policy = cls(
             entity,
