@@ -98,7 +98,7 @@ class Plugins:
         self._origins: dict[str, str] = {}
         self._offers: dict[ListenerFacts, _Offer] = {}
         for plugin in plugins:
-            self._register(plugin, _name_of(plugin), _name_of(plugin))
+            self.add(plugin)
 
     @classmethod
     def load(cls, listed: Mapping[str, str] = NOTHING, entry_point_group: str = ENTRY_POINT_GROUP) -> Plugins:
@@ -123,6 +123,10 @@ class Plugins:
             package = f"{each.distribution} {each.version}, " if each.distribution else ""
             plugins._register(plugin, each.name, f"{package}{each.target}")
         return plugins
+
+    def add(self, plugin: object, name: str = "") -> None:
+        """Register one more: a module, an object or a class; PluginError if it is unusable. Before ``configure``."""
+        self._register(plugin, name or _name_of(plugin), _name_of(plugin))
 
     def describe(self) -> tuple[PluginDescription, ...]:
         """What is loaded, in the order of registration."""

@@ -1,0 +1,149 @@
+"""The example of the plugin author's guide: built, installed, listed, run by a router, and held to its own tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proton import ConnectionException
+from proton.utils import BlockingConnection
+
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
+
+TEMPLATE = ROOT / "examples" / "plugin-template"
+GUIDE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+KEY = "0123456789abcdef0123456789abcdef"
+
+
+def run(*arguments: str | Path, site: Path | None = None, cwd: Path = ROOT) -> str:
+    """What a Python command prints; with what is installed in ``site``."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, **with_site(site)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def with_site(site: Path | None) -> dict[str, str]:
+    return {} if site is None else {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT), str(ROOT / "plugins")])}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the template is installed, from a wheel that was built without a network."""
+    folder = tmp_path_factory.mktemp("template")
+    source = folder / "source"
+    for path in TEMPLATE.rglob("*"):
+        if path.is_file() and path.suffix in {".py", ".toml"}:
+            copy = source / path.relative_to(TEMPLATE)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    offline = ("--no-deps", "--no-index", "--quiet", "--disable-pip-version-check")
+    run("-m", "pip", "wheel", "--no-build-isolation", *offline, "-w", folder, source)
+    (wheel,) = folder.glob("trouter_tickets-1.0.0-*.whl")
+    run("-m", "pip", "install", *offline, "--target", folder / "site", wheel)
+    return folder / "site"
+
+
+def listed_row(site: Path, *arguments: str | Path) -> dict[str, Any]:
+    """What `trouter plugins` tells of the template."""
+    rows = json.loads(run("-m", "trouter", "plugins", "--json", *arguments, site=site))
+    (row,) = [row for row in rows if row["name"] == "tickets"]
+    return row
+
+
+@pytest.fixture(scope="module")
+def router(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    folder = tmp_path_factory.mktemp("router")
+    (folder / "key").write_text(KEY)
+    row = listed_row(site)
+    assert (row["loaded"], row["distribution"], row["version"]) == (False, "trouter-tickets", "1.0.0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", with_site(site)["PYTHONPATH"])
+        text = f"""
+router {{
+    id: R
+    plugins: tickets@sha256:{row["sha256"]}
+    pluginSettings: {{ tickets: {{ keyFile: {folder / "key"} }} }}
+}}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    saslMechanisms: PLAIN
+    authenticatePeer: yes
+    allowInsecurePlain: loopback
+}}
+"""
+        with running(text, folder) as started:
+            row = listed_row(site, "-c", started.configuration)
+            assert row["loaded"]
+            assert row["hooks"] == ["configure", "open_sasl", "sasl_mechanisms"]
+            assert row["file"] == str(site / "trouter_tickets.py")
+            yield started
+
+
+def ticket(site: Path, user: str, lifetime_s: int, key: str = KEY) -> str:
+    code = f"import trouter_tickets; print(trouter_tickets.ticket({key.encode()!r}, {user!r}, {lifetime_s}))"
+    return run("-c", code, site=site).strip()
+
+
+def enter(router: RunningRouter, user: str, password: str) -> BlockingConnection:
+    return BlockingConnection(
+        f"amqp://127.0.0.1:{router.port}",
+        timeout=DEADLINE_S,
+        user=user,
+        password=password,
+        allowed_mechs="PLAIN",
+        allow_insecure_mechs=True,
+    )
+
+
+def test_its_own_tests_pass(site: Path) -> None:
+    said = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, TEMPLATE / "tests", site=site)
+    assert re.search(r"\d\d passed", said)
+
+
+def test_a_ticket_lets_in_a_client_of_another_library(site: Path, router: RunningRouter) -> None:
+    connection = enter(router, "alice", ticket(site, "alice", 3600))
+    receiver = connection.create_receiver("tickets.test", credit=1)
+    connection.create_sender("tickets.test")
+    receiver.close()
+    connection.close()
+
+
+def test_a_forged_ticket_does_not(site: Path, router: RunningRouter) -> None:
+    with pytest.raises(ConnectionException, match="Authentication failed"):
+        enter(router, "alice", ticket(site, "alice", 3600, key="some other key"))
+
+
+def test_the_router_ends_the_connection_when_the_ticket_ends(site: Path, router: RunningRouter) -> None:
+    issued = ticket(site, "alice", 2)
+    connection = enter(router, "alice", issued)
+    with pytest.raises(ConnectionException):
+        connection.wait(lambda: False, timeout=DEADLINE_S)
+    assert time.time() >= int(issued.partition(".")[0])
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "src/trouter_tickets.py", "tests/test_tickets.py"])
+def test_the_guide_shows_what_is_tested(name: str) -> None:
+    shown = GUIDE.partition(f"`{name}`")[2].partition("\n```")[2].partition("\n")[2].partition("\n```")[0]
+    assert shown, f"the guide does not show {name}"
+    source = (TEMPLATE / name).read_text(encoding="utf-8")
+    if name.startswith("tests"):
+        assert all(piece in source for piece in shown.split("\n\n\n"))
+    else:
+        assert f"{shown}\n" == source

@@ -1,0 +1,432 @@
+"""What every plugin must stand, and what the router must make of one that breaks: a suite for authors of plugins.
+
+    SUBJECT = Subject(
+        plugin=tickets,
+        configuration="listener { host: 127.0.0.1, port: 0, saslMechanisms: PLAIN, allowInsecurePlain: loopback }",
+        logins=[Login(lambda: Plain("alice", GOOD), lambda: Plain("alice", BAD), user="alice", secrets=[GOOD, BAD])],
+    )
+
+    @pytest.mark.parametrize("case", cases(SUBJECT), ids=str)
+    def test_conformance(case: Case) -> None:
+        case()
+
+Each case runs a loop of its own, and fails with an AssertionError that says what the plugin did. There is nothing here
+of pytest: any runner that calls the cases will do.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+from urllib.parse import quote
+
+import trio
+
+from trouter.client import AuthenticationFailed, ConnectionClosed, connect
+from trouter.client.sasl import SaslMechanism
+from trouter.config import Configuration, load
+from trouter.config.facts import listener_facts, router_facts
+from trouter.hooks import (
+    AnnotationFilter,
+    Authenticated,
+    CertificateFacts,
+    Challenge,
+    ConfigurationRefused,
+    ListenerFacts,
+    PeerFacts,
+    Plugins,
+    Refused,
+    SaslExchange,
+    SslProfileFacts,
+)
+
+from .loopback import ANYBODY, open_router
+from .sabotage import BROKEN_EXCHANGES, RUBBISH, Once, broken, hooks_of, raises, timed
+
+#: As many steps as an exchange may take, as the router counts them.
+MAX_STEPS: Final = 16
+#: How long one step may take, and a hook, which may not wait for anything. Only what hangs takes so long.
+STEP_S: Final = 10.0
+HOOK_S: Final = 1.0
+#: How long the router gives a stalled exchange here.
+STALL_S: Final = 1
+#: What strangers send instead of what they should: nothing, nonsense, not UTF-8, and far too much.
+HOSTILE: Final = (
+    b"",
+    b"\0",
+    b"\0\0",
+    b"\0\0\0\0",
+    b"\xff\xfe\0\xff\0\xff",
+    b"n,,n=,r=",
+    b"\0a\0" + b"b" * 65536,
+    b"\0" * 1000,
+)
+NAME: Final = "subject"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A way in. ``right`` and ``wrong`` make a client's side: the one gets in as ``user``, the other does not."""
+
+    right: Callable[[], SaslMechanism]
+    wrong: Callable[[], SaslMechanism]
+    user: str
+    #: What may never stand in a log, in plain or encoded.
+    secrets: Sequence[str | bytes] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The plugin to try (a module, a class or an object), and a configuration in which it works."""
+
+    plugin: object
+    #: Its first listener is the one that ``logins`` are for. The settings of the plugin stand under ``name``.
+    configuration: str = ANYBODY
+    logins: Sequence[Login] = ()
+    name: str = NAME
+
+    def loaded(self) -> Configuration:
+        """What the text says."""
+        return load(text=self.configuration)
+
+    def plugins(self, plugin: object = None) -> Plugins:
+        """The plugin alone, or another in its place, configured."""
+        plugins = self.registered(plugin)
+        self.configure(plugins)
+        return plugins
+
+    def registered(self, plugin: object = None) -> Plugins:
+        """The plugin alone, or another in its place."""
+        plugins = Plugins()
+        plugins.add(self.plugin if plugin is None else plugin, self.name)
+        return plugins
+
+    def configure(self, plugins: Plugins) -> None:
+        """Hand over the configuration; ConfigurationRefused."""
+        configuration = self.loaded()
+        plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
+
+    @property
+    def listener(self) -> ListenerFacts:
+        """The listener that plugins are asked about."""
+        return listener_facts(self.loaded().listeners[0])
+
+    def peer(self, number: int = 1) -> PeerFacts:
+        """Somebody on this machine."""
+        return PeerFacts(
+            connection_id=number,
+            listener=self.listener,
+            remote_host="127.0.0.1",
+            remote_port=40000 + number,
+            encrypted=True,
+            loopback=True,
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to try; calling it does."""
+
+    name: str
+    _run: Callable[[], None] = field(repr=False)
+
+    def __call__(self) -> None:
+        self._run()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def cases(subject: Subject) -> list[Case]:
+    """Everything to try with this plugin: each hook it implements, and each way in."""
+    found = []
+    for hook in hooks_of(subject.plugin):
+        found += [
+            Case(f"{hook} answers at once", partial(_trio, _answers_at_once, subject, hook)),
+            Case(f"{hook} that raises denies", partial(_denies, subject, hook, raises)),
+            Case(f"{hook} that answers rubbish denies", partial(_denies, subject, hook, lambda: RUBBISH)),
+        ]
+    for login in subject.logins:
+        mechanism = login.right().name
+        found += [
+            Case(f"{mechanism}: {what}", partial(_trio, check, subject, login)) for what, check in LOGIN_CHECKS.items()
+        ]
+        found += [
+            Case(
+                f"{mechanism}: the router outlives an exchange that {what}",
+                partial(_trio, _outlives, subject, login, what),
+            )
+            for what in BROKEN_EXCHANGES
+        ]
+    return found
+
+
+def _trio(check: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    trio.run(check, *arguments)
+
+
+# --- hooks
+
+
+async def _answers_at_once(subject: Subject, hook: str) -> None:
+    took_s: list[float] = []
+    plugins = subject.registered(timed(subject.plugin, hook, took_s))
+    subject.configure(plugins)
+    ASK[hook](plugins, subject)
+    if hook != "configure":  # it may read files: it is asked at start and reload only
+        longest_s = max(took_s, default=0.0)
+        assert longest_s < HOOK_S, f"{hook} took {longest_s:.1f} s; slow work belongs to what it returns"
+    assert not plugins.faults, f"faults: {dict(plugins.faults)}"
+
+
+def _denies(subject: Subject, hook: str, answer: Callable[[], object]) -> None:
+    plugins = subject.registered(broken(subject.plugin, hook, answer))
+    with captured() as lines:
+        if hook != "configure":
+            subject.configure(plugins)
+        said = ASK[hook](plugins, subject)
+    assert said == DENIED[hook], f"a broken {hook} must deny, and the answer is {said!r}"
+    assert plugins.faults[hook] > 0, f"a broken {hook} was not counted"
+    assert any(line.startswith("a plugin ") and hook in line for line in lines), f"a broken {hook} was not logged"
+
+
+def _ask_configure(plugins: Plugins, subject: Subject) -> object:
+    try:
+        subject.configure(plugins)
+    except ConfigurationRefused:
+        return ConfigurationRefused
+    return None
+
+
+def _ask_open_sasl(plugins: Plugins, subject: Subject) -> object:
+    peer = subject.peer()
+    return [
+        exchange
+        for mechanism in plugins.sasl_mechanisms_for(peer)
+        if (exchange := plugins.open_sasl(mechanism, peer)) is not None
+    ]
+
+
+def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
+    said = plugins.map_uid(CertificateFacts("CN=alice", b"not a certificate"), SslProfileFacts("profile"))
+    return Refused if isinstance(said, Refused) else said
+
+
+#: How each hook is asked, and what is the answer of one that is broken.
+ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
+    "configure": _ask_configure,
+    "sasl_mechanisms": lambda plugins, subject: plugins.sasl_mechanisms(subject.listener),
+    "open_sasl": _ask_open_sasl,
+    "map_uid": _ask_map_uid,
+    "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
+}
+DENIED: Final[dict[str, object]] = {
+    "configure": ConfigurationRefused,
+    "sasl_mechanisms": (),
+    "open_sasl": [],
+    "map_uid": Refused,
+    "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
+}
+
+
+# --- ways in
+
+
+async def converse(plugins: Plugins, exchange: SaslExchange, client: SaslMechanism) -> Authenticated | Refused:
+    """One exchange to its end, as the router conducts it; AssertionError if it has none."""
+    response = await client.start() or b""
+    for _ in range(MAX_STEPS):
+        with trio.move_on_after(STEP_S) as step:
+            answer = await plugins.respond_or_refuse(exchange, response)
+        assert not step.cancelled_caught, f"a step took more than {STEP_S:.0f} s"
+        if not isinstance(answer, Challenge):
+            return answer
+        response = await client.respond(answer.data)
+    raise AssertionError(f"the exchange goes on after {MAX_STEPS} steps")
+
+
+def _opened(plugins: Plugins, subject: Subject, mechanism: str, number: int = 1) -> SaslExchange:
+    exchange = plugins.open_sasl(mechanism, subject.peer(number))
+    assert exchange is not None, f"{mechanism} is not served on listener {subject.listener.name}"
+    return exchange
+
+
+async def _log_in(
+    plugins: Plugins, subject: Subject, client: SaslMechanism, number: int = 1
+) -> Authenticated | Refused:
+    return await converse(plugins, _opened(plugins, subject, client.name, number), client)
+
+
+async def _right_and_wrong(subject: Subject, login: Login) -> None:
+    plugins = subject.plugins()
+    said = await _log_in(plugins, subject, login.right())
+    assert isinstance(said, Authenticated), f"the right credentials are refused: {said}"
+    assert said.user == login.user, f"the user is {said.user!r}, and should be {login.user!r}"
+    said = await _log_in(plugins, subject, login.wrong())
+    assert isinstance(said, Refused), f"the wrong credentials are let in: {said}"
+    assert not said.temporary, "wrong credentials are refused for now only"
+    assert not plugins.faults, f"faults: {dict(plugins.faults)}"
+
+
+async def _hostile(subject: Subject, login: Login) -> None:
+    plugins = subject.plugins()
+    for response in HOSTILE:
+        for later in (response, b"", b"\xff" * 100):
+            client = _Says(login.right().name, response, later)
+            said = await _log_in(plugins, subject, client)
+            assert isinstance(said, Refused), f"{response[:20]!r} is let in as {said}"
+            assert not plugins.faults, f"after {response[:20]!r}: faults: {dict(plugins.faults)}"
+
+
+async def _cancelled(subject: Subject, login: Login) -> None:
+    plugins = subject.plugins()
+    client = login.right()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await _log_in(plugins, subject, client)
+    assert not plugins.faults, f"being cancelled is no fault: {dict(plugins.faults)}"
+    await _right_and_wrong(subject, login)
+    said = await _log_in(plugins, subject, login.right())
+    assert isinstance(said, Authenticated), f"after somebody hung up: {said}"
+
+
+async def _two_peers(subject: Subject, login: Login) -> None:
+    plugins = subject.plugins()
+    said: dict[str, Authenticated | Refused] = {}
+
+    async def as_one(name: str, client: SaslMechanism, number: int) -> None:
+        said[name] = await _log_in(plugins, subject, client, number)
+
+    # Begun first, ended last: what one peer has shown may not help the other.
+    early = _opened(plugins, subject, login.right().name, 1)
+    async with trio.open_nursery() as nursery:
+        for number, (name, make) in enumerate((("right", login.right), ("wrong", login.wrong)) * 3, 2):
+            nursery.start_soon(as_one, f"{name} {number}", make(), number)
+    said["wrong, begun before"] = await converse(plugins, early, login.wrong())
+    for name, answer in said.items():
+        expected = Authenticated if name.startswith("right") else Refused
+        assert isinstance(answer, expected), f"{name}: {answer}"
+
+
+async def _secrets(subject: Subject, login: Login) -> None:
+    plugins = subject.plugins()
+    with captured() as lines:
+        for make in (login.right, login.wrong):
+            client = make()
+            exchange = _opened(plugins, subject, client.name)
+            said = await converse(plugins, exchange, client)
+            lines += [repr(exchange), repr(said)]
+        async with open_router(subject.loaded(), subject.registered()) as router:
+            await _enter(router.url, login)
+    shown = "\n".join(lines)
+    for secret in login.secrets:
+        for encoding, text in forms(secret):
+            assert text not in shown, f"a secret stands in the log, {encoding}"
+
+
+async def _real(subject: Subject, login: Login) -> None:
+    async with open_router(subject.loaded(), subject.registered()) as router:
+        await _enter(router.url, login)
+        assert not router.faults, f"faults: {dict(router.faults)}"
+
+
+async def _outlives(subject: Subject, login: Login, what: str) -> None:
+    make, counts = BROKEN_EXCHANGES[what]
+    configuration = subject.loaded()
+    first, *others = configuration.listeners
+    hasty = dataclasses.replace(first, initial_handshake_timeout_seconds=STALL_S)
+    configuration = dataclasses.replace(configuration, listeners=(hasty, *others))
+    with captured() as lines:
+        async with open_router(configuration, subject.registered(Once(subject.plugin, make()))) as router:
+            await _is_refused(router.url, login.right)
+            assert bool(router.faults["respond"]) is counts, f"faults: {dict(router.faults)}"
+            await _enter(router.url, login)
+    assert any("refused" in line or "timeout" in line.lower() for line in lines), "the refusal was not logged"
+
+
+async def _enter(url: str, login: Login) -> None:
+    """The right credentials get in through a socket, and the wrong ones do not."""
+    async with connect(url, sasl=[login.right()]):
+        pass
+    await _is_refused(url, login.wrong)
+
+
+async def _is_refused(url: str, make: Callable[[], SaslMechanism]) -> None:
+    try:
+        async with connect(url, sasl=[make()]):
+            pass
+    except (AuthenticationFailed, ConnectionClosed):
+        return
+    raise AssertionError("the router let in whom it should have refused")
+
+
+LOGIN_CHECKS: Final[dict[str, Callable[[Subject, Login], Awaitable[None]]]] = {
+    "right credentials get in and wrong ones do not": _right_and_wrong,
+    "hostile responses are refused without a fault": _hostile,
+    "a cancelled exchange leaves nothing behind": _cancelled,
+    "two peers know nothing of each other": _two_peers,
+    "no secret reaches a log": _secrets,
+    "a real router lets in and refuses": _real,
+}
+
+
+class _Says:
+    """A client that says the same, whatever it hears."""
+
+    def __init__(self, name: str, first: bytes, later: bytes) -> None:
+        self.name = name
+        self._first = first
+        self._later = later
+
+    async def start(self) -> bytes | None:
+        return self._first
+
+    async def respond(self, challenge: bytes) -> bytes:
+        return self._later
+
+
+# --- the log
+
+
+@contextmanager
+def captured() -> Iterator[list[str]]:
+    """Everything that is logged meanwhile, at every level, tracebacks included."""
+    lines: list[str] = []
+    handler = _Lines(lines)
+    loggers = logging.getLogger(), logging.getLogger("trouter")  # the second may keep what it has to itself
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(1)
+    try:
+        yield lines
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+
+
+class _Lines(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(1)
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(self.format(record))
+
+
+def forms(secret: str | bytes) -> list[tuple[str, str]]:
+    """How a secret may be written: (name of the encoding, text)."""
+    octets = secret.encode() if isinstance(secret, str) else secret
+    return [
+        ("in plain", octets.decode("utf-8", "backslashreplace")),
+        ("in base64", base64.b64encode(octets).decode().rstrip("=")),
+        ("in hexadecimal", octets.hex()),
+        ("percent-encoded", quote(octets, safe="")),
+    ]

@@ -1,0 +1,82 @@
+"""A real router on a port of this machine, in the loop of whoever tests: everything but a process of its own.
+
+    async with open_router(plugins={"tickets": tickets}, configuration=TEXT) as router:
+        async with router.connect(user="alice", password="...") as connection:
+            ...
+
+A client that blocks, such as python-qpid-proton, runs in a thread (``trio.to_thread.run_sync``) against ``router.url``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import MappingProxyType
+from typing import Any, Final
+
+import trio
+
+from trouter.client import Connection, connect
+from trouter.config import Configuration, load
+from trouter.config.facts import router_facts
+from trouter.hooks import Plugins
+from trouter.net.router import RouterProcess
+
+#: Lets in everybody on this machine.
+ANYBODY: Final = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+NO_PLUGINS: Final[Mapping[str, object]] = MappingProxyType({})
+
+
+class LoopbackRouter:
+    """A running router. ``configuration`` is what it was started with."""
+
+    def __init__(self, process: RouterProcess, configuration: Configuration, plugins: Plugins) -> None:
+        self.process = process
+        self.configuration = configuration
+        self.plugins = plugins
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports of its listeners, in the order of the configuration."""
+        return [listener.sockets[0].getsockname()[1] for listener in self.process.listeners]
+
+    @property
+    def url(self) -> str:
+        """Where its first listener is."""
+        return f"amqp://127.0.0.1:{self.ports[0]}"
+
+    @property
+    def faults(self) -> Counter[str]:
+        """How often a plugin raised or answered with something else than it may, by hook."""
+        return self.plugins.faults
+
+    def connect(self, **options: Any) -> AbstractAsyncContextManager[Connection]:
+        """A client's connection to the first listener; ``options`` are those of ``trouter.client.connect``."""
+        return connect(self.url, **options)
+
+
+@asynccontextmanager
+async def open_router(
+    configuration: str | Configuration = ANYBODY, plugins: Mapping[str, object] | Plugins = NO_PLUGINS
+) -> AsyncIterator[LoopbackRouter]:
+    """A router with ``plugins``, by name, beside those that come with trouter; it stops at the end of the block.
+
+    ``Plugins`` are taken alone. Listeners should say ``port: 0``. Raises ConfigurationError, ConfigurationRefused or
+    PluginError if it cannot start.
+    """
+    if isinstance(plugins, Plugins):
+        loaded = plugins
+    else:
+        loaded = Plugins.load()
+        for name, plugin in plugins.items():
+            loaded.add(plugin, name)
+    read = load(text=configuration) if isinstance(configuration, str) else configuration
+    loaded.configure(router_facts(read), read.router.plugin_settings)
+    process = RouterProcess(read, loaded)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(process.run)
+        try:
+            yield LoopbackRouter(process, read, loaded)
+        finally:
+            nursery.cancel_scope.cancel()
