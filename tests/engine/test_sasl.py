@@ -23,6 +23,7 @@ from trouter.testing.script import Script, encode, like
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, frame
 from trouter.wire.performatives import (
     Close,
+    Error,
     Open,
     Performative,
     SaslChallenge,
@@ -204,15 +205,33 @@ def test_garbage_in_the_layer_ends_it(octets: bytes) -> None:
     talk.engine_sends(SaslOutcome(2))
 
 
-@pytest.mark.amqp("2.2")
-def test_a_client_that_skips_a_layer_that_is_required_hears_which_one_and_no_more() -> None:
-    talk, sasl = listening()
+@pytest.mark.parametrize(
+    ("tls_due", "required", "text"),
+    [
+        (False, True, "Client skipped authentication - forbidden"),
+        (True, False, "Client connection unencrypted - forbidden"),
+        (True, True, "Client connection unencrypted - forbidden"),
+    ],
+)
+def test_a_client_that_skips_a_layer_that_is_required_hears_so_and_no_more(
+    tls_due: bool, required: bool, text: str
+) -> None:
+    talk = Script(server(sasl=SaslServer(("PLAIN",), required, tls_due=tls_due)))
     talk.peer_sends(AMQP_HEADER, OPEN)
-    talk.engine_reports(like(ConnectionClosed, fault=like(PeerFault, fault=Fault.FRAMING)))
-    talk.engine_sends(SASL_HEADER)
+    talk.engine_reports(like(ConnectionClosed, fault=like(PeerFault, fault=Fault.FORBIDDEN, text=text)))
+    error = like(Error, condition="amqp:connection:policy-error", description=text)
+    talk.engine_sends(AMQP_HEADER, Open, like(Close, error=error))
     assert talk.connection.finished
-    assert not sasl.done
     talk.peer_sends(OPEN, SASL_HEADER, INIT).engine_reports().engine_sends()
+
+
+@pytest.mark.amqp("2.2")
+def test_a_client_that_should_have_begun_with_tls_hears_so_before_any_mechanism() -> None:
+    talk = Script(server(sasl=SaslServer(("PLAIN",), False, tls_due=True)))
+    talk.peer_sends(SASL_HEADER, INIT)
+    talk.engine_reports(like(ConnectionClosed, fault=like(PeerFault, fault=Fault.FORBIDDEN)))
+    talk.engine_sends(TLS_HEADER)
+    assert talk.connection.finished
 
 
 def test_a_client_may_skip_a_layer_that_is_not_required() -> None:
@@ -223,7 +242,7 @@ def test_a_client_may_skip_a_layer_that_is_not_required() -> None:
 
 @pytest.mark.parametrize("required", [False, True])
 @pytest.mark.parametrize(
-    "octets", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\0\1\0\1", TLS_HEADER, b"AMQP\0\0\x09\1", b"AMQX"]
+    "octets", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x02\x01\x02\0\1\0\1", b"AMQP\0\0\x09\1", b"AMQX"]
 )
 def test_what_is_neither_layer_is_told_so_in_amqp(required: bool, octets: bytes) -> None:
     talk, _ = listening(required=required)

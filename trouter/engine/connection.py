@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from trouter.wire.errors import DecodeError
-from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, FrameReader, FramingError, frame
+from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, TLS_HEADER, FrameReader, FramingError, frame
 from trouter.wire.performatives import (
     Attach,
     Begin,
@@ -285,8 +285,10 @@ class Connection(ConnectionPort):
             self._step(ConnectionStep.RECEIVE_HEADER)
             self._send_header()
             return True
-        if AMQP_HEADER.startswith(seen):
+        if AMQP_HEADER.startswith(seen) or (TLS_HEADER.startswith(seen) and seen != TLS_HEADER):
             return False
+        if seen == TLS_HEADER or seen[:2] == b"\x16\x03":
+            raise PeerFault(Fault.TLS_NOT_CONFIGURED)
         known = seen.startswith(b"AMQP")
         kind = "Incompatible AMQP connection detected" if known else "Unknown protocol detected"
         raise PeerFault(Fault.FRAMING, detail=f"{kind}: '{_visible(seen)}'")
@@ -435,7 +437,7 @@ class Connection(ConnectionPort):
         """End the connection for ``fault``; even before the opens were exchanged, the peer hears why."""
         if self.sasl is not None and not self.sasl.done:
             self.sasl.fail()
-        elif self.state not in _CLOSING:
+        elif self.state not in _CLOSING and fault.fault is not Fault.TLS_NOT_CONFIGURED:
             self._introduce()
             self.close(Error(fault.condition, fault.text))
         self.failed = True

@@ -33,6 +33,12 @@ class Fault(Enum):
     """Every fault of a peer that the engine recognises."""
 
     FRAMING = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "{detail}")
+    #: Whoever speaks TLS understands no answer that we could give: the connection ends without one.
+    TLS_NOT_CONFIGURED = FaultRow(
+        "amqp:connection:framing-error", Scope.CONNECTION, "tls-not-configured: TLS where no sslProfile is configured"
+    )
+    #: The peer went past what it may not do without.
+    FORBIDDEN = FaultRow("amqp:connection:policy-error", Scope.CONNECTION, "{detail}")
     DECODE = FaultRow("amqp:decode-error", Scope.CONNECTION, "{detail}")
     UNKNOWN_PERFORMATIVE = FaultRow(
         "amqp:not-implemented", Scope.CONNECTION, "no performative has the descriptor {code}"

@@ -8,9 +8,9 @@ early is looked at before it is known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, FrameReader, frame
+from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, FrameReader, frame
 from trouter.wire.performatives import (
     Performative,
     SaslChallenge,
@@ -42,6 +42,10 @@ SASL_OK = 0
 SASL_AUTH = 1
 SASL_SYS = 2
 SASL_SYS_TEMP = 4
+
+#: What who goes past a layer hears, in the words of the older router's log.
+UNENCRYPTED: Final = "Client connection unencrypted - forbidden"
+UNAUTHENTICATED: Final = "Client skipped authentication - forbidden"
 
 
 class SaslLayer:
@@ -111,12 +115,23 @@ class SaslLayer:
 
 
 class SaslServer(SaslLayer):
-    """Offers ``mechanisms``, or what ``offer`` says if None; unless ``required``, a client may do without the layer."""
+    """Offers ``mechanisms``, or what ``offer`` says if None; unless ``required``, a client may do without the layer.
 
-    def __init__(self, mechanisms: tuple[str, ...] | None, required: bool, max_rounds: int = 20) -> None:
+    With ``tls_due`` nobody comes past this: it is for who should have begun with TLS.
+    """
+
+    def __init__(
+        self,
+        mechanisms: tuple[str, ...] | None,
+        required: bool,
+        max_rounds: int = 20,
+        *,
+        tls_due: bool = False,
+    ) -> None:
         super().__init__(max_rounds)
         self._mechanisms = mechanisms
         self._required = required
+        self._tls_due = tls_due
         self.mechanism = ""
 
     def offer(self, mechanisms: tuple[str, ...]) -> None:
@@ -145,6 +160,12 @@ class SaslServer(SaslLayer):
     def _receive_header(self) -> bool:
         seen = self._reader.peek(8)
         if seen == SASL_HEADER:
+            if self._tls_due:
+                self._connection.out += TLS_HEADER  # 2.2: the header we would talk to, then the end
+                self._connection.touch()
+                self.refused = True
+                self._connection.report(ConnectionClosed(None, PeerFault(Fault.FORBIDDEN, detail=UNENCRYPTED)))
+                return False
             self._reader.take(8)
             self._step(SaslStep.RECEIVE_HEADER)
             self._write_header()
@@ -155,13 +176,9 @@ class SaslServer(SaslLayer):
                 self.offer(self._mechanisms)
             return True
         if seen == AMQP_HEADER:
-            if self._required:
-                self._write_header()  # 2.2: the header we would talk to, then the end
-                self.refused = True
-                fault = PeerFault(Fault.FRAMING, detail="AMQP without SASL, which this listener requires")
-                self._connection.report(ConnectionClosed(None, fault))
-                return False
-            self.done = True
+            self.done = True  # AMQP is spoken from here on, if only to say why there will be no more of it
+            if self._tls_due or self._required:
+                raise PeerFault(Fault.FORBIDDEN, detail=UNENCRYPTED if self._tls_due else UNAUTHENTICATED)
             return True
         if not (AMQP_HEADER.startswith(seen) or SASL_HEADER.startswith(seen)):
             self.done = True  # neither: the connection answers it
