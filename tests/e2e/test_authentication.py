@@ -14,7 +14,7 @@ from proton.utils import BlockingConnection
 from tests.e2e.peer import Peer
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
-from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
+from trouter.wire.performatives import Open, SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
 from trouter_plugins.users_file import put_user
 
 OK, AUTH = 0, 1
@@ -137,9 +137,13 @@ def test_a_password_from_another_machine_needs_the_listeners_yes(
 def test_who_must_authenticate_cannot_do_without_sasl(with_passwords: RunningRouter) -> None:
     with Peer(with_passwords.port, opened=False) as peer:
         peer.raw(AMQP_HEADER)
-        peer.expect_header(SASL_HEADER)
-        peer.expect_end_of_stream()
-        with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} \(to .*\) failed: .*without SASL")
+        peer.expect_header(AMQP_HEADER)
+        peer.remote_open = peer.expect(Open)
+        error = peer.expect_close()
+        assert error is not None
+        text = "Client skipped authentication - forbidden"
+        assert (error.condition, error.description) == ("amqp:connection:policy-error", text)
+        with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} \(to .*\) failed: .*{text}")
 
 
 def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter, users: Path) -> None:
