@@ -118,7 +118,8 @@ HOSTS = {
 
 @pytest.mark.parametrize(("text", "hosts"), HOSTS.items())
 def test_hosts_are_written_in_many_ways(text: str, hosts: tuple[HostRange, ...]) -> None:
-    assert remote_hosts(text) == hosts
+    group = groups(f'g: {{\n remoteHosts: "{text}"\n }}')["g"]
+    assert group.remote_hosts == hosts
 
 
 NO_HOSTS = ["*, a", "10.*", "10.0.0", "10.0.0.256", "a_b!", "-a", "10.0.0.9-10.0.0.1", "10.0.0.1-::1", "10.0.0.0/33", "/", "x" * 64]
@@ -127,7 +128,7 @@ NO_HOSTS = ["*, a", "10.*", "10.0.0", "10.0.0.256", "a_b!", "-a", "10.0.0.9-10.0
 @pytest.mark.parametrize("text", NO_HOSTS)
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(BadValue) as caught:
-        remote_hosts(text)
+        remote_hosts(tuple(entry.strip() for entry in text.split(",")))
     assert caught.value.suggestion
 
 
@@ -159,7 +160,7 @@ BAD = {
     "g: {\n allowDynamicSource: 1.5\n }": "must be yes or no",
     "g: {\n users: a\n users: b\n }": "given more than once",
     "g: {\n type: x\n }": "unknown attribute",
-    'g: {\n users: ["a,b"]\n }': "a comma cannot stand within an item of this list",
+    'g: {\n users: [{ a: b }]\n }': "must be text",
     "g: alice": "a group must be a map",
     "g: { users: a }\n g: { users: b }": "there is a group of this name already",
     "g: { users: a }\n h: { users: a }": "the user 'a' is in the group 'g' already",
@@ -177,6 +178,21 @@ def test_every_error_of_every_group_is_reported_at_its_place() -> None:
         load(text=text)
     found = [(problem.place.line, problem.key) for problem in caught.value.problems]
     assert found == [(5, "groups.g.maxSenders"), (6, "groups.g.foo"), (9, "groups.h.remoteHosts")]
+
+
+def test_an_item_of_a_list_may_hold_a_comma() -> None:
+    group = groups('g: {\n users: ["CN=a,O=b", " c ", ""]\n sources: ["a,b", d]\n targets: []\n }')["g"]
+    assert (group.users, group.sources, group.targets) == (("CN=a,O=b", "c"), ("a,b", "d"), ())
+    assert group.written["users"] == ["CN=a,O=b", " c ", ""]
+
+
+def test_no_links_at_all_is_warned_of() -> None:
+    text = "policy { enableVhostPolicy: yes }\nvhost {\n hostname: a\n groups: { g: { maxSenders: 0, maxReceivers: 0 } }\n}"
+    warnings = [warning.message for warning in load(text=text).warnings]
+    assert [text for text in warnings if "0 is none" in text] == [
+        "the group 'g' allows no senders: 0 is none, not any number",
+        "the group 'g' allows no receivers: 0 is none, not any number",
+    ]
 
 
 def test_groups_without_users_are_legal_in_any_number() -> None:

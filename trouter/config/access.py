@@ -19,9 +19,9 @@ _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 _HOST_AND_PORT: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^:]*))(?::[0-9]*)?", re.DOTALL)
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Users, separated by commas, each once."""
-    return tuple(dict.fromkeys(_entries(text)))
+def names(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Users, each once."""
+    return tuple(dict.fromkeys(entries))
 
 
 def host_key(name: str) -> str:
@@ -39,15 +39,14 @@ def host_tokens(key: str) -> tuple[str, ...] | None:
         return None
 
 
-def aliases(text: str) -> tuple[str, ...]:
-    """Host names, separated by commas; none may stand there twice."""
-    entries = _entries(text)
+def aliases(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Host names; none may stand there twice."""
     keys: set[str] = set()
     for entry in entries:
         if host_key(entry) in keys:
             raise BadValue(f"the alias '{entry}' stands there twice", "leave one of them out")
         keys.add(host_key(entry))
-    return tuple(entries)
+    return entries
 
 
 def policy_tokens(text: str) -> list[str]:
@@ -55,17 +54,15 @@ def policy_tokens(text: str) -> list[str]:
     return text.replace("/", ".").split(".")
 
 
-def address_names(text: str) -> tuple[str, ...]:
+def address_names(entries: tuple[str, ...]) -> tuple[str, ...]:
     """Addresses, whole or ending in `*`, with at most one user token each."""
-    entries = _entries(text)
     for entry in entries:
         _at_most_one_token(entry)
     return tuple(dict.fromkeys(entries))
 
 
-def address_patterns(text: str) -> tuple[str, ...]:
+def address_patterns(entries: tuple[str, ...]) -> tuple[str, ...]:
     """Address patterns; the user token is their first or their last token, if any."""
-    entries = _entries(text)
     for entry in entries:
         _at_most_one_token(entry)
         tokens = policy_tokens(entry)
@@ -83,10 +80,6 @@ def frame_size(octets: int) -> int:
     if 0 < octets < MIN_FRAME:
         raise BadValue("is out of range", f"0, or an integer from {MIN_FRAME}")
     return octets
-
-
-def _entries(text: str) -> list[str]:
-    return [entry for part in text.split(",") if (entry := part.strip())]
 
 
 def _at_most_one_token(entry: str) -> None:

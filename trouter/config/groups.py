@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from trouter.config.entities.group import GROUP_SETTINGS, GroupSettings
-from trouter.config.nodes import Entry, Items, Map, Node, Scalar, is_null
+from trouter.config.nodes import Entry, Map, Node, is_null
 from trouter.config.problems import Place, nearest
 from trouter.config.schema import Attribute, BadValue, BadValues
 from trouter.config.values import as_written, convert
@@ -50,7 +50,6 @@ def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
             row = _row(setting, given)
             if not is_null(setting.node):
                 given[row.field] = setting
-                _no_commas(setting.node)
                 written[row.field], values[row.field] = convert(row, setting.node)
         except BadValue as wrong:
             place, text = (wrong.place, "") if wrong.place else (setting.node.place, as_written(setting.node))
@@ -75,14 +74,6 @@ def _row(setting: Entry, given: Mapping[str, Entry]) -> Attribute:
     raise BadValue(
         "unknown attribute", nearest(setting.key, names) or f"one of {', '.join(names)}", place=setting.place
     )
-
-
-def _no_commas(node: Node) -> None:
-    """Commas part the items of a list written as a text, so none of them may hold one."""
-    if isinstance(node, Items):
-        for item in node.items:
-            if isinstance(item, Scalar) and "," in str(item.value):
-                raise BadValue("a comma cannot stand within an item of this list", "make two of it", place=item.place)
 
 
 def _users_twice(groups: Mapping[str, GroupSettings], places: Mapping[str, Place]) -> list[BadValue]:

@@ -32,9 +32,8 @@ class HostRange:
         return self.first is None and not self.name
 
 
-def remote_hosts(text: str) -> tuple[HostRange, ...]:
-    """A comma separated list of hosts, `*` standing alone; an empty one is nowhere."""
-    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+def remote_hosts(entries: tuple[str, ...]) -> tuple[HostRange, ...]:
+    """Hosts, `*` standing alone; none is nowhere."""
     if "*" in entries and len(entries) > 1:
         raise BadValue("'*' must stand alone", "write: *")
     return tuple(dict.fromkeys(_range(entry) for entry in entries))

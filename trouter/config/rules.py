@@ -241,6 +241,11 @@ def _vhost(draft: Draft) -> None:
     if draft.value("allow_unknown_user") and groups is not None and "$default" not in groups:
         draft.error("needs a group named $default", "allow_unknown_user", "add the group, or write no")
 
+    for name, group in (groups or {}).items():
+        for field, what in (("max_senders", "senders"), ("max_receivers", "receivers")):
+            if getattr(group, field) == 0:
+                draft.warning(f"the group '{name}' allows no {what}: 0 is none, not any number", "groups")
+
 
 def _idle_vhosts(drafts: list[Draft]) -> None:
     """Vhosts do nothing where the policy does not hold anybody to them."""

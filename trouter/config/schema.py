@@ -116,6 +116,8 @@ class Attribute:
     unserved_values: Mapping[str, str] = dataclasses.field(default_factory=dict)
     parse: Callable[[Any], Any] | None = None
     text_only: bool = False
+    #: A list of texts, or one text with commas between them.
+    entries: bool = False
     extra: bool = False
 
     @property
@@ -171,6 +173,7 @@ def attribute(
     unserved_values: dict[str, str] | None = None,
     parse: Callable[[Any], Any] | None = None,
     text_only: bool = False,
+    entries: bool = False,
     extra: bool = False,
 ) -> Any:
     """Declare a field of an entity as an attribute.
@@ -178,7 +181,8 @@ def attribute(
     values, also: of an enum, the values and other spellings of them. low, high: of an integer. old: former names.
     inert: why the attribute is accepted without effect, with a warning. unserved, unserved_values: why what asks for
     it is not put into service. parse: turns the plain value into the field's, or raises BadValue. text_only: a typed
-    value of the JSON form is not turned into text. extra: trouter's own.
+    value of the JSON form is not turned into text. entries: may be a list, and parse gets a tuple of texts, blanks
+    around them gone and none of them empty. extra: trouter's own.
     """
     row = {
         "name": name,
@@ -205,6 +209,7 @@ def attribute(
         "unserved_values": unserved_values or {},
         "parse": parse,
         "text_only": text_only,
+        "entries": entries,
         "extra": extra,
     }
     if factory is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar, literal
@@ -23,9 +23,19 @@ def convert(attribute: Attribute, node: Node) -> tuple[object, object]:
     """
     if attribute.kind is Kind.MAP:
         return plain(node), node if attribute.parse is None else attribute.parse(node)
+    if attribute.entries and isinstance(node, Items):
+        texts = [_string(attribute, item) for item in node.items]
+        return texts, _parsed(attribute, texts)
     written = CONVERTERS[attribute.kind](attribute, node)
+    if attribute.entries:
+        return written, _parsed(attribute, str(written).split(","))
     value = written if attribute.parse is None else attribute.parse(written)
     return (Secret(str(written)) if attribute.secret else written), value
+
+
+def _parsed(attribute: Attribute, texts: Iterable[str]) -> object:
+    entries = tuple(entry for text in texts if (entry := text.strip()))
+    return entries if attribute.parse is None else attribute.parse(entries)
 
 
 def as_node(value: object, place: Place) -> Node:

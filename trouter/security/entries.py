@@ -6,13 +6,13 @@ text (R-4.7a). `docs/policy.md` has the language.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from trouter.config.access import USER_TOKEN
 
 WILDCARD: Final = "*"
 #: How the two spellings of the user's name are written where they are meant as text.
+_BRACED: Final = "{user}"
 _ESCAPED: Final = "$${user}"
 _LITERAL: Final = "${user}"
 
@@ -21,8 +21,7 @@ class EntryError(ValueError):
     """An entry that cannot be decided; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Addresses that are `prefix`, then the user's name if `has_user`, then `suffix`, then anything if `wildcard`."""
 
     prefix: str
@@ -36,6 +35,8 @@ def parse_entry(text: str) -> Entry:
     if not text:
         raise EntryError("an entry is empty")
     wildcard = text.endswith(WILDCARD)
+    if _BRACED not in text:
+        return Entry(text[:-1] if wildcard else text, "", False, wildcard)
     prefix, *others = USER_TOKEN.split(text.removesuffix(WILDCARD))
     if len(others) > 1:
         raise EntryError("an entry holds the user's name more than once")

@@ -34,9 +34,12 @@ class Settings:
     allow_admin_status_update: bool = False
 
 
+NAMES: Final = tuple(row.name for row in fields(Settings))
+
+
 def settings_of(group: GroupSettings, max_message_size: int | None) -> Settings:
     """The settings of a group, the largest message being settled already."""
-    values = {row.name: getattr(group, row.name) for row in fields(Settings)}
+    values = {name: getattr(group, name) for name in NAMES}
     for name, bound in BOUNDS.items():
         if not values[name] or values[name] >= bound:
             values[name] = None

@@ -24,6 +24,7 @@ class GroupSettings:
         (),
         default_doc="nobody",
         parse=access.names,
+        entries=True,
     )
     remote_hosts: tuple[HostRange, ...] = attribute(
         Kind.STRING,
@@ -31,6 +32,7 @@ class GroupSettings:
         (),
         default_doc="nowhere",
         parse=hosts.remote_hosts,
+        entries=True,
     )
     max_connections_per_user: int | None = attribute(
         Kind.INTEGER, "Instead of the vhost's.", default_doc="the vhost's", high=MAX_CONNECTIONS
@@ -77,6 +79,7 @@ class GroupSettings:
         (),
         default_doc="none",
         parse=access.address_names,
+        entries=True,
     )
     targets: tuple[str, ...] = attribute(
         Kind.STRING,
@@ -84,6 +87,7 @@ class GroupSettings:
         (),
         default_doc="none",
         parse=access.address_names,
+        entries=True,
     )
     source_pattern: tuple[str, ...] = attribute(
         Kind.STRING,
@@ -91,6 +95,7 @@ class GroupSettings:
         (),
         default_doc="none",
         parse=access.address_patterns,
+        entries=True,
     )
     target_pattern: tuple[str, ...] = attribute(
         Kind.STRING,
@@ -98,6 +103,7 @@ class GroupSettings:
         (),
         default_doc="none",
         parse=access.address_patterns,
+        entries=True,
     )
     substitute_anonymous: bool = attribute(
         Kind.BOOLEAN,

@@ -91,6 +91,7 @@ class VhostEntity(Entity):
         (),
         default_doc="none",
         parse=access.aliases,
+        entries=True,
     )
     max_connections: int = limit("Connections open at once.")
     max_message_size: int | None = attribute(
