@@ -214,7 +214,7 @@ UNSERVED = {
     "a link route": ("router.config.linkRoute", {"prefix": "a", "dir": "in"}, "this version routes no links"),
     "an auto link": ("router.config.autoLink", {"addr": "a", "dir": "in"}, "this version attaches no links of its own"),
     "an exchange": ("router.config.exchange", {"name": "e", "address": "a"}, "this version has no exchanges"),
-    "a tenant": ("listener", {"port": 1, "multiTenant": True}, "this version has no vhost policy"),
+    "a tenant": ("listener", {"port": 1, "multiTenant": True}, "multiTenant: without enableVhostPolicy it needs authenticatePeer"),
 }
 
 

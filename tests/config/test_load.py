@@ -581,7 +581,7 @@ NOT_SERVED = {
     "a role": ("router { mode: interior }\nlistener { role: inter-router }", "listener", "role inter-router: this version"),
     "a profile": ("sslProfile { name: a }\nconnector { sslProfile: a }", "connector", "sslProfile: this version has no TLS"),
     "a service": ("authServicePlugin { name: a, host: b }\nlistener { saslPlugin: a }", "listener", "saslPlugin: this version asks no"),
-    "a tenant": ("listener { multiTenant: yes }", "listener", "multiTenant: this version has no vhost policy"),
+    "a tenant": ("listener { multiTenant: yes }", "listener", "multiTenant: without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom"),
     "a link route": ("linkRoute { prefix: a, direction: in }", "linkRoute", "this version routes no links"),
     "an auto link": ("autoLink { addr: a, dir: in }", "autoLink", "this version attaches no links of its own"),
     "an exchange": ("exchange { name: a, address: b }", "exchange", "this version has no exchanges"),

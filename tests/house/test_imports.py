@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "hooks": (),
     "core": ("engine", "wire", "hooks"),
     "security": ("config", "hooks", "core.patterns"),
-    "config": ("hooks", "core.patterns"),  # the patterns of addresses are pure text, and one idea
+    "config": ("hooks", "core.patterns", "core.tenants"),  # patterns and names of tenants are text, and one idea each
     "logs": ("config",),
     "management": ("config", "core", "wire", "engine", "logs"),
     "http": ("config",),

@@ -46,6 +46,8 @@ class World:
     mode: str = "standalone"
     #: Names of vhosts are patterns.
     patterns: bool = False
+    #: Connections are held to the rules of a vhost.
+    vhost_policy: bool = False
 
 
 def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:

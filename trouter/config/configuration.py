@@ -28,6 +28,7 @@ from trouter.config.entities import (
     VhostEntity,
 )
 from trouter.config.problems import Problem
+from trouter.config.tenants import why_no_tenants
 from trouter.config.types import type_named
 
 BUILT_IN: Final = "(built-in configuration)"
@@ -108,11 +109,14 @@ class Configuration:
         reasons = entity.unserved()
         if isinstance(entity, ListenerEntity) and self.policy.enable_vhost_policy and not entity.serves_http:
             reasons += ("the policy says enableVhostPolicy, and this version has no vhost policy",)
+        if isinstance(entity, ListenerEntity):
+            reason = why_no_tenants(partial(getattr, entity), self.policy.enable_vhost_policy)
+            reasons += (reason,) if reason else ()
         return reasons
 
     @cached_property
     def world(self) -> World:
-        return World(self.router.mode, self.policy.enable_vhost_name_patterns)
+        return World(self.router.mode, self.policy.enable_vhost_name_patterns, self.policy.enable_vhost_policy)
 
     @cached_property
     def claimed(self) -> dict[Hashable, Entity]:

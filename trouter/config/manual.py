@@ -86,7 +86,8 @@ LISTENER_RULES: Final = """\
 A standalone router accepts neither of the roles `inter-router` and `edge`, an edge router no listener with one of
 them. The keys of openProperties are ASCII, none of `product`, `version`, `failover-server-list`, `network-host`,
 `port`, `scheme` and `hostname`, and do not begin with `qd.` or `x-opt-qd.`; listeners and connectors for other routers
-have none. `requireSsl` and `requireEncryption` need an `sslProfile`.
+have none. `requireSsl` and `requireEncryption` need an `sslProfile`. `multiTenant` needs enableVhostPolicy, or
+`authenticatePeer` and `tenantFrom`; without them the listener is not opened ([multi-tenancy.md](multi-tenancy.md)).
 """
 
 SSL_PROFILE_RULES: Final = """\

@@ -21,6 +21,7 @@ from trouter.config.entities import (
 )
 from trouter.config.passwords import Secret
 from trouter.config.problems import nearest
+from trouter.config.tenants import why_no_tenants
 from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
 
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
@@ -49,6 +50,7 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
     if draft.type.entity in RULES:
         RULES[draft.type.entity](draft)
     _role(draft, world)
+    _tenants(draft, world)
     for field, kind in references(draft.type):
         name = draft.value(field)
         if name and name not in names_of(kind.short):
@@ -67,6 +69,7 @@ def world_of(drafts: list[Draft]) -> World:
     return World(
         mode=str((router.value("mode") if router else None) or ("standalone" if router is None else "")),
         patterns=bool(policy and policy.value("enable_vhost_name_patterns")),
+        vhost_policy=bool(policy and policy.value("enable_vhost_policy")),
     )
 
 
@@ -96,6 +99,15 @@ def _role(draft: Draft, world: World) -> None:
         draft.error(ALONE, "role", "write mode: interior in the router section, or role: normal")
     elif world.mode == "edge" and (role == "inter-router" or draft.type.entity is ListenerEntity):
         draft.error(INTERIOR_ONLY.format(role=role), "role", "write mode: interior, or another role")
+
+
+def _tenants(draft: Draft, world: World) -> None:
+    """Nobody but the router may say whose a connection is."""
+    if draft.type.entity is ListenerEntity:
+        if reason := why_no_tenants(draft.value, world.vhost_policy):
+            draft.warning(f"not served: {reason}; {draft.type.instead}", "multi_tenant")
+        if "tenant_from" in draft.given and not draft.value("multi_tenant"):
+            draft.warning("has no effect without multiTenant", "tenant_from")
 
 
 def _listener(draft: Draft) -> None:

@@ -12,6 +12,7 @@ from trouter.wire.performatives import Error
 from trouter.wire.types import Long, UInt
 
 if TYPE_CHECKING:
+    from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
 
 CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
@@ -52,6 +53,10 @@ class ConnectionFacts(Protocol):
 
     def follow_log(self) -> None:
         """The levels of the log have changed."""
+
+    @property
+    def tenant(self) -> Tenant | None:
+        """Whose it is, None for nobody's in particular."""
 
     def row(self, now_s: float) -> dict[str, object]:
         """The attributes of management's type connection, AMQP-typed, in their order."""
@@ -141,6 +146,7 @@ def connection_row(
     last_delivery_s: float | None,
     closing: bool,
     trace: bool,
+    tenant: Tenant | None,
 ) -> dict[str, object]:
     """The attributes of a connection in the order of the older router's rows; times in seconds."""
     remote = engine.remote_open
@@ -160,7 +166,7 @@ def connection_row(
         "sslCipher": None,
         "properties": shown_properties(remote.properties if remote else None),
         "sslSsf": Long(0),
-        "tenant": None,
+        "tenant": None if tenant is None else f"{tenant.space}/",
         "type": CONNECTION_TYPE,
         "ssl": False,
         "opened": remote is not None,

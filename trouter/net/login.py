@@ -26,6 +26,8 @@ class Login:
         #: Who the peer is, once it is in; and the mechanism that it chose.
         self.user = ""
         self.mechanism = ""
+        #: The tenant that the login says the user belongs to.
+        self.tenant = ""
         #: When the credentials end, by the clock of the event loop.
         self.expires_at_s = float("inf")
         #: Says whether the credentials are good still.
@@ -65,6 +67,7 @@ class Login:
             return False
         self.user = answer.user
         self._still_good = answer.still_good
+        self.tenant = answer.tenant
         self._sasl.finish(SASL_OK, answer.data or None)
         return True
 

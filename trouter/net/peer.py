@@ -18,6 +18,7 @@ import trio
 
 from trouter.core.attach import PeerTerms
 from trouter.core.messagelog import MessageLog
+from trouter.core.tenants import Tenant
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -47,6 +48,7 @@ from .poller import Poller
 from .recorder import Recorder
 from .sessions import Sessions
 from .text import describe_properties
+from .tenancy import NoTenant, Tenancy
 from .ticker import Ticker
 
 READ_BYTES: Final = 131072
@@ -73,6 +75,8 @@ class PeerSettings:
     #: The name and the role of what the connection came through.
     name: str = ""
     role: str = "normal"
+    #: How it is known whose the connection is; None where nobody asks.
+    tenancy: Tenancy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class Peer:
         self.user = ""
         self.mechanism = ""
         self.opened = False
+        self.tenant: Tenant | None = None
         #: The end was ordered by management.
         self.closing = False
         #: Why the connection failed, if it did.
@@ -194,6 +199,7 @@ class Peer:
             last_delivery_s=self._connections.last_delivery_s(self.number, now_s),
             closing=self.closing,
             trace=self.trace,
+            tenant=self.tenant,
         )
 
     async def run(self) -> None:
@@ -382,7 +388,8 @@ class Peer:
             events = connection.events[:]
             connection.events.clear()
             for event in events:
-                await self._handle(event)
+                if self._farewell is None:  # else nothing counts any more
+                    await self._handle(event)
             self._hub.flush()
 
     async def _handle(self, event: Event) -> None:
@@ -418,6 +425,12 @@ class Peer:
         self.opened = True
         self._opened_at_s = trio.current_time()
         self._handshake.deadline = self._expires_at_s
+        try:
+            self.tenant = self._enter_tenant(remote)
+        except NoTenant as refusal:
+            server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
+            self._turn_away(refusal.error)
+            return
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
         self._sessions.terms = PeerTerms(
@@ -426,12 +439,28 @@ class Peer:
             strip_in=strips.strip_in,
             strip_out=strips.strip_out,
             log=MessageLog(components, self._log_message) if components else None,
+            tenant=self.tenant,
         )
         self.connection.open()
         self._connections.add(self)
         self.follow_log()
         self._ticker.add(self.connection)
         core_log.info("%s", self._describe_open(remote))
+
+    def _turn_away(self, error: Error) -> None:
+        """Answer the peer's open, and close at once; nothing that came with it is looked at."""
+        self.connection.open()
+        self._farewell = error
+        self._handshake.cancel()
+
+    def _enter_tenant(self, remote: Open) -> Tenant | None:
+        """Whose the connection is from now on; NoTenant."""
+        tenancy = self.settings.tenancy
+        if tenancy is None:
+            return None
+        claimed = "" if self._login is None else self._login.tenant
+        own = tenancy.tenants_of(self.user, claimed, self.facts, self._plugins)
+        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, None, own))
 
     def _describe_open(self, remote: Open) -> str:
         direction = "out" if self.outgoing else "in"
@@ -475,6 +504,8 @@ class Peer:
         self._connections.remove(self.number)
         self._sessions.lose_all_links()
         self._hub.flush()
+        if self.tenant is not None:
+            self._hub.router.table.tenants.leave(self.tenant)
         self.connection.forget()
         self._sock.close()
         if self.opened:

@@ -11,6 +11,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.wire.performatives import Open
 
 from .peer import PeerSettings
+from .tenancy import tenancy_of
 
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
 #: How long whoever was dialled may take to its open.
@@ -29,6 +30,7 @@ def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
         _settings(router_id, entity, own),
         require_sasl=entity.authenticate_peer,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
+        tenancy=tenancy_of(entity),
     )
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
-from trouter.config.entities.base import NO_AUTH_SERVICE, NO_POLICY, NO_TLS, Entity, entity
+from trouter.config.entities.base import NO_AUTH_SERVICE, NO_TLS, Entity, entity
 from trouter.config.passwords import Secret
 from trouter.config.schema import Kind, Reload, attribute, reported
+from trouter.config.tenants import TenantSource, tenant_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,9 @@ class ListenerEntity(Socketed):
     )
     strip_annotations: str = ends.strip_annotations()
     link_capacity: int = ends.link_capacity()
-    multi_tenant: bool = attribute(Kind.BOOLEAN, "Give each vhost addresses of its own.", False, unserved=NO_POLICY)
+    multi_tenant: bool = attribute(
+        Kind.BOOLEAN, "Give each tenant addresses of its own.", False, reload=Reload.NEXT
+    )
     failover_urls: tuple[texts.FailoverUrl, ...] = attribute(
         Kind.STRING,
         "Where else clients may go, told to them at Open: `[scheme://]host[:port]`, separated by commas.",
@@ -128,6 +131,16 @@ class ListenerEntity(Socketed):
     )
     accept_rate: int | None = attribute(
         Kind.INTEGER, "New connections accepted per second.", default_doc="no limit", low=1, extra=True
+    )
+    tenant_from: TenantSource | None = attribute(
+        Kind.STRING,
+        "With multiTenant and without vhost policy: where the tenants of a user stand. `claim`: in what the user "
+        "logged in with, such as a token; `uid:LETTER`: in this part of the client's certificate, a letter of "
+        "uidFormat; `file:PATH`: in a file with a JSON object from users to a tenant or a list of tenants.",
+        default_doc="nowhere",
+        parse=tenant_source,
+        reload=Reload.NEXT,
+        extra=True,
     )
     web_socket_origins: tuple[str, ...] = attribute(
         Kind.STRING,

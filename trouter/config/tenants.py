@@ -1,0 +1,94 @@
+"""Whose a user is on a multi-tenant listener, where no vhost policy says it (security.md R-5d): `tenantFrom`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from trouter.config.files import opened, reason
+from trouter.config.schema import BadValue
+from trouter.core.tenants import fault_of
+
+MAX_FILE_BYTES: Final = 16 << 20
+#: The parts of a certificate that say whose somebody is: letters of uidFormat.
+CERTIFICATE_PARTS: Final = "cslou"
+_NOBODY_KNOWS: Final = (
+    "multiTenant: without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom, or clients could choose "
+    "whose addresses they use"
+)
+_FORMS: Final = "write `claim`, `uid:LETTER` or `file:PATH`"
+_CONTENT: Final = 'write: {"user": "tenant", "other": ["one tenant", "another"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSource:
+    """Where the tenant of a user stands: in its login, in the ``part`` of its certificate, or in ``users``.
+
+    ``users`` is what the file says, by user, and None without a file.
+    """
+
+    part: str = ""
+    users: Mapping[str, frozenset[str]] | None = field(default=None, repr=False, hash=False)
+
+
+def tenant_source(text: str) -> TenantSource:
+    """`claim`, `uid:LETTER` or `file:PATH`; BadValue."""
+    kind, colon, rest = text.partition(":")
+    if kind == "claim" and not colon:
+        return TenantSource()
+    if kind == "uid" and colon:
+        if len(rest) != 1 or rest not in CERTIFICATE_PARTS:
+            raise BadValue("one part of a certificate is needed", f"one of the letters {' '.join(CERTIFICATE_PARTS)}")
+        return TenantSource(part=rest)
+    if kind == "file" and rest:
+        return TenantSource(users=read_tenants(rest))
+    raise BadValue("does not say where the tenants of users stand", _FORMS)
+
+
+def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool) -> str:
+    """Why a listener, whose fields ``get`` tells, cannot hold tenants apart; empty when it can, or need not."""
+    if not get("multi_tenant"):
+        return ""
+    if get("role") in ("inter-router", "edge"):
+        return f"multiTenant: what comes from routers (role {get('role')}) is of all tenants"
+    return "" if vhost_policy or (get("authenticate_peer") and get("tenant_from")) else _NOBODY_KNOWS
+
+
+def read_tenants(path: str) -> Mapping[str, frozenset[str]]:
+    """The tenants of each user in a JSON file; BadValue."""
+    try:
+        with opened(path) as file:
+            octets = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as failure:
+        raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None
+    if len(octets) > MAX_FILE_BYTES:
+        raise BadValue(f"this file is larger than {MAX_FILE_BYTES} octets", "make it smaller")
+    try:
+        content = json.loads(octets, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise BadValue("this file is not JSON", _CONTENT) from None
+    if not isinstance(content, dict):
+        raise BadValue("this file holds something else than one object", _CONTENT)
+    return MappingProxyType({user: _names(user, value) for user, value in content.items()})
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object whose keys are different; of a user who stands there twice nobody knows what is meant."""
+    for user, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
+            raise BadValue(f"the user {user!r} stands in this file twice", "give the user a list of tenants")
+    return dict(pairs)
+
+
+def _names(user: str, value: object) -> frozenset[str]:
+    names = value if isinstance(value, list) else [value]
+    for name in names:
+        if not isinstance(name, str):
+            raise BadValue(f"the tenants of {user!r} are not texts", _CONTENT)
+        if fault := fault_of(name):
+            raise BadValue(f"a tenant of {user!r} cannot be one: {fault}", _CONTENT)
+    return frozenset(names)

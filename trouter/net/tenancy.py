@@ -1,0 +1,83 @@
+"""Whose a connection through a multi-tenant listener is (security.md 5): decided once, at its open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from trouter.config import ListenerEntity
+from trouter.config.tenants import TenantSource
+from trouter.core.tenants import fault_of
+from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, SslProfileFacts
+from trouter.wire.performatives import Error
+
+#: As the older router's policy says it.
+DISALLOWED: Final = Error("amqp:unauthorized-access", "connection disallowed by local policy")
+
+
+class NoTenant(Exception):
+    """The connection is nobody's: what its peer hears, and, for the log, why."""
+
+    def __init__(self, error: Error, why: str) -> None:
+        super().__init__(why)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Tenancy:
+    """What a multi-tenant listener goes by."""
+
+    #: policyVhost: the only tenant, whatever peers ask for.
+    pinned: str
+    source: TenantSource | None
+
+    def name_for(self, hostname: str | None, vhost: str | None, own: Collection[str]) -> str:
+        """The tenant of a peer that asked for ``hostname``; NoTenant.
+
+        ``vhost`` is where the policy has put it, None without policy; then it has to be one of the user's ``own``.
+        """
+        wanted = self.pinned or hostname or ""
+        if not self.pinned and (fault := fault_of(wanted)):
+            raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
+        if vhost is not None:
+            return vhost
+        if wanted in own:
+            return wanted
+        same = [name for name in own if _host_of(name) == _host_of(wanted)]
+        if len(same) != 1:
+            raise NoTenant(DISALLOWED, f"the user does not belong to the tenant {wanted!r}")
+        return same[0]
+
+    def tenants_of(self, user: str, claimed: str, facts: PeerFacts, plugins: Plugins) -> Collection[str]:
+        """The tenants that an authenticated user belongs to; ``claimed`` is what the login brought along."""
+        source = self.source
+        if source is None or not user:
+            return ()
+        if source.users is not None:
+            return source.users.get(user, ())
+        name = _certified(source.part, facts, plugins) if source.part else claimed
+        return () if fault_of(name) else (name,)
+
+
+def tenancy_of(entity: ListenerEntity) -> Tenancy | None:
+    """How a listener holds tenants apart, None if it does not."""
+    return Tenancy(entity.policy_vhost or "", entity.tenant_from) if entity.multi_tenant else None
+
+
+def _certified(part: str, facts: PeerFacts, plugins: Plugins) -> str:
+    """This part of the client's certificate, empty if there is none."""
+    tls = facts.tls
+    if tls is None or not tls.certificate:
+        return ""
+    profile = SslProfileFacts("tenantFrom", uid_format=part, uid_missing="reject")
+    answer = plugins.map_uid(CertificateFacts(tls.subject, tls.certificate), profile)
+    return "" if isinstance(answer, Refused) else answer
+
+
+def _host_of(name: str) -> str:
+    """A host's name as others may write it too: in any case, with a port, with a dot at its end."""
+    host, colon, port = name.rpartition(":")
+    if colon and port.isascii() and port.isdigit():
+        name = host
+    return name.removesuffix(".").lower() if name.isascii() else name
