@@ -40,8 +40,6 @@ class Fanout:
         return BARE[self._best]
 
 
-
-
 def tell_sender(out: Delivery, partner: Delivery, code: int, state: bytes | None, settled: bool) -> None:
     """Relay what became of the copy ``out`` to the sender of ``partner``.
 

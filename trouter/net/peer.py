@@ -47,8 +47,8 @@ from .login import Login
 from .poller import Poller
 from .recorder import Recorder
 from .sessions import Sessions
-from .text import describe_properties
 from .tenancy import NoTenant, Tenancy
+from .text import describe_properties
 from .ticker import Ticker
 
 READ_BYTES: Final = 131072
@@ -460,7 +460,7 @@ class Peer:
             return None
         claimed = "" if self._login is None else self._login.tenant
         own = tenancy.tenants_of(self.user, claimed, self.facts, self._plugins)
-        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, None, own))
+        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, "", own))
 
     def _describe_open(self, remote: Open) -> str:
         direction = "out" if self.outgoing else "in"

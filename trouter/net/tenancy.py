@@ -32,15 +32,15 @@ class Tenancy:
     pinned: str
     source: TenantSource | None
 
-    def name_for(self, hostname: str | None, vhost: str | None, own: Collection[str]) -> str:
+    def name_for(self, hostname: str | None, vhost: str, own: Collection[str]) -> str:
         """The tenant of a peer that asked for ``hostname``; NoTenant.
 
-        ``vhost`` is where the policy has put it, None without policy; then it has to be one of the user's ``own``.
+        ``vhost`` is where the policy has put it, empty without policy; then it has to be one of the user's ``own``.
         """
         wanted = self.pinned or hostname or ""
         if not self.pinned and (fault := fault_of(wanted)):
             raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
-        if vhost is not None:
+        if vhost:
             return vhost
         if wanted in own:
             return wanted

@@ -97,9 +97,7 @@ class ListenerEntity(Socketed):
     )
     strip_annotations: str = ends.strip_annotations()
     link_capacity: int = ends.link_capacity()
-    multi_tenant: bool = attribute(
-        Kind.BOOLEAN, "Give each tenant addresses of its own.", False, reload=Reload.NEXT
-    )
+    multi_tenant: bool = attribute(Kind.BOOLEAN, "Give each tenant addresses of its own.", False, reload=Reload.NEXT)
     failover_urls: tuple[texts.FailoverUrl, ...] = attribute(
         Kind.STRING,
         "Where else clients may go, told to them at Open: `[scheme://]host[:port]`, separated by commas.",
@@ -132,7 +130,7 @@ class ListenerEntity(Socketed):
     accept_rate: int | None = attribute(
         Kind.INTEGER, "New connections accepted per second.", default_doc="no limit", low=1, extra=True
     )
-    tenant_from: TenantSource | None = attribute(
+    tenant_from: TenantSource | None = attribute(  # noqa: RUF009  # a field, like all the others
         Kind.STRING,
         "With multiTenant and without vhost policy: where the tenants of a user stand. `claim`: in what the user "
         "logged in with, such as a token; `uid:LETTER`: in this part of the client's certificate, a letter of "

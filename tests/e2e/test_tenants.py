@@ -1,0 +1,382 @@
+"""Multi-tenant listeners (security.md 5, Q-10): every row of its table, and whoever tries to leave its space."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from proton import Delivery, Link, Message
+from proton.reactor import AtMostOnce, LinkOption
+from proton.utils import BlockingConnection, LinkDetached, SendException
+
+from tests.e2e.peer import Peer
+from tests.routers import DEADLINE_S, RunningRouter, running
+from trouter.testing import compose
+from trouter.wire.framing import AMQP_HEADER, frame
+from trouter.wire.performatives import (
+    Attach,
+    Begin,
+    Error,
+    Open,
+    Rejected,
+    Released,
+    Source,
+    Target,
+    encode_performative,
+)
+from trouter_plugins.users_file import put_user
+
+PASSWORD = "secret"
+#: User -> the tenants it belongs to.
+USERS: dict[str, str | list[str]] = {
+    "ann": "t1.example",
+    "bob": "t2.example",
+    "both": ["t1.example", "t2.example"],
+    "nobody": [],
+    "reserved": "_local",
+}
+TENANTS = (
+    "host: 127.0.0.1, port: 0, multiTenant: yes, authenticatePeer: yes, saslMechanisms: PLAIN, "
+    "allowInsecurePlain: loopback, tenantFrom: file:{folder}/tenants.json"
+)
+CONFIGURATION = f"""
+router {{{{ id: R, usersFile: {{folder}}/users }}}}
+address {{{{ prefix: t1.example/news, distribution: multicast }}}}
+listener {{{{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}}}
+listener {{{{ name: tenants, {TENANTS} }}}}
+listener {{{{ name: annotated, {TENANTS}, stripAnnotations: no }}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    """A listener for everybody, which is in no tenant's space, and one for tenants."""
+    folder = tmp_path_factory.mktemp("tenants")
+    for user in (*USERS, "unlisted"):
+        put_user(folder / "users", user, PASSWORD.encode())
+    (folder / "tenants.json").write_text(json.dumps(USERS))
+    with running(CONFIGURATION.format(folder=folder), folder) as started:
+        yield started
+
+
+REFUSED = "'amqp:unauthorized-access', 'link disallowed by local policy'"
+CLOSED = Rejected(Error("amqp:unauthorized-access", "policy violation on target"))
+
+
+class DynamicTarget(LinkOption):
+    def apply(self, link: Link) -> None:
+        link.target.dynamic = True
+
+
+class Client:
+    """A tenant's connection, or one in the space of nobody."""
+
+    def __init__(self, router: RunningRouter, user: str = "", hostname: str | None = None) -> None:
+        if user:
+            options: dict[str, Any] = {"user": user, "password": PASSWORD, "allow_insecure_mechs": True}
+            url = f"127.0.0.1:{router.ports[1]}"
+        else:
+            options = {"allowed_mechs": "ANONYMOUS"}
+            url = f"127.0.0.1:{router.ports[0]}"
+        self.connection: Any = BlockingConnection(url, timeout=DEADLINE_S, virtual_host=hostname, **options)
+
+    def send(self, to: str, body: str, *, anonymous: bool = False, **fields: Any) -> None:
+        """Send a settled message once there is credit: who receives it may be in this thread too."""
+        sender = self.connection.create_sender(None if anonymous else to, options=AtMostOnce())
+        self.connection.wait(lambda: sender.link.credit > 0, timeout=DEADLINE_S)
+        sender.send(Message(body=body, address=to if anonymous else None, **fields))
+        sender.close()
+
+    def post(self, to: str, **fields: Any) -> int:
+        """Send to ``to`` what the router has to answer itself; the outcome."""
+        sender = self.connection.create_sender(None)
+        try:
+            return int(sender.send(Message(address=to, **fields), timeout=DEADLINE_S).remote_state)
+        except SendException as refused:
+            return int(refused.state)
+        finally:
+            sender.close()
+
+    def receiver(self, address: str | None, **options: Any) -> Any:
+        return self.connection.create_receiver(address, credit=10, **options)
+
+
+@pytest.fixture
+def clients(router: RunningRouter) -> Iterator[Any]:
+    """Connections that are closed at the end: by user and hostname."""
+    with ExitStack() as stack:
+
+        def connect(user: str = "", hostname: str | None = None) -> Client:
+            client = Client(router, user, hostname)
+            stack.callback(client.connection.close)
+            return client
+
+        yield connect
+
+
+@pytest.fixture(scope="module")
+def patient(router: RunningRouter) -> Iterator[Client]:
+    """A tenant's connection for whoever leaves nothing behind."""
+    client = Client(router, "ann", "t1.example")
+    yield client
+    client.connection.close()
+
+
+def ann(clients: Callable[..., Client]) -> Client:
+    return clients("ann", "t1.example")
+
+
+def bob(clients: Callable[..., Client]) -> Client:
+    return clients("bob", "t2.example")
+
+
+def bodies(receiver: Any, count: int) -> list[str]:
+    return [receiver.receive(timeout=DEADLINE_S).body for _ in range(count)]
+
+
+# --- the table of section 5
+
+
+def test_one_address_is_another_in_each_space(clients: Callable[..., Client]) -> None:
+    first, second, outside = ann(clients), bob(clients), clients()
+    mine, its, theirs = first.receiver("q"), second.receiver("q"), outside.receiver("q")
+    first.send("q", "one")
+    second.send("q", "two", anonymous=True)
+    outside.send("q", "none")
+    assert [bodies(each, 1) for each in (mine, its, theirs)] == [["one"], ["two"], ["none"]]
+
+
+def test_the_space_is_the_first_part_of_the_address_for_who_is_in_none(clients: Callable[..., Client]) -> None:
+    tenant, outside = ann(clients), clients()
+    within, beyond = tenant.receiver("a"), outside.receiver("t1.example/b")
+    outside.send("t1.example/a", "in")
+    tenant.send("b", "out")
+    tenant.send("amqp://host/b", "out", anonymous=True)
+    assert bodies(within, 1) == ["in"]
+    assert bodies(beyond, 2) == ["out", "out"]
+
+
+@pytest.mark.parametrize("address", ["q", "/q", "amqp://host/q", "q.", "sub/q", "$x"])
+def test_the_answer_to_an_attach_says_what_the_client_wrote(patient: Client, address: str) -> None:
+    receiver, sender = patient.receiver(address), patient.connection.create_sender(address)
+    assert receiver.link.remote_source.address == sender.link.remote_target.address == address
+    receiver.close()
+    sender.close()
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_the_properties_arrive_as_they_were_sent(clients: Callable[..., Client], anonymous: bool) -> None:
+    client = ann(clients)
+    receiver = client.receiver("q")
+    sender = client.connection.create_sender(None if anonymous else "q", options=AtMostOnce())
+    to = "amqp://host/q" if anonymous else "t2.example/elsewhere"
+    client.connection.wait(lambda: sender.link.credit > 0, timeout=DEADLINE_S)
+    sender.send(Message(body="x", address=to, reply_to="t2.example/back"))
+    sender.close()
+    message = receiver.receive(timeout=DEADLINE_S)
+    assert (message.address, message.reply_to) == (to, "t2.example/back")
+    assert not message.annotations
+
+
+def test_a_request_is_answered_at_the_dynamic_address_of_the_same_tenant(clients: Callable[..., Client]) -> None:
+    asking, answering = ann(clients), ann(clients)
+    requests, replies = answering.receiver("service"), asking.receiver(None, dynamic=True)
+    address = replies.link.remote_source.address
+    assert re.fullmatch(r"amqp:/_topo/0/R/temp\.[a-zA-Z0-9+_]{22}", address)
+    for anonymous in (True, False):
+        asking.send("service", "question", reply_to=address)
+        request = requests.receive(timeout=DEADLINE_S)
+        assert request.reply_to == address
+        answering.send(request.reply_to, "answer", anonymous=anonymous)
+    assert bodies(replies, 2) == ["answer"] * 2
+
+
+def test_somebody_in_no_space_answers_at_a_tenants_dynamic_address(clients: Callable[..., Client]) -> None:
+    asking, answering = ann(clients), clients()
+    requests, replies = answering.receiver("t1.example/service"), asking.receiver(None, dynamic=True)
+    asking.send("service", "question", reply_to=replies.link.remote_source.address)
+    answering.send(requests.receive(timeout=DEADLINE_S).reply_to, "answer", anonymous=True)
+    assert bodies(replies, 1) == ["answer"]
+
+
+def test_a_dynamic_target_is_open_to_the_same_tenant_only(clients: Callable[..., Client]) -> None:
+    client = ann(clients)
+    sender = client.connection.create_sender(None, options=DynamicTarget())
+    address = sender.link.remote_target.address
+    assert re.fullmatch(r"amqp:/_\$temp\.[a-zA-Z0-9+_]{22}", address)
+    receiver = ann(clients).receiver(address)
+    with pytest.raises(LinkDetached, match="unauthorized-access"):
+        bob(clients).receiver(address)
+    outside = clients().receiver(address)
+    client.send(address, "x")
+    assert bodies(receiver, 1) == ["x"]
+    assert outside.fetcher.has_message == 0
+
+
+def test_treatment_is_configured_with_the_tenants_prefix(clients: Callable[..., Client]) -> None:
+    first, second = ann(clients), bob(clients)
+    multicast = [each.receiver("news/x") for each in (first, ann(clients))]
+    balanced = [each.receiver("news/x") for each in (second, bob(clients))]
+    for _ in range(2):
+        first.send("news/x", "all")
+        second.send("news/x", "one")
+    assert [bodies(each, 2) for each in multicast] == [["all"] * 2] * 2
+    assert [bodies(each, 1) for each in balanced] == [["one"]] * 2
+
+
+def test_a_user_of_two_tenants_says_which_is_meant(clients: Callable[..., Client]) -> None:
+    receivers = [ann(clients).receiver("q"), bob(clients).receiver("q")]
+    for number, hostname in enumerate(("T1.Example.:5672", "t2.example"), 1):
+        clients("both", hostname).send("q", str(number))
+    assert [bodies(each, 1) for each in receivers] == [["1"], ["2"]]
+
+
+# --- who leaves its space
+
+
+def test_no_address_leads_into_the_space_of_another(clients: Callable[..., Client]) -> None:
+    outside = [clients().receiver(address) for address in ("q", "t2.example/q", "sub/q")]
+    its = bob(clients).receiver("q")
+    client = ann(clients)
+    for address in ("t2.example/q", "/t2.example/q", "//host/t2.example/q", "../t2.example/q", "x:/t2.example/q", "q"):
+        own = client.receiver(address)
+        client.send(address, address)
+        client.send(address, address, anonymous=True)
+        assert bodies(own, 2) == [address] * 2
+        own.close()
+    assert not any(each.fetcher.has_message for each in (its, *outside))
+
+
+RESERVED = (
+    "_local/q", "_local/$management", "_topo/0/R/q", "_topo/0/R/$management", "_topo/all/all/q", "_topo/1/R/q",
+    "_topo/0/OTHER/q", "_edge/R/q", "_edge/OTHER/q", "_x", "_$qd.addr_lookup", "_local", "amqp:/_local/q",
+    "/_topo/0/R/$management", "_local/temp.aaaaaaaaaaaaaaaaaaaaaa", "_local/$_management_internal",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", RESERVED)
+def test_what_begins_with_an_underscore_is_closed(patient: Client, address: str) -> None:
+    with pytest.raises(LinkDetached, match=REFUSED):
+        patient.receiver(address)
+    with pytest.raises(LinkDetached, match=REFUSED):
+        patient.connection.create_sender(address)
+
+
+@pytest.mark.parametrize("address", RESERVED)
+def test_no_message_goes_to_what_begins_with_an_underscore(
+    patient: Client, clients: Callable[..., Client], address: str
+) -> None:
+    listening = clients().receiver(address) if address in ("_local/q", "_topo/0/R/q", "_x") else None
+    outcome = Delivery.RELEASED if "temp." in address else Delivery.REJECTED  # it may have been a reply's
+    assert patient.post(address, reply_to="q") == outcome
+    assert listening is None or listening.fetcher.has_message == 0
+
+
+def test_a_dynamic_address_is_taken_over_by_nobody(clients: Callable[..., Client]) -> None:
+    owner = ann(clients)
+    replies = owner.receiver(None, dynamic=True)
+    address = replies.link.remote_source.address
+    spellings = (address, address.removeprefix("amqp:/"), "_local/" + address.rpartition("/")[2])
+    for thief in (ann(clients), bob(clients), clients()):
+        for spelling in spellings:
+            with pytest.raises(LinkDetached, match=REFUSED):
+                thief.receiver(spelling)
+    with pytest.raises(LinkDetached, match="unauthorized-access"):
+        bob(clients).connection.create_sender(address)
+    assert bob(clients).post(address) == Delivery.RELEASED
+    again = owner.receiver(address)
+    owner.send(address, "mine")
+    owner.send(address, "mine")
+    assert bodies(replies, 1) == bodies(again, 1) == ["mine"]
+
+
+def test_a_dynamic_address_that_is_gone_is_nobodys(clients: Callable[..., Client]) -> None:
+    for owner in (ann(clients), clients()):
+        replies = owner.receiver(None, dynamic=True)
+        address = replies.link.remote_source.address
+        replies.close()
+        with pytest.raises(LinkDetached, match="unauthorized-access"):
+            owner.receiver(address)
+
+
+@contextmanager
+def opened(router: RunningRouter, user: str, *, listener: int = 1, **fields: Any) -> Iterator[Peer]:
+    """A peer that logged in and opened, octet by octet."""
+    with Peer(router.ports[listener], opened=False) as peer:
+        assert peer.authenticate("PLAIN", f"\0{user}\0{PASSWORD}".encode()) == 0
+        peer.open(**fields)
+        yield peer
+
+
+def test_a_forged_annotation_leads_nowhere_else(router: RunningRouter, clients: Callable[..., Client]) -> None:
+    listening = [bob(clients).receiver("q"), clients().receiver("q"), clients().receiver("_local/q")]
+    with opened(router, "ann", listener=2, hostname="t1.example") as peer:
+        peer.begin()
+        sender = peer.attach_sender(None)
+        for to in ("t2.example/q", "q", "_local/q", "amqp:/t2.example/q"):
+            delivery = peer.transfer(sender, compose(b"x", to="nowhere", annotations={"x-opt-qd.to": to}))
+            assert peer.expect_outcome(delivery) in (Released(), CLOSED)
+    assert not any(each.fetcher.has_message for each in listening)
+
+
+MISSING = "amqp:invalid-field"
+DENIED = "amqp:unauthorized-access"
+HOSTNAMES: dict[str, tuple[str, str | None, str]] = {
+    "none": ("ann", None, MISSING),
+    "empty": ("ann", "", MISSING),
+    "a slash": ("ann", "t1.example/sub", MISSING),
+    "a slash alone": ("ann", "/", MISSING),
+    "a control character": ("ann", "t1.example\n", MISSING),
+    "a NUL": ("ann", "t1.example\0", MISSING),
+    "too long": ("ann", "t" * 256, MISSING),
+    "octets, not characters": ("ann", "\xe9" * 128, MISSING),
+    "as long as can be": ("ann", "t" * 255, DENIED),
+    "another's": ("ann", "t2.example", DENIED),
+    "encoded": ("ann", "t1%2Eexample", DENIED),
+    "part of a name": ("ann", "t1", DENIED),
+    "a user without tenants": ("nobody", "t1.example", DENIED),
+    "a user whom the file does not name": ("unlisted", "t1.example", DENIED),
+    "a user's name": ("unlisted", "unlisted", DENIED),
+}
+
+
+@pytest.mark.parametrize(("user", "hostname", "condition"), HOSTNAMES.values(), ids=HOSTNAMES)
+def test_nobody_opens_without_a_tenant_of_its_own(
+    router: RunningRouter, user: str, hostname: str | None, condition: str
+) -> None:
+    with opened(router, user, hostname=hostname) as peer:
+        error = peer.expect_close()
+        assert error is not None
+        assert error.condition == condition
+        if condition == DENIED:
+            assert error.description == "connection disallowed by local policy"
+        router.wait_for_line(rf"\[C{peer.number}\] Connection from {peer.address} refused: ")
+
+
+def test_what_came_with_the_open_of_nobody_is_not_looked_at(
+    router: RunningRouter, clients: Callable[..., Client]
+) -> None:
+    receiver = clients().receiver("q")
+    with Peer(router.ports[1], opened=False) as peer:
+        assert peer.authenticate("PLAIN", f"\0ann\0{PASSWORD}".encode()) == 0
+        attach = Attach("l", 0, False, source=Source(), target=Target("q"), initial_delivery_count=0)
+        at_once = (Open("peer"), Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9), attach)
+        peer.raw(AMQP_HEADER + b"".join(frame(0, encode_performative(each)) for each in at_once))
+        peer.expect_header(AMQP_HEADER)
+        peer.expect(Open)
+        assert peer.expect_close() == Error(MISSING, "a tenant must be named in the hostname of the open")
+    assert receiver.fetcher.has_message == 0
+
+
+def test_a_tenant_may_be_called_like_a_reserved_address(clients: Callable[..., Client]) -> None:
+    client, outside = clients("reserved", "_local"), clients()
+    within, beyond = client.receiver("q"), outside.receiver("_local/q")
+    client.send("q", "mine")
+    outside.send("%5Flocal/q", "to it")
+    outside.send("_local/q", "local")
+    assert bodies(within, 2) == ["mine", "to it"]
+    assert bodies(beyond, 1) == ["local"]
