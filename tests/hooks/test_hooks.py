@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import trio
@@ -15,6 +16,9 @@ from trouter.hooks import (
     MAX_PERMISSIONS,
     AnnotationFilter,
     Authenticated,
+    AuthService,
+    AuthServiceFacts,
+    AuthSession,
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
@@ -454,6 +458,138 @@ async def test_the_cancellation_of_an_exchange_passes_through() -> None:
 
 def test_answers_do_not_show_what_they_carry() -> None:
     assert "sesame" not in repr((Challenge(b"sesame"), Authenticated("me", b"sesame")))
+
+
+# auth_service
+
+
+class Session:
+    """A session with a service that answers with, or raises, what it was given."""
+
+    def __init__(self, answer: object = None, mechanisms: object = ("PLAIN",)) -> None:
+        self.answer = answer
+        self.mechanisms: Any = mechanisms
+        self.closed = 0
+
+    async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
+        return await self.respond(b"")
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]  # rubbish on purpose
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Service:
+    """A service that begins with, or raises, what it was given."""
+
+    facts = AuthServiceFacts("there", "localhost", "5671")
+
+    def __init__(self, session: object = None) -> None:
+        self.session = session
+
+    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
+        if isinstance(self.session, BaseException):
+            raise self.session
+        return self.session  # type: ignore[return-value]  # rubbish on purpose
+
+
+ASKS = ListenerFacts("here", "", "amqp", auth_service="there")
+
+
+def test_auth_service() -> None:
+    asked: list[tuple[ListenerFacts, AuthService]] = []
+    own, remote = Service(), Service()
+
+    def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService:
+        asked.append((listener, remote))
+        return own
+
+    assert Plugins([plugin(auth_service=auth_service)]).auth_service(ASKS, remote) is own
+    assert asked == [(ASKS, remote)]
+
+
+@pytest.mark.parametrize(
+    "answer", [None, True, "there", type("No", (Service,), {"facts": 7})(), Refused("no"), Session()]
+)
+def test_auth_service_with_rubbish_or_silence_lets_nobody_in(answer: object) -> None:
+    plugins = Plugins([plugin(auth_service=gives(answer))])
+    assert plugins.auth_service(ASKS, Service()) is None
+    assert plugins.faults == ({} if answer is None else {"auth_service": 1})
+
+
+def test_auth_service_that_raises_lets_nobody_in() -> None:
+    plugins = Plugins([plugin(auth_service=raises)])
+    assert plugins.auth_service(ASKS, Service()) is None
+    assert plugins.faults == {"auth_service": 1}
+
+
+async def test_a_session_with_a_service_begins_and_answers() -> None:
+    plugins = Plugins()
+    session = Session(Authenticated("me"))
+    assert await plugins.begin_or_refuse(Service(session), peer_of(ASKS)) is session
+    assert await plugins.start_or_refuse(session, "PLAIN", None) == Authenticated("me")
+    refusal = Refused("not now", temporary=True)
+    assert await plugins.begin_or_refuse(Service(refusal), peer_of(ASKS)) == refusal
+    assert not plugins.faults
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, True, Challenge(b""), Refused(7), ValueError("sesame"), Session(mechanisms=["A B"]), Session],  # type: ignore[arg-type]
+)
+async def test_a_service_that_fails_to_begin_is_a_temporary_refusal(
+    answer: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = Plugins()
+    refusal = await plugins.begin_or_refuse(Service(answer), peer_of(ASKS))
+    assert isinstance(refusal, Refused)
+    assert refusal.temporary
+    assert plugins.faults == {"begin": 1}
+    assert "sesame" not in caplog.text
+    assert not isinstance(answer, Session) or answer.closed == 1
+
+
+@pytest.mark.parametrize("answer", [None, b"", Challenge("?"), ValueError("sesame")])  # type: ignore[arg-type]
+async def test_a_session_that_fails_is_a_temporary_refusal(answer: object, caplog: pytest.LogCaptureFixture) -> None:
+    plugins = Plugins()
+    refusal = await plugins.start_or_refuse(Session(answer), "PLAIN", b"sesame")
+    assert isinstance(refusal, Refused)
+    assert refusal.temporary
+    assert plugins.faults == {"start": 1}
+    assert "sesame" not in caplog.text
+
+
+OFFERED = ("SCRAM-SHA-256", "plain", "ANONYMOUS", "EXTERNAL", "SCRAM-SHA-256-PLUS", "OAUTHBEARER")
+
+
+@pytest.mark.parametrize(
+    ("listed", "required", "encrypted", "expected"),
+    [
+        ((), False, True, ("SCRAM-SHA-256", "plain", "ANONYMOUS", "OAUTHBEARER")),
+        ((), True, True, ("SCRAM-SHA-256", "plain", "OAUTHBEARER")),
+        ((), False, False, ("SCRAM-SHA-256", "ANONYMOUS")),
+        (("PLAIN", "Scram-Sha-256"), False, True, ("SCRAM-SHA-256", "plain")),
+        (("ANONYMOUS", "EXTERNAL", "SCRAM-SHA-256-PLUS"), True, True, ()),
+        (("GSSAPI",), False, True, ()),
+    ],
+)
+def test_what_a_service_offers_is_filtered_and_keeps_its_order(
+    listed: tuple[str, ...], required: bool, encrypted: bool, expected: tuple[str, ...]
+) -> None:
+    listener = ListenerFacts(
+        "here", "", "amqp", sasl_mechanisms=listed, authenticate_peer=required, auth_service="there"
+    )
+    assert Plugins.relayed_mechanisms(peer_of(listener, encrypted=encrypted), OFFERED) == expected
+
+
+def test_plugins_serve_nothing_where_a_service_is_asked() -> None:
+    plugins = Plugins([serving("X-OWN", Echo())])
+    assert plugins.sasl_mechanisms(ASKS) == ()
+    assert plugins.open_sasl("X-OWN", peer_of(ASKS)) is None
 
 
 # annotation_filter

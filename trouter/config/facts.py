@@ -37,4 +37,5 @@ def listener_facts(entity: ListenerEntity) -> ListenerFacts:
         authenticate_peer=entity.authenticate_peer,
         allow_insecure_plain=entity.allow_insecure_plain,
         strip_annotations=entity.strip_annotations,
+        auth_service=entity.sasl_plugin or "",
     )

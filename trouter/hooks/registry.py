@@ -11,7 +11,7 @@ import inspect
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib import metadata
@@ -26,6 +26,9 @@ from trouter.hooks.types import (
     CLEARTEXT_MECHANISMS,
     AnnotationFilter,
     Authenticated,
+    AuthService,
+    AuthServiceFacts,
+    AuthSession,
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
@@ -222,21 +225,34 @@ class Plugins:
         self._rubbish("open_sasl", exchange)
         return None
 
-    async def respond_or_refuse(self, exchange: SaslExchange, response: bytes) -> Challenge | Authenticated | Refused:
+    async def respond_or_refuse(
+        self, exchange: SaslExchange | AuthSession, response: bytes
+    ) -> Challenge | Authenticated | Refused:
         """``exchange.respond(response)``, where a raise or a wrong answer is a temporary refusal.
 
         The caller sets the deadline; its cancellation passes through. Nothing that the exception says is logged, for
         it may quote the peer's secret: only its type and place are.
         """
+        return await self._answer_or_refuse("respond", exchange, lambda: exchange.respond(response))
+
+    async def start_or_refuse(
+        self, session: AuthSession, mechanism: str, response: bytes | None
+    ) -> Challenge | Authenticated | Refused:
+        """``session.start(mechanism, response)`` in the same way."""
+        return await self._answer_or_refuse("start", session, lambda: session.start(mechanism, response))
+
+    async def _answer_or_refuse(
+        self, what: str, asked: object, ask: Callable[[], Awaitable[object]]
+    ) -> Challenge | Authenticated | Refused:
         try:
-            answer: object = await exchange.respond(response)
+            answer = await ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self.faults["respond"] += 1
-            log.error("a SASL exchange (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
+            self.faults[what] += 1
+            log.error("a SASL exchange (%s) failed: %s", type(asked).__qualname__, _place_of(error))
             return Refused("the authentication plugin failed", temporary=True)
         if _is_sasl_answer(answer):
             return answer
-        self._rubbish("respond", answer)
+        self._rubbish(what, answer)
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
@@ -251,6 +267,59 @@ class Plugins:
         if answer is not None:
             self._rubbish("map_uid", answer)
         return Refused("no plugin names the user of this certificate")
+
+    def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
+        """What authenticates the peers of ``listener``, which has a ``saslPlugin``; None lets nobody in."""
+        try:
+            service = self._pm.hook.auth_service(listener=listener, remote=remote)
+            if service is None or (isinstance(service, AuthService) and isinstance(service.facts, AuthServiceFacts)):
+                return service
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("auth_service", error)
+            return None
+        self._rubbish("auth_service", service)
+        return None
+
+    async def begin_or_refuse(self, service: AuthService, peer: PeerFacts) -> AuthSession | Refused:
+        """``service.begin(peer)``, where a raise or a wrong answer is a temporary refusal; the caller has the deadline.
+
+        What can be offered to ``peer`` of the session's mechanisms says ``relayed_mechanisms``.
+        """
+        try:
+            session: object = await service.begin(peer)
+            match session:
+                case Refused(str(), bool(), str()):
+                    return session
+                case AuthSession():
+                    if _is_mechanism_list(session.mechanisms):
+                        return session
+                    session.close()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self.faults["begin"] += 1
+            log.error("an authentication service (%s) failed: %s", type(service).__qualname__, _place_of(error))
+            return Refused("the authentication plugin failed", temporary=True)
+        self._rubbish("begin", session)
+        return Refused("the authentication plugin gave no valid answer", temporary=True)
+
+    @staticmethod
+    def relayed_mechanisms(peer: PeerFacts, offered: Sequence[str]) -> tuple[str, ...]:
+        """What of a service's mechanisms to advertise to ``peer``, in the service's order.
+
+        Not what the listener does not list; nor ANONYMOUS where authentication is required, nor what would show a
+        secret on the peer's wire. Never EXTERNAL, nor what is bound to a channel: the service is at the end of another
+        one, which is ours.
+        """
+        listener = peer.listener
+        wanted = {mechanism.upper() for mechanism in listener.sasl_mechanisms}
+        return tuple(
+            mechanism
+            for mechanism in offered
+            if (not wanted or mechanism.upper() in wanted)
+            and not (mechanism.upper() == "ANONYMOUS" and listener.authenticate_peer)
+            and (peer.may_send_password or mechanism.upper() not in CLEARTEXT_MECHANISMS)
+            and mechanism.upper() != "EXTERNAL"
+            and not mechanism.upper().endswith(_BOUND)
+        )
 
     def annotation_filter(self, endpoint: ListenerFacts) -> AnnotationFilter:
         """What to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
@@ -316,6 +385,8 @@ class Plugins:
         return offer
 
     def _ask_mechanisms(self, listener: ListenerFacts) -> _Offer:
+        if listener.auth_service:
+            return _NO_OFFER  # the service has its own
         servers: dict[str, list[str]] = {}
         for name in self._origins:
             others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]

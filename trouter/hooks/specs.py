@@ -15,6 +15,7 @@ import pluggy
 
 from trouter.hooks.types import (
     AnnotationFilter,
+    AuthService,
     CertificateFacts,
     ListenerFacts,
     PeerFacts,
@@ -76,6 +77,17 @@ def map_uid(certificate: CertificateFacts, profile: SslProfileFacts) -> str | Re
 
     Asked per TLS connection with a client certificate, once it is verified and before any SASL. No I/O here. A raise,
     rubbish, the empty name, or silence from everybody refuses the connection.
+    """
+
+
+@hookspec(firstresult=True)
+def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService | None:
+    """Choose what authenticates the peers of ``listener``, which has a ``saslPlugin``; None passes to the next plugin.
+
+    ``remote`` is the router's own client of the service that is configured: return it, something around it, or another.
+    Asked once for a listener and whenever the listener or the service changes. A raise, an object that is no
+    AuthService, or silence from everybody lets nobody in; so does a session that raises, answers rubbish or outlives
+    its deadline.
     """
 
 

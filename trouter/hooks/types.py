@@ -7,7 +7,7 @@ default, never rename.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
@@ -38,6 +38,8 @@ class ListenerFacts:
     allow_insecure_plain: str = "no"
     #: Router annotations removed from messages: "in", "out", "both" or "no".
     strip_annotations: str = "both"
+    #: The authentication service that is asked instead of the plugins' own mechanisms, by its name; empty for none.
+    auth_service: str = ""
 
     def __post_init__(self) -> None:
         for name, choices in (
@@ -219,6 +221,51 @@ class SaslExchange(Protocol):
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
         """Answer the peer's initial response (b"" if it sent none) or its reply to the last Challenge."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthServiceFacts:
+    """An authentication service that is configured."""
+
+    name: str
+    host: str
+    port: str
+    #: The host name that it is asked for in SASL.
+    realm: str | None = None
+    #: How long each of its answers may take.
+    timeout_s: float = 5.0
+    #: For how long an answer that lets somebody in may be remembered; 0 for not at all.
+    cache_s: float = 0.0
+
+
+@runtime_checkable
+class AuthSession(Protocol):
+    """One peer's authentication by a service. It is awaited under a deadline, and closed when it is over."""
+
+    @property
+    def mechanisms(self) -> Sequence[str]:
+        """What the service offers, in its order."""
+
+    async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
+        """Answer the peer's choice, spelt as it came, and its initial response, None if it sent none."""
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        """Answer the peer's reply to the last Challenge."""
+
+    def close(self) -> None:
+        """Nothing more will be asked; may be called again."""
+
+
+@runtime_checkable
+class AuthService(Protocol):
+    """Authenticates peers of listeners that have a ``saslPlugin``."""
+
+    @property
+    def facts(self) -> AuthServiceFacts:
+        """What is configured."""
+
+    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
+        """Turn to the service for ``peer``; Refused, which is temporary, if it cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from trouter.hooks import ConfigurationRefused, Plugins
 from trouter.management.ports import ReloadReport
 from trouter.wire.performatives import Error
 
+from .auth_services import AuthServices
 from .connections import Connections
 from .connectors import Connectors
 from .listen import ConnectionNumbers, Listener
@@ -75,6 +76,7 @@ class Control:
         numbers: ConnectionNumbers,
         table: AddressTable,
         plugins: Plugins,
+        auth_services: AuthServices,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
         self.listeners = listeners
@@ -87,6 +89,7 @@ class Control:
         self._numbers = numbers
         self._rules = Rules(table)
         self._plugins = plugins
+        self._auth_services = auth_services
         self._one_at_a_time = trio.Lock()
 
     # --- what is
@@ -264,6 +267,7 @@ class Control:
                 change.add(await self.listeners.prepare(service.listeners))
             change.add(self.connectors.prepare(service.connectors))
             change.add(self._rules.prepare(configuration.addresses, configuration.link_routes))
+            change.add(self._auth_services.prepare(configuration.auth_services, configuration.ssl_profiles))
             change.add(PendingService(self, service))
             if logs_too:
                 with collecting():

@@ -10,7 +10,17 @@ import trio
 
 from trouter.engine.events import SaslInitReceived
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
-from trouter.hooks import Authenticated, Challenge, PeerFacts, Plugins, Refused, SaslExchange
+from trouter.hooks import (
+    Authenticated,
+    AuthService,
+    AuthSession,
+    Challenge,
+    PeerFacts,
+    Permissions,
+    Plugins,
+    Refused,
+    SaslExchange,
+)
 
 from .guard import LoginGuard
 
@@ -20,8 +30,19 @@ log = logging.getLogger("trouter.SERVER")
 class Login:
     """The SASL conversation with one peer; whatever is not a clear yes is a no."""
 
-    def __init__(self, facts: PeerFacts, plugins: Plugins, guard: LoginGuard, sasl: SaslServer, step_s: float) -> None:
-        """``sasl`` is the engine's side of it; a plugin has ``step_s`` seconds for each answer."""
+    def __init__(
+        self,
+        facts: PeerFacts,
+        plugins: Plugins,
+        guard: LoginGuard,
+        sasl: SaslServer,
+        step_s: float,
+        service: AuthService | None = None,
+    ) -> None:
+        """``sasl`` is the engine's side of it; a plugin has ``step_s`` seconds for each answer.
+
+        Where the listener has an authentication service, ``service`` is what stands for it, None if nothing does.
+        """
         self.facts = facts
         #: Who the peer is, once it is in; and the mechanism that it chose.
         self.user = ""
@@ -32,11 +53,38 @@ class Login:
         self.expires_at_s = float("inf")
         #: Says whether the credentials are good still.
         self._still_good: Callable[[], bool] | None = None
+        #: What the peer may do, None where whoever let it in does not say.
+        self.permissions: Permissions | None = None
         self._plugins = plugins
         self._guard = guard
         self._sasl = sasl
         self._step_s = step_s
         self._exchange: SaslExchange | None = None
+        self._service = service
+        self._session: AuthSession | None = None
+        self._unavailable = Refused("nothing stands for the authentication service", temporary=True)
+        #: What of the service's mechanisms the peer was offered.
+        self._offered: tuple[str, ...] = ()
+
+    async def offer(self) -> None:
+        """Hear from the service how one may authenticate, and tell the peer; nothing if it cannot be had."""
+        service = self._service
+        if service is not None:
+            session: AuthSession | Refused = Refused("the authentication service took too long", temporary=True)
+            with trio.move_on_after(self._longest_s(service)):
+                session = await self._plugins.begin_or_refuse(service, self.facts)
+            if isinstance(session, Refused):
+                self._unavailable = session
+            else:
+                self._session = session
+                self._offered = self._plugins.relayed_mechanisms(self.facts, session.mechanisms)
+        self._sasl.offer(self._offered)
+
+    def close(self) -> None:
+        """The peer is in, or will never be: a service is needed no more. A second call does nothing."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
     async def begin(self, init: SaslInitReceived) -> bool:
         """The first step, when its turn has come; whether the peer is in."""
@@ -47,16 +95,22 @@ class Login:
             return False
         if wait_s > 0:
             await trio.sleep(wait_s)
+        if self.facts.listener.auth_service:
+            return self._conclude(await self._start(init))
         self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
         return await self.respond(init.response or b"")
 
     async def respond(self, response: bytes) -> bool:
         """One step of the exchange; whether the peer is in."""
-        answer = await self._ask(response)
+        return self._conclude(await self._ask(response))
+
+    def _conclude(self, answer: Challenge | Authenticated | Refused) -> bool:
+        """Tell the peer what came of a step; whether it is in."""
         if isinstance(answer, Challenge):
             self._sasl.challenge(answer.data)
             return False
         self._exchange = None
+        self.close()
         if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
             left_s = answer.expires_at_s - time.time()
             self.expires_at_s = trio.current_time() + left_s
@@ -65,9 +119,8 @@ class Login:
         if isinstance(answer, Refused):
             self._refuse(answer)
             return False
-        self.user = answer.user
         self._still_good = answer.still_good
-        self.tenant = answer.tenant
+        self.user, self.tenant, self.permissions = answer.user, answer.tenant, answer.permissions
         self._sasl.finish(SASL_OK, answer.data or None)
         return True
 
@@ -84,11 +137,27 @@ class Login:
 
     async def _ask(self, response: bytes) -> Challenge | Authenticated | Refused:
         """What the plugin says, or the refusal that stands for its silence."""
-        if self._exchange is None:
+        exchange = self._session or self._exchange
+        if exchange is None:
             return Refused("no plugin serves the mechanism")
-        with trio.move_on_after(self._step_s):
-            return await self._plugins.respond_or_refuse(self._exchange, response)
+        with trio.move_on_after(self._step_s if self._service is None else self._longest_s(self._service)):
+            return await self._plugins.respond_or_refuse(exchange, response)
         return Refused("the authentication took too long", temporary=True)
+
+    async def _start(self, init: SaslInitReceived) -> Challenge | Authenticated | Refused:
+        """What the service says to the peer's choice."""
+        service, session = self._service, self._session
+        if service is None or session is None:
+            return self._unavailable
+        if init.mechanism.upper() not in (name.upper() for name in self._offered):
+            return Refused("the mechanism was not offered")
+        with trio.move_on_after(self._longest_s(service)):
+            return await self._plugins.start_or_refuse(session, init.mechanism, init.response)
+        return Refused("the authentication took too long", temporary=True)
+
+    def _longest_s(self, service: AuthService) -> float:
+        """How long a service may take for a step: its verdict and its open, each in its own time, and a bit."""
+        return max(self._step_s, 2 * service.facts.timeout_s + 1)
 
     def _refuse(self, refusal: Refused) -> None:
         """Turn the peer away; it learns only whether to come back later."""

@@ -27,6 +27,7 @@ from trouter.engine.events import (
     LinkAttached,
     LinkDetached,
     SaslInitReceived,
+    SaslMechanismsWanted,
     SaslResponseReceived,
     SessionBegun,
     SessionEnded,
@@ -35,10 +36,11 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import Link
 from trouter.engine.ports import Budget
 from trouter.engine.sasl import SaslServer
-from trouter.hooks import PeerFacts, Plugins
+from trouter.hooks import PeerFacts, Permissions, Plugins
 from trouter.logs import TRACE
 from trouter.wire.performatives import Error, Open
 
+from .auth_services import AuthServices
 from .connections import Connections, connection_row
 from .frame_log import FrameLog
 from .guard import LoginGuard
@@ -90,6 +92,7 @@ class Services:
     budget: Budget
     connections: Connections = field(default_factory=Connections)
     guard: LoginGuard = field(default_factory=LoginGuard)
+    auth_services: AuthServices = field(default_factory=AuthServices)
     recorder: Recorder = field(default_factory=Recorder)
 
 
@@ -103,6 +106,8 @@ class Peer:
         self.facts = facts
         self.settings = settings
         self.user = ""
+        #: What whoever let the peer in allows it, None if they do not say.
+        self.permissions: Permissions | None = None
         self.mechanism = ""
         self.opened = False
         self.tenant: Tenant | None = None
@@ -119,6 +124,7 @@ class Peer:
         self._ticker = services.ticker
         self._poller = services.poller
         self._guard = services.guard
+        self._auth_services = services.auth_services
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
@@ -136,9 +142,12 @@ class Peer:
     def _converse(self) -> Connection:
         """The conversation with whoever dialled."""
         settings = self.settings
-        mechanisms = self._plugins.sasl_mechanisms_for(self.facts)
+        listener = self.facts.listener
+        asks = bool(listener.auth_service)
+        mechanisms = None if asks else self._plugins.sasl_mechanisms_for(self.facts)
         sasl = SaslServer(mechanisms, settings.require_sasl, settings.limits.max_sasl_rounds)
-        self._login = Login(self.facts, self._plugins, self._guard, sasl, settings.sasl_timeout_s)
+        service = self._auth_services.of(listener, self._plugins) if asks else None
+        self._login = Login(self.facts, self._plugins, self._guard, sasl, settings.sasl_timeout_s, service)
         return Connection(
             settings.limits,
             settings.open(self.number),
@@ -403,13 +412,17 @@ class Peer:
             self._open(event.open)
         elif isinstance(event, ConnectionClosed):
             self._close(event)
-        elif isinstance(event, SaslInitReceived | SaslResponseReceived):
+        elif isinstance(event, SaslMechanismsWanted | SaslInitReceived | SaslResponseReceived):
             await self._log_in(event)
 
-    async def _log_in(self, event: SaslInitReceived | SaslResponseReceived) -> None:
-        """One step of the login; once the peer is in, what it sent after it is read."""
+    async def _log_in(self, event: SaslMechanismsWanted | SaslInitReceived | SaslResponseReceived) -> None:
+        """One step of the login; what the peer sent after it is read."""
         login = self._login
         if login is None:
+            return
+        if isinstance(event, SaslMechanismsWanted):
+            await login.offer()
+            self.connection.receive_data(b"")
             return
         if isinstance(event, SaslInitReceived):
             self.mechanism = event.mechanism
@@ -417,7 +430,7 @@ class Peer:
         else:
             entered = await login.respond(event.response)
         if entered:
-            self.user = login.user
+            self.user, self.permissions = login.user, login.permissions
             self._hub.tell_time()
             self.connection.receive_data(b"")
 
@@ -499,6 +512,8 @@ class Peer:
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
         self._gone = True
+        if self._login is not None:
+            self._login.close()
         self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)

@@ -113,6 +113,7 @@ class RouterProcess:
             self._numbers,
             self.router.table,
             plugins,
+            self.services.auth_services,
         )
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None

@@ -28,7 +28,7 @@ def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
         ]
     return replace(
         _settings(router_id, entity, own),
-        require_sasl=entity.authenticate_peer,
+        require_sasl=entity.authenticate_peer or entity.sasl_plugin is not None,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
         tenancy=tenancy_of(entity),
     )

@@ -111,11 +111,11 @@ def open_properties() -> Any:
     )
 
 
-def allow_insecure_plain(doc: str) -> Any:
+def allow_insecure_plain(doc: str, default: str = "no") -> Any:
     return attribute(
         Kind.ENUM,
         doc,
-        "no",
+        default,
         values=("no", "loopback", "yes"),
         also={"false": "no", "off": "no", "true": "yes", "on": "yes"},
         reload=Reload.NEXT,

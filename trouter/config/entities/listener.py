@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
-from trouter.config.entities.base import NO_AUTH_SERVICE, NO_TLS, Entity, entity
+from trouter.config.entities.base import NO_TLS, Entity, entity
 from trouter.config.passwords import Secret
 from trouter.config.schema import Kind, Reload, attribute, reported
 from trouter.config.tenants import TenantSource, tenant_source
@@ -77,7 +77,10 @@ class ListenerEntity(Socketed):
         Kind.BOOLEAN, "Refuse peers that do not authenticate.", False, reload=Reload.NEXT
     )
     sasl_plugin: str | None = attribute(
-        Kind.STRING, "The section of the authentication service to ask.", unserved=NO_AUTH_SERVICE
+        Kind.STRING,
+        "The authServicePlugin section of the authentication service to ask. Its mechanisms are offered, and nobody "
+        "gets in without it.",
+        reload=Reload.NEXT,
     )
     require_encryption: bool = attribute(Kind.BOOLEAN, "Refuse peers without encryption.", False, unserved=NO_TLS)
     require_ssl: bool = attribute(Kind.BOOLEAN, "Refuse peers without TLS.", False, unserved=NO_TLS)

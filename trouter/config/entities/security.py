@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trouter.config import files, passwords, texts
+from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
 from trouter.config.passwords import Secret
 from trouter.config.schema import Kind, Reload, attribute
@@ -123,6 +124,34 @@ class AuthServicePluginEntity(Entity):
         "The section with the certificates for TLS to the service.",
         old=("authSslProfile",),
         reload=Reload.NEXT,
+    )
+    timeout_seconds: int = attribute(
+        Kind.INTEGER,
+        "How long the service may take to each of its answers, from the call to the offer of mechanisms to begin with.",
+        5,
+        low=1,
+        high=60,
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    authz_optional: bool = attribute(
+        Kind.BOOLEAN,
+        "Leave to the policy what a user may do of whose rights the service says nothing; else such a user may do "
+        "nothing.",
+        False,
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    allow_insecure_plain: str = ends.allow_insecure_plain(
+        "Which services may be sent a password without encryption: none, those on this machine, or all.", "loopback"
+    )
+    cache_seconds: int = attribute(
+        Kind.INTEGER,
+        "For how long the service's yes to a password or a token is believed without asking it again; 0 means never.",
+        0,
+        high=60,
+        reload=Reload.NEXT,
+        extra=True,
     )
 
     @property

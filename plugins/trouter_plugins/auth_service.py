@@ -1,0 +1,105 @@
+"""The authentication service that a listener's ``saslPlugin`` names, and the memory of its answers, if one is wanted.
+
+Remembered is only that it has let somebody in at once, upon the first response: what proves who one is by an answer to
+a challenge cannot be said again. The memory knows a response by its keyed hash, so it holds no password, and for as
+long as the service's ``cacheSeconds`` say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from trouter.hooks import (
+    Authenticated,
+    AuthService,
+    AuthServiceFacts,
+    AuthSession,
+    Challenge,
+    ListenerFacts,
+    PeerFacts,
+    Refused,
+    hookimpl,
+)
+
+#: Answers remembered of one service; the oldest is forgotten first.
+MAX_REMEMBERED: Final = 10_000
+#: Longer than this nothing is remembered, whatever is configured (R-3e).
+LONGEST_S: Final = 60.0
+
+
+@hookimpl
+def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService:
+    return Remembering(remote) if remote.facts.cache_s > 0 else remote
+
+
+class Remembering:
+    """A service that is not asked again what it has said a moment ago."""
+
+    def __init__(self, service: AuthService, now: Callable[[], float] = time.monotonic) -> None:
+        self._service = service
+        self._now = now
+        self._key = secrets.token_bytes(32)
+        self._known: OrderedDict[bytes, tuple[float, Authenticated]] = OrderedDict()
+
+    @property
+    def facts(self) -> AuthServiceFacts:
+        return self._service.facts
+
+    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
+        session = await self._service.begin(peer)
+        return session if isinstance(session, Refused) else RememberingSession(self, session)
+
+    def known(self, mechanism: str, response: bytes) -> Authenticated | None:
+        """Whom the service has let in with this, if that is not too long ago."""
+        key = self._hash(mechanism, response)
+        until_s, answer = self._known.get(key, (0.0, None))
+        if answer is not None and until_s <= self._now():
+            del self._known[key]
+            return None
+        return answer
+
+    def remember(self, mechanism: str, response: bytes, answer: Authenticated) -> None:
+        """It has let somebody in."""
+        key = self._hash(mechanism, response)
+        self._known[key] = self._now() + min(self.facts.cache_s, LONGEST_S), answer
+        self._known.move_to_end(key)
+        if len(self._known) > MAX_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _hash(self, mechanism: str, response: bytes) -> bytes:
+        return hmac.digest(self._key, mechanism.upper().encode() + b"\0" + response, hashlib.sha256)
+
+
+class RememberingSession:
+    """One peer's authentication."""
+
+    def __init__(self, memory: Remembering, session: AuthSession) -> None:
+        self._memory = memory
+        self._session = session
+
+    @property
+    def mechanisms(self) -> Sequence[str]:
+        return self._session.mechanisms
+
+    async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
+        if not response:
+            return await self._session.start(mechanism, response)
+        known = self._memory.known(mechanism, response)
+        if known is not None:
+            return known
+        answer = await self._session.start(mechanism, response)
+        if isinstance(answer, Authenticated):
+            self._memory.remember(mechanism, response, answer)
+        return answer
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        return await self._session.respond(response)
+
+    def close(self) -> None:
+        self._session.close()

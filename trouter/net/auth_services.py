@@ -1,0 +1,82 @@
+"""All authentication services of a router: those that are configured, and whom the plugins choose for a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from trouter.config import AuthServicePluginEntity, SslProfileEntity
+from trouter.hooks import AuthService, AuthServiceFacts, ListenerFacts, Plugins
+
+from .parts import Pending
+
+if TYPE_CHECKING:
+    from .auth_service import RemoteAuthService, Terms
+
+#: Listeners whose service is remembered; they may be changed for ever.
+MAX_KNOWN_LISTENERS: Final = 1024
+
+
+class AuthServices:
+    """The services by name."""
+
+    def __init__(self) -> None:
+        self._services: Mapping[str, RemoteAuthService] = {}
+        self._chosen: dict[ListenerFacts, AuthService | None] = {}
+
+    def of(self, listener: ListenerFacts, plugins: Plugins) -> AuthService | None:
+        """What authenticates the peers of ``listener``, which names one; None lets nobody in."""
+        if listener not in self._chosen:
+            if len(self._chosen) >= MAX_KNOWN_LISTENERS:
+                self._chosen.clear()
+            remote = self._services.get(listener.auth_service)
+            self._chosen[listener] = None if remote is None else plugins.auth_service(listener, remote)
+        return self._chosen[listener]
+
+    def prepare(self, entities: Iterable[AuthServicePluginEntity], ssl_profiles: Iterable[SslProfileEntity]) -> Pending:
+        """The services for these; one that is as it was keeps what it has learnt."""
+        profiles = {profile.name: profile for profile in ssl_profiles}
+        services: dict[str, RemoteAuthService] = {}
+        for entity in entities:
+            from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
+
+            terms = _terms(entity, profiles)
+            known = self._services.get(entity.name)
+            services[entity.name] = known if known is not None and known.terms == terms else RemoteAuthService(terms)
+        return _PendingServices(self, services)
+
+    def take_over(self, services: Mapping[str, RemoteAuthService]) -> None:
+        """Ask these from now on; what is under way with others goes on."""
+        if services != self._services:
+            self._chosen.clear()
+        self._services = services
+
+
+class _PendingServices:
+    """Services that are ready to be asked."""
+
+    def __init__(self, owner: AuthServices, services: Mapping[str, RemoteAuthService]) -> None:
+        self._owner = owner
+        self._services = services
+
+    def apply(self) -> None:
+        self._owner.take_over(self._services)
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+def _terms(entity: AuthServicePluginEntity, profiles: Mapping[str, SslProfileEntity]) -> Terms:
+    from .auth_service import Terms  # noqa: PLC0415
+
+    host, port = entity.address
+    facts = AuthServiceFacts(
+        name=entity.name,
+        host=host,
+        port=port,
+        realm=entity.realm,
+        timeout_s=float(entity.timeout_seconds),
+        cache_s=float(entity.cache_seconds),
+    )
+    profile = None if entity.ssl_profile is None else profiles[entity.ssl_profile]
+    return Terms(facts, profile, entity.allow_insecure_plain, entity.authz_optional)

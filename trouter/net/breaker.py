@@ -1,0 +1,65 @@
+"""A circuit breaker: whoever fails again and again is left alone for a while, and then tried by one (R-3b)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+#: Failures in a row after which it opens, and how long it then stays so.
+FAILURES: Final = 5
+PAUSE_S: Final = 10.0
+
+
+class Breaker:
+    """Closed while all goes well; open it lets nobody pass, half open one at a time."""
+
+    def __init__(self, told: Callable[[str], None], now: Callable[[], float] = trio.current_time) -> None:
+        """``told`` is told when it opens, and when it closes again."""
+        self._told = told
+        self._now = now
+        self._failures = 0
+        self._until_s = 0.0
+        self._open = False
+        self._trying = False
+
+    @property
+    def open(self) -> bool:
+        """Whether it is left alone, or being tried."""
+        return self._open
+
+    def admit(self) -> bool:
+        """Whether one may try; who may, says how it went: ``reached``, ``failed`` or ``gave_up``."""
+        if not self._open:
+            return True
+        if self._trying or self._now() < self._until_s:
+            return False
+        self._trying = True
+        return True
+
+    def reached(self) -> None:
+        """It answered; whether it answers well is not known yet, so the next failure opens the breaker again."""
+        self._trying = False
+        if self._open:
+            self._open = False
+            self._failures = FAILURES - 1
+            self._told("closed")
+
+    def succeeded(self) -> None:
+        """It did all that it is there for."""
+        self._failures = 0
+
+    def failed(self) -> None:
+        """It did not answer, or not as it has to."""
+        self._trying = False
+        self._failures += 1
+        if self._failures >= FAILURES:
+            self._until_s = self._now() + PAUSE_S
+            if not self._open:
+                self._open = True
+                self._told("open")
+
+    def gave_up(self) -> None:
+        """Nothing was found out: whoever tried has gone."""
+        self._trying = False

@@ -1,0 +1,72 @@
+"""What an authentication service says of a user in the properties of its open: who it is and what it may do (R-3a).
+
+Names and words are matched exactly and types are strict: what is not written as it has to be lets nobody in. A word
+that is none of the two known ones grants nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.hooks import MAX_PERMISSIONS, Permissions
+from trouter.wire.types import Array, Symbol
+
+IDENTITY: Final = "authenticated-identity"
+AUTHORIZATION: Final = "address-authz"
+SUBJECT: Final = "sub"
+RECEIVE: Final = "recv"
+SEND: Final = "send"
+MAX_USER_BYTES: Final = 255
+
+
+class BadGrant(Exception):
+    """Properties that let nobody in; says what is wrong with them, without quoting them."""
+
+
+def user_of(properties: object) -> str:
+    """Whom the service has let in; BadGrant."""
+    identity = _property(properties, IDENTITY)
+    if not isinstance(identity, dict):
+        raise BadGrant(f"{IDENTITY} is missing, or no map")
+    user = identity.get(SUBJECT)
+    if type(user) is not str or not user:
+        raise BadGrant(f"{IDENTITY} has no {SUBJECT} that is a string")
+    if not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
+        raise BadGrant(f"the {SUBJECT} of {IDENTITY} is no name for a user")
+    return user
+
+
+def permissions_of(properties: object, *, optional: bool) -> Permissions | None:
+    """What the user may do: nothing if the service does not say, or None if it need not (``optional``). BadGrant."""
+    rights = _property(properties, AUTHORIZATION)
+    if rights is None:
+        return None if optional else Permissions()
+    if not isinstance(rights, dict):
+        raise BadGrant(f"{AUTHORIZATION} is no map")
+    sources: list[str] = []
+    targets: list[str] = []
+    for address, words in rights.items():
+        if type(address) is not str or not address:
+            raise BadGrant(f"an address in {AUTHORIZATION} is no string, or empty")
+        given = _words(words)
+        if RECEIVE in given:
+            sources.append(address)
+        if SEND in given:
+            targets.append(address)
+        if len(sources) + len(targets) > MAX_PERMISSIONS:
+            raise BadGrant(f"{AUTHORIZATION} has more than {MAX_PERMISSIONS} rights")
+    return Permissions(tuple(sources), tuple(targets))
+
+
+def _property(properties: object, name: str) -> object:
+    """One of the properties, None if it is not there; a name is a symbol (2.7.1)."""
+    if not isinstance(properties, dict):
+        return None
+    return next((value for key, value in properties.items() if isinstance(key, Symbol) and key == name), None)
+
+
+def _words(words: object) -> frozenset[str]:
+    """The strings in an array or a list; symbols are none. BadGrant."""
+    if not isinstance(words, list | Array) or (isinstance(words, Array) and words.descriptors):
+        raise BadGrant(f"the rights of an address in {AUTHORIZATION} are no array")
+    return frozenset(word for word in words if type(word) is str)
