@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,8 @@ from .parts import Pending
 
 if TYPE_CHECKING:
     from .auth_service import RemoteAuthService, Terms
+
+log = logging.getLogger("trouter.SERVER")
 
 #: Listeners whose service is remembered; they may be changed for ever.
 MAX_KNOWN_LISTENERS: Final = 1024
@@ -40,6 +43,9 @@ class AuthServices:
         for entity in entities:
             from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
 
+            if entity.ssl_profile is not None and entity.ssl_profile not in profiles:
+                log.error("%s: its sslProfile is gone, so nobody gets in through it", entity.identity)
+                continue
             terms = _terms(entity, profiles)
             known = self._services.get(entity.name)
             services[entity.name] = known if known is not None and known.terms == terms else RemoteAuthService(terms)

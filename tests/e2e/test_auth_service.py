@@ -1,0 +1,218 @@
+"""A router process that asks authentication services, scripted ones: what its clients see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from proton.utils import BlockingConnection
+
+from tests.auth_double import ALICE, AUTHZ, IDENTITY, Double, Script, Wire, plain, says_no, service, stops_before, words
+from tests.e2e.peer import Peer
+from tests.management.node import node_of
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
+from trouter.client import AuthenticationFailed, connect
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
+from trouter.wire.performatives import Open, SaslInit, SaslMechanisms, SaslOutcome
+
+OK, AUTH, SYS_TEMP = 0, 1, 4
+CREDENTIALS = b"\0alice\0wonderland"
+HANGS = ("header", "mechanisms", "outcome", "amqp header", "open")
+LISTENER = "listener {{ host: 127.0.0.1, port: 0, allowInsecurePlain: loopback, saslPlugin: {} }}\n"
+
+
+def configuration(*doubles: Double, more: str = "timeoutSeconds: 60", listener: str = LISTENER) -> str:
+    services = "".join(
+        f"authServicePlugin {{ name: s{number}, host: 127.0.0.1, port: {double.port}, {more} }}\n"
+        for number, double in enumerate(doubles)
+    )
+    return f"router {{ id: R }}\n{services}" + "".join(listener.format(f"s{n}") for n in range(len(doubles)))
+
+
+@pytest.fixture(scope="module")
+def double() -> Iterator[Double]:
+    with service(plain({IDENTITY: ALICE, AUTHZ: {"*": words("send", "recv")}})) as double:
+        yield double
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory, double: Double) -> Iterator[RunningRouter]:
+    with running(configuration(double), tmp_path_factory.mktemp("router")) as router:
+        yield router
+
+
+def test_a_client_gets_in_as_whom_the_service_says(router: RunningRouter) -> None:
+    connection = BlockingConnection(
+        f"127.0.0.1:{router.port}",
+        user="somebody",
+        password="wonderland",
+        allowed_mechs="PLAIN",
+        allow_insecure_mechs=True,
+        timeout=DEADLINE_S,
+    )
+    router.wait_for_line("Connection Opened: .* auth=PLAIN user=alice ")
+    connection.close()
+    assert "wonderland" not in router.text()
+
+
+def offered(peer: Peer) -> tuple[str, ...]:
+    peer.raw(SASL_HEADER)
+    peer.expect_header(SASL_HEADER)
+    return peer.expect(SaslMechanisms).sasl_server_mechanisms
+
+
+def test_what_a_client_says_early_waits_for_the_service(router: RunningRouter) -> None:
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(SASL_HEADER)
+        peer.say(SaslInit("PLAIN", CREDENTIALS), frame_type=1)
+        peer.raw(AMQP_HEADER)
+        peer.say(Open("early"))
+        peer.expect_header(SASL_HEADER)
+        assert peer.expect(SaslMechanisms).sasl_server_mechanisms == ("PLAIN",)
+        assert peer.expect(SaslOutcome).code == OK
+        peer.expect_header(AMQP_HEADER)
+        assert peer.expect(Open).container_id == "R"
+
+
+def test_a_mechanism_that_was_not_offered(router: RunningRouter) -> None:
+    with Peer(router.port, opened=False) as peer:
+        offered(peer)
+        peer.say(SaslInit("ANONYMOUS"), frame_type=1)
+        assert peer.expect(SaslOutcome).code == AUTH
+        peer.expect_end_of_stream()
+
+
+FILTERS: dict[str, tuple[str, ...]] = {
+    "allowInsecurePlain: yes": ("X-LAST", "PLAIN", "ANONYMOUS"),
+    "allowInsecurePlain: yes\nauthenticatePeer: yes": ("X-LAST", "PLAIN"),
+    "allowInsecurePlain: yes\nsaslMechanisms: PLAIN X-LAST": ("X-LAST", "PLAIN"),
+    "allowInsecurePlain: yes\nsaslMechanisms: SCRAM-SHA-256": (),
+    "allowInsecurePlain: no": ("X-LAST", "ANONYMOUS"),
+}
+
+
+def test_the_offer_of_the_service_is_filtered(start_router: StartRouter) -> None:
+    with service(plain({IDENTITY: ALICE}, "X-LAST", "EXTERNAL", "PLAIN", "ANONYMOUS")) as double:
+        listeners = "".join(f"listener {{\nhost: 127.0.0.1\nport: 0\nsaslPlugin: s0\n{more}\n}}\n" for more in FILTERS)
+        router = start_router(configuration(double, listener="") + listeners)
+        for port, (more, expected) in zip(router.ports, FILTERS.items(), strict=True):
+            with Peer(port, opened=False) as peer:
+                assert offered(peer) == expected, more
+
+
+def test_sasl_cannot_be_skipped(router: RunningRouter, double: Double) -> None:
+    asked, opened = double.accepted, len(router.matching("Connection Opened"))
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(AMQP_HEADER)
+        peer.say(Open("skips"))
+        text = peer.sock.recv(65536)
+        assert not text.startswith(AMQP_HEADER) or b"Client skipped authentication" in text
+    assert double.accepted == asked
+    assert len(router.matching("Connection Opened")) == opened
+
+
+SCRIPTS: dict[str, tuple[Script, int]] = {
+    "code 1": (says_no(1), AUTH),
+    "code 2": (says_no(2), AUTH),
+    "code 3": (says_no(3), AUTH),
+    "code 4": (says_no(4), SYS_TEMP),
+    "no user": (plain({AUTHZ: {"*": words("send")}}), AUTH),
+    "the empty user": (plain({IDENTITY: {"sub": ""}}), AUTH),
+    "dies before the outcome": (stops_before("outcome", dies=True), SYS_TEMP),
+    "dies before its open": (stops_before("open", dies=True), SYS_TEMP),
+}
+
+
+def test_the_outcome_for_each_way_to_say_no_and_to_die(start_router: StartRouter) -> None:
+    with ExitStack() as stack:
+        doubles = [stack.enter_context(service(script)) for script, _ in SCRIPTS.values()]
+        router = start_router(configuration(*doubles))
+        for port, (what, (_, code)) in zip(router.ports, SCRIPTS.items(), strict=True):
+            with Peer(port, opened=False) as peer:
+                assert peer.authenticate("PLAIN", CREDENTIALS) == code, what
+                peer.expect_end_of_stream()
+
+
+def test_a_service_that_hangs_holds_up_its_own_clients_only_and_not_for_long(start_router: StartRouter) -> None:
+    with ExitStack() as stack:
+        doubles = [stack.enter_context(service(stops_before(stage))) for stage in HANGS]
+        healthy = "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+        router = start_router(healthy + configuration(*doubles, more="timeoutSeconds: 1"))
+        peers = [stack.enter_context(Peer(port, opened=False)) for port in router.ports[1:]]
+        for peer in peers:
+            peer.raw(SASL_HEADER)
+            peer.say(SaslInit("PLAIN", CREDENTIALS), frame_type=1)
+        with Peer(router.port, sasl=True) as neighbour:
+            assert neighbour.number
+        for peer, stage in zip(peers, HANGS, strict=True):
+            peer.expect_header(SASL_HEADER)
+            mechanisms = peer.expect(SaslMechanisms).sasl_server_mechanisms
+            assert mechanisms == (() if stage in {"header", "mechanisms"} else ("PLAIN",))
+            assert peer.expect(SaslOutcome).code == SYS_TEMP, stage
+            peer.expect_end_of_stream()
+
+
+async def test_a_service_that_is_gone_comes_back(start_router: StartRouter) -> None:
+    with service(plain({IDENTITY: ALICE})) as gone:
+        text = configuration(gone)
+    router = start_router(text)
+    with Peer(router.port, opened=False) as peer:
+        assert offered(peer) == ()
+        peer.say(SaslInit("PLAIN", CREDENTIALS), frame_type=1)
+        assert peer.expect(SaslOutcome).code == SYS_TEMP
+    with pytest.raises(AuthenticationFailed, match="offers none"):
+        async with connect(f"amqp://127.0.0.1:{router.port}", user="alice", password="x"):
+            pytest.fail("nobody is there to let us in")
+
+
+def test_a_client_that_goes_away_takes_its_call_to_the_service_along(start_router: StartRouter) -> None:
+    with service(stops_before("outcome")) as double:
+        router = start_router(configuration(double, more="timeoutSeconds: 60"))
+        with Peer(router.port, opened=False) as peer:
+            offered(peer)
+        router.wait_for_line("peer closed the socket")
+    # Closing the double has waited for its script, which waits for the router to hang up.
+
+
+def test_what_a_service_said_is_remembered_if_so_configured(start_router: StartRouter) -> None:
+    inits: list[SaslInit] = []
+
+    def script(wire: Wire) -> None:
+        inits.append(wire.offer("PLAIN"))
+        wire.let_in({IDENTITY: ALICE})
+
+    with service(script) as double:
+        router = start_router(configuration(double, more="cacheSeconds: 60"))
+        for response in (CREDENTIALS, CREDENTIALS, b"\0alice\0other"):
+            with Peer(router.port, opened=False) as peer:
+                assert peer.authenticate("PLAIN", response) == OK
+                peer.open()
+    assert [init.initial_response for init in inits] == [CREDENTIALS, b"\0alice\0other"]
+
+
+def test_services_come_change_and_go_while_the_router_runs(start_router: StartRouter) -> None:
+    free = "router { id: R }\nlistener { name: free, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+    with service(says_no(1)) as old, service(plain({IDENTITY: ALICE})) as new:
+        router = start_router(free)
+        with node_of(router.port) as node:
+            there = {"host": "127.0.0.1", "port": str(old.port)}
+            listener = {"host": "127.0.0.1", "port": "0", "allowInsecurePlain": "yes", "saslPlugin": "s"}
+            assert "no authServicePlugin" in node.refused("CREATE", listener, type="listener", name="l")[1]
+            status, why = node.refused("CREATE", {**there, "sslProfile": "x"}, type="authServicePlugin", name="s")
+            assert (status, "no sslProfile" in why) == (400, True), why
+            node.create("authServicePlugin", there, name="s")
+            node.create("listener", listener, name="l")
+            with Peer(router.ports[1], opened=False) as peer:
+                assert peer.authenticate("PLAIN", CREDENTIALS) == AUTH
+            node.get("UPDATE", {"port": str(new.port)}, type="authServicePlugin", name="s")
+            with Peer(router.ports[1], opened=False) as peer:
+                assert peer.authenticate("PLAIN", CREDENTIALS) == OK
+            node.get("DELETE", type="authServicePlugin", name="s")
+            with Peer(router.ports[1], opened=False) as peer:
+                assert offered(peer) == ()
+                peer.say(SaslInit("PLAIN", CREDENTIALS), frame_type=1)
+                assert peer.expect(SaslOutcome).code == SYS_TEMP
+            node.create("authServicePlugin", {**there, "port": str(new.port)}, name="s")
+            with Peer(router.ports[1], opened=False) as peer:
+                assert peer.authenticate("PLAIN", CREDENTIALS) == OK
