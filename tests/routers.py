@@ -162,6 +162,7 @@ def start_router(tmp_path: Path) -> Iterator[StartRouter]:
 
 
 @pytest.fixture
-def router(start_router: StartRouter) -> RunningRouter:
-    """A router of the test's own, with one listener for everybody."""
-    return start_router(PLAIN_LISTENER)
+def router(start_router: StartRouter, tmp_path: Path) -> RunningRouter:
+    """A router of the test's own, with one listener for everybody; management may do what it likes with it."""
+    allowed = f"router {{\n    id: R\n    logDir: {tmp_path}\n    allowedBindAddresses: *\n}}\n"
+    return start_router(allowed + PLAIN_LISTENER.partition("\n")[2])

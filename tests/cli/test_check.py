@@ -91,3 +91,15 @@ def test_checking_opens_no_log_file(output: str, tmp_path: Path, capsys: pytest.
     assert checked(path) == 0
     assert capsys.readouterr().err == ""
     assert not (tmp_path / "a.log").exists()
+
+
+def test_what_is_grave_fails_without_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "grave.conf"
+    path.write_text("listener { port: 0 }\nvhost { hostname: a }\n")
+    path.chmod(0o600)
+    assert checked(path) == 1
+    message = "nobody is held to the rules of this vhost (write policy { enableVhostPolicy: yes })"
+    assert [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning: ")] == [
+        f"unsafe: {path}:2:1: vhost: {message}",
+        f"{path}: not safe, 1 finding(s)",
+    ]

@@ -79,3 +79,15 @@ def test_a_port_in_use_stops_the_start_with_status_1_and_its_name(tmp_path: Path
     assert done.returncode == 1
     assert f"127.0.0.1:{port}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_unsafe_is_told_at_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "open.conf"
+    path.write_text("listener { port: 0 }\n")
+    arguments = [sys.executable, "-m", "trouter", "run", "-c", str(path)]
+    with subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        told = next(line for line in process.stderr if "unsafe: " in line)
+        process.kill()
+    assert "MAIN (warning) unsafe: " in told
+    assert "listener.authenticatePeer: other machines may connect" in told

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from trouter.config import load
-from trouter.config.strict import is_loopback, unsafe
+from trouter.config.hosts import is_loopback
+from trouter.config.strict import unsafe
 
 SAFE = """
 router { mode: standalone }
@@ -120,3 +121,38 @@ LOOPBACK = {"127.0.0.1": True, "127.1.2.3": True, "::1": True, "LocalHost": True
 @pytest.mark.parametrize(("host", "loopback"), LOOPBACK.items())
 def test_only_this_machine_is_meant(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
+
+
+GRAVE = {
+    "passwords": f"{ANY} allowInsecurePlain: yes }}",
+    "a router": "router { mode: interior }\nlistener { port: 1, role: inter-router }",
+    "idle rules": "vhost { hostname: a }",
+    "tenants of their own choice": f"{ANY} multiTenant: yes }}",
+}
+
+
+@pytest.mark.parametrize("text", GRAVE.values(), ids=GRAVE)
+def test_what_is_grave_is_told_as_such(text: str) -> None:
+    assert [finding for finding in unsafe(load(text=text)) if finding.grave]
+
+
+def test_what_is_careless_is_not_grave() -> None:
+    assert [finding.grave for finding in unsafe(load(text="listener { port: 1 }"))] == [False]
+
+
+@pytest.mark.parametrize(
+    ("mode", "message", "grave"),
+    [
+        (0o640, None, None),
+        (0o660, "all of its group can change", False),
+        (0o644, "everybody on this machine can read", True),
+    ],
+)
+def test_the_mode_of_a_private_file_counts(tmp_path: Path, mode: int, message: str | None, grave: bool | None) -> None:
+    users = tmp_path / "users"
+    users.write_text("")
+    users.chmod(mode)
+    findings = unsafe(load(text=f"router {{ usersFile: {users} }}"))
+    assert [(finding.message.split(" /")[0], finding.grave) for finding in findings] == (
+        [] if message is None else [(message, grave)]
+    )

@@ -133,7 +133,7 @@ def test_a_log_may_follow_the_default_again(own: Node, said: str) -> None:
 
 def test_a_refused_update_changes_nothing_and_hinders_nobody(own: Node, tmp_path: Any) -> None:
     before = own.get("READ", name="log/SERVER")
-    bad = [("enable", "loud", 400), ("outputFile", "/nowhere/at/all.log", 500), ("module", "AGENT", 400)]
+    bad = [("enable", "loud", 400), ("outputFile", str(tmp_path / "no" / "x.log"), 500), ("module", "AGENT", 400)]
     for name, value, expected in bad:
         status, text = own.refused("UPDATE", {name: value}, name="log/SERVER")
         assert status == expected

@@ -34,7 +34,8 @@ Manage = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    with running(CONFIGURATION, tmp_path_factory.mktemp("managed")) as started:
+    text = CONFIGURATION.replace("{ id: R }", f"{{ id: R, logDir: {tmp_path_factory.getbasetemp()} }}")
+    with running(text, tmp_path_factory.mktemp("managed")) as started:
         yield started
 
 

@@ -21,12 +21,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Load a configuration as `trouter run` does, and print every error and warning with its place.",
     )
     parser.add_argument("file", metavar="FILE", type=existing_path, help="the configuration to check")
-    parser.add_argument("--strict", action="store_true", help="take what is unsafe for an error")
+    parser.add_argument("--strict", action="store_true", help="take all that is unsafe for an error")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print errors and warnings; 0 if the router would start, and with --strict is as safe as can be told."""
+    """Print errors and warnings; 0 if the router would start and nothing grave, or with --strict nothing, is found."""
     try:
         configuration, _ = prepare(arguments.file)
     except StartError as error:
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _unusable(arguments.file, lines)
     for warning in configuration.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    if arguments.strict and (problems := unsafe(configuration)):
+    if problems := [finding for finding in unsafe(configuration) if finding.grave or arguments.strict]:
         for problem in problems:
             print(f"unsafe: {problem}", file=sys.stderr)
         print(f"{arguments.file}: not safe, {len(problems)} finding(s)", file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import Final
 from trouter import logs
 from trouter.cli.startup import StartError, existing_path, prepare
 from trouter.config import ConfigurationError, load
+from trouter.config.strict import unsafe
 
 #: The addresses are those of the built-in configuration.
 LOOK_AROUND: Final = """\
@@ -61,6 +62,8 @@ def route(path: Path | None, ready: Callable[[], None] | None = None, ended: Cal
         return 1
     for warning in configuration.warnings:
         logs.of("MAIN").warning("%s", warning)
+    for finding in unsafe(configuration):
+        logs.of("MAIN").warning("unsafe: %s", finding)
     from trouter.net.router import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 
     return serve(configuration, plugins, partial(load, path), ready, ended)

@@ -15,6 +15,7 @@ from trouter.config.draft import Draft, draft_of
 from trouter.config.entities import MANAGEMENT, Entity, VhostEntity
 from trouter.config.nodes import Entry, Section
 from trouter.config.problems import Findings, Problem, fit_to_show
+from trouter.config.remote import withheld
 from trouter.config.rows import row, shown_value
 from trouter.config.rules import check_one
 from trouter.config.schema import Attribute, BadValue, EntityType
@@ -54,6 +55,7 @@ def created(
     if entity.numbered_by:
         alike = [one.number for one in configuration.of(kind.short) if one.numbered_by == entity.numbered_by]
         entity = draft.build(max(alike, default=-1) + 1)
+    _permitted(configuration, entity, None)
     _unclaimed(configuration, entity, None)
     _served(configuration, entity)
     return configuration.with_entity(entity).with_warnings(findings.warnings), entity
@@ -92,6 +94,7 @@ def updated(
     ]
     draft, findings = _drafted(configuration, kind, [*kept, *given])
     changed = draft.build(entity.number)
+    _permitted(configuration, changed, entity)
     _unclaimed(configuration, changed, entity)
     _served(configuration, changed)
     return configuration.with_other(entity, changed).with_warnings(findings.warnings), changed
@@ -184,6 +187,11 @@ def _same_type(kind: EntityType, value: object) -> None:
 
 def _quoted(value: object) -> str:
     return fit_to_show(str(value)) or repr("")
+
+
+def _permitted(configuration: Configuration, entity: Entity, present: Entity | None) -> None:
+    if reason := withheld(configuration, entity, present):
+        raise ChangeRefused(FORBIDDEN, reason)
 
 
 def _unclaimed(configuration: Configuration, entity: Entity, present: Entity | None) -> None:

@@ -48,6 +48,10 @@ class World:
     patterns: bool = False
     #: Connections are held to the rules of a vhost.
     vhost_policy: bool = False
+    #: What is not given is what is secure.
+    secure: bool = False
+    #: The only folder for log files, None for any.
+    log_dir: str | None = None
 
 
 def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:

@@ -116,7 +116,14 @@ class Configuration:
 
     @cached_property
     def world(self) -> World:
-        return World(self.router.mode, self.policy.enable_vhost_name_patterns, self.policy.enable_vhost_policy)
+        router, policy = self.router, self.policy
+        return World(
+            mode=router.mode,
+            patterns=policy.enable_vhost_name_patterns,
+            vhost_policy=policy.enable_vhost_policy,
+            secure=router.secure_defaults,
+            log_dir=router.log_dir,
+        )
 
     @cached_property
     def claimed(self) -> dict[Hashable, Entity]:

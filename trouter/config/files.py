@@ -81,6 +81,14 @@ def opened(path: str) -> BinaryIO:
     raise OSError(errno.EINVAL, "it is no plain file")
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path leads into a folder, or is it, once every symbolic link is followed; no if that cannot be told."""
+    try:
+        return Path(path).resolve().is_relative_to(Path(folder).resolve())
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: links in a circle
+        return False
+
+
 def reason(failure: OSError | ValueError) -> str:
     return (failure.strerror if isinstance(failure, OSError) else None) or "not the name of a file"
 

@@ -32,6 +32,14 @@ class HostRange:
         return self.first is None and not self.name
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can mean this host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
+
+
 def remote_hosts(entries: tuple[str, ...]) -> tuple[HostRange, ...]:
     """Hosts, `*` standing alone; none is nowhere."""
     if "*" in entries and len(entries) > 1:

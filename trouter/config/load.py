@@ -9,12 +9,12 @@ from typing import Any, Final
 from trouter.config.collector import held_back
 from trouter.config.conf_form import parse_conf
 from trouter.config.configuration import BUILT_IN, HOLDS, ONE_ONLY, Configuration
-from trouter.config.draft import LOG_STARTS, Draft, draft_section
-from trouter.config.entities import DEFAULT_MODULE, LOG_MODULES, Entity, LogEntity, VhostEntity
+from trouter.config.draft import LOG_STARTS, Draft, draft_of, draft_section
+from trouter.config.entities import DEFAULT_MODULE, LOG_MODULES, Entity, LogEntity, PolicyEntity, VhostEntity
 from trouter.config.json_form import parse_json
 from trouter.config.nodes import Section
 from trouter.config.problems import ConfigurationError, Findings, Place, Problem
-from trouter.config.rules import check
+from trouter.config.rules import check, world_of
 
 DEFAULT_TEXT: Final = """\
 # Used when no file is named: nothing but this machine can connect.
@@ -54,6 +54,7 @@ def parse(text: str, file: str) -> Configuration:
     findings = Findings()
     drafts = [draft for section in _sections(text, file, findings) if (draft := draft_section(section, findings))]
     drafts += _policies(drafts, findings)
+    drafts += _secure_policy(drafts, findings, file)
     check(drafts)
     if findings.errors:
         raise ConfigurationError(sorted(findings.errors, key=lambda problem: problem.place))
@@ -86,6 +87,14 @@ def _policies(drafts: list[Draft], findings: Findings) -> list[Draft]:
                 elif draft:
                     draft.warning("left out: only vhosts are taken from the files of policyDir")
     return found
+
+
+def _secure_policy(drafts: list[Draft], findings: Findings, file: str) -> list[Draft]:
+    """The policy of a configuration that wants secure values and has no section for it."""
+    types = {draft.type.entity for draft in drafts}
+    if not world_of(drafts).secure or PolicyEntity in types:
+        return []
+    return [draft_of(PolicyEntity.type, Section(PolicyEntity.type.section, Place(file), ()), findings)]
 
 
 def _built(drafts: list[Draft]) -> list[Entity]:

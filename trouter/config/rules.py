@@ -16,14 +16,20 @@ from trouter.config.entities import (
     ExchangeEntity,
     LinkRouteEntity,
     ListenerEntity,
+    LogEntity,
+    PolicyEntity,
     SslProfileEntity,
     VhostEntity,
 )
+from trouter.config.files import is_below
+from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.problems import nearest
 from trouter.config.tenants import why_no_tenants
 from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
 
+#: Outputs of the log that are no files.
+LOG_STREAMS: Final = frozenset({"stderr", "stdout", "syslog"})
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 ALONE: Final = "role='standalone' not allowed to connect to or accept connections from other routers."
 INTERIOR_ONLY: Final = "role='{role}' only allowed with router mode='interior'"
@@ -47,10 +53,13 @@ def check(drafts: list[Draft]) -> None:
 
 def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[str]]) -> None:
     """Apply the rules for one section; `names_of` tells the names of the entities of a type."""
+    if world.secure:
+        _complete_securely(draft)
     if draft.type.entity in RULES:
         RULES[draft.type.entity](draft)
     _role(draft, world)
     _tenants(draft, world)
+    _log_place(draft, world)
     for field, kind in references(draft.type):
         name = draft.value(field)
         if name and name not in names_of(kind.short):
@@ -66,10 +75,14 @@ def world_of(drafts: list[Draft]) -> World:
     """What the sections of a file say of the router as a whole."""
     values = {draft.type.short: draft for draft in reversed(drafts) if draft.type.singleton}
     router, policy = values.get("router"), values.get("policy")
+    secure = bool(router and router.value("secure_defaults"))
+    held = policy.value("enable_vhost_policy") if policy and "enable_vhost_policy" in policy.given else secure
     return World(
         mode=str((router.value("mode") if router else None) or ("standalone" if router is None else "")),
         patterns=bool(policy and policy.value("enable_vhost_name_patterns")),
-        vhost_policy=bool(policy and policy.value("enable_vhost_policy")),
+        vhost_policy=bool(held),
+        secure=secure,
+        log_dir=router.value("log_dir") if router else None,
     )
 
 
@@ -86,6 +99,27 @@ def _unserved(draft: Draft) -> None:
             draft.warning(f"not served: {row.unserved}{instead}", row.field)
         elif reason := row.unserved_values.get(value) if row.unserved_values else None:
             draft.warning(f"not served: {reason}{instead}", row.field)
+
+
+def _complete_securely(draft: Draft) -> None:
+    """What secureDefaults says of attributes that are not given (security.md 8.7)."""
+    secure: dict[str, bool] = {}
+    if draft.type.entity is PolicyEntity:
+        secure = {"enable_vhost_policy": True}
+    elif draft.type.entity is ListenerEntity:
+        exposed = not is_loopback(str(draft.value("host")))
+        secure = {"authenticate_peer": True, "require_ssl": exposed, "healthz": not exposed}
+    for field, value in secure.items():
+        if field not in draft.given:
+            draft.values[field] = value
+
+
+def _log_place(draft: Draft, world: World) -> None:
+    """Log files lie in logDir if there is one."""
+    if draft.type.entity is LogEntity and world.log_dir:
+        output = draft.value("output_file")
+        if output and output not in LOG_STREAMS and not is_below(output, world.log_dir):
+            draft.error("lies outside of logDir", "output_file", f"a file below {world.log_dir}")
 
 
 def _role(draft: Draft, world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import secrets
 import string
@@ -91,6 +92,21 @@ def mechanisms(text: str) -> tuple[str, ...]:
         if not re.fullmatch("[A-Z0-9_-]{1,20}", name):
             raise BadValue(f"'{name}' is not the name of a SASL mechanism", "e.g. PLAIN")
     return tuple(dict.fromkeys(names))
+
+
+def bind_addresses(text: str) -> tuple[str, ...]:
+    """Addresses, networks, host names, or `*`."""
+    found = tuple(dict.fromkeys(item.lower() for item in re.split(r"[\s,]+", text) if item))
+    for item in found:
+        if item == "*":
+            continue
+        try:
+            ipaddress.ip_network(item)
+        except ValueError:
+            if "/" in item or not re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?", item):
+                cure = "e.g. 127.0.0.1, 10.1.0.0/16, ::1, or a name"
+                raise BadValue(f"'{item}' is no address, network or host name", cure) from None
+    return found
 
 
 class ListedPlugin(NamedTuple):

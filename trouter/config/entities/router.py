@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from trouter.config import texts
+from trouter.config import files, texts
 from trouter.config.entities.base import DISTRIBUTIONS, NO_LINK_ROUTES, NO_NETWORK, Entity, entity
 from trouter.config.schema import Kind, Reload, attribute, reported
 
@@ -172,6 +172,33 @@ class RouterEntity(Entity):
     )
     oauth_user_claim: str = attribute(Kind.STRING, "The claim of a token that names the user.", "sub", extra=True)
     oauth_plain: bool = attribute(Kind.BOOLEAN, "Whether a token may be the password of PLAIN, too.", False, extra=True)
+    secure_defaults: bool = attribute(
+        Kind.BOOLEAN,
+        "Whether attributes that are not given have their secure values instead of the older router's: listeners "
+        "authenticate their peers, require TLS unless they are on a loopback address, where alone they serve healthz, "
+        "and the policy holds everybody to a vhost.",
+        False,
+        reload=Reload.RESTART,
+        extra=True,
+    )
+    log_dir: str | None = attribute(
+        Kind.PATH,
+        "The folder that every log file lies in, below it too. Without it, management may name none but files that "
+        "are logged to already.",
+        default_doc="log files may lie anywhere",
+        reload=Reload.RESTART,
+        parse=files.directory,
+        extra=True,
+    )
+    allowed_bind_addresses: tuple[str, ...] | None = attribute(
+        Kind.STRING,
+        "Where listeners made or moved through management may listen: addresses, networks and host names, separated by "
+        "blanks; `*` for everywhere.",
+        default_doc="loopback addresses, and the hosts of the listeners there are",
+        parse=texts.bind_addresses,
+        reload=Reload.RESTART,
+        extra=True,
+    )
     plugins: tuple[texts.ListedPlugin, ...] = attribute(
         Kind.STRING,
         "The plugins that may be loaded beside those that come with trouter, separated by blanks: `NAME`, or "

@@ -1,0 +1,55 @@
+"""`trouter init`: what it writes is good, strictly; and it overwrites nothing."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from trouter.cli import main
+from trouter.config import load
+
+
+def test_the_new_configuration_is_safe_and_private(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trouter.conf"
+    assert main(["init", str(path)]) == 0
+    assert main(["check", "--strict", str(path)]) == 0, capsys.readouterr().err
+    configuration = load(path)
+    assert configuration.router.secure_defaults
+    assert configuration.policy.enable_vhost_policy
+    assert all(listener.authenticate_peer for listener in configuration.listeners)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (path, tmp_path / "users")] == [0o600, 0o600]
+
+
+def test_what_stands_there_as_a_comment_is_good_too(tmp_path: Path) -> None:
+    path = tmp_path / "trouter.conf"
+    main(["init", str(path)])
+    text = re.sub(r"^#(?! \S)", "", path.read_text(), flags=re.MULTILINE)
+    certs = tmp_path / "certs"
+    certs.mkdir()
+    for name in ("server.crt", "server.key", "ca.crt"):
+        (certs / name).write_text("")
+    listeners = load(path, text).listeners
+    assert [listener.require_ssl for listener in listeners] == [False, True]
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trouter.conf"
+    path.write_text("# mine\n")
+    assert main(["init", str(path)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert path.read_text() == "# mine\n"
+    assert not (tmp_path / "users").exists()
+
+
+def test_a_users_file_that_is_there_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("# mine\n")
+    assert main(["init", str(tmp_path / "trouter.conf")]) == 0
+    assert (tmp_path / "users").read_text() == "# mine\n"
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(tmp_path / "no" / "trouter.conf")]) == 1
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err

@@ -1,0 +1,88 @@
+"""`trouter init`: a configuration to begin with, in which everything that is not given is secure."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+NEW: Final = """\
+# A router for clients of this machine, until the second listener is opened: `trouter check FILE` says what is wrong,
+# docs/hardening.md what to do next. What is not given is secure, because of secureDefaults.
+router {
+    secureDefaults: yes
+    usersFile: {folder}/users
+}
+
+# Users are added with `trouter passwd`.
+listener {
+    host: 127.0.0.1
+    port: amqp
+    saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256
+}
+
+# For other machines: `trouter certs` makes what this needs.
+#sslProfile {
+#    name: server
+#    certFile: {folder}/certs/server.crt
+#    privateKeyFile: {folder}/certs/server.key
+#    caCertFile: {folder}/certs/ca.crt
+#}
+#listener {
+#    port: amqps
+#    sslProfile: server
+#    saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256
+#}
+
+# Whoever asks for no vhost that there is gets this one: addresses of one's own name, and nothing else.
+vhost {
+    hostname: $default
+    allowUnknownUser: yes
+    groups: {
+        $default: {
+            remoteHosts: *
+            sources: "${user}.*"
+            targets: "${user}.*"
+        }
+    }
+}
+"""
+USERS: Final = "# Written by `trouter passwd`.\n"
+#: Nobody else is to know who there is, or how the router is protected.
+MODE: Final = 0o600
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "init",
+        help="write a configuration to begin with",
+        description="Write a secure configuration, and beside it an empty file of users. Nothing is overwritten.",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the configuration to write, for example trouter.conf")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write both files; the exit status."""
+    path: Path = arguments.file.absolute()
+    try:
+        _write(path, NEW.replace("{folder}", str(path.parent)))
+        if not (path.parent / "users").exists():
+            _write(path.parent / "users", USERS)
+    except FileExistsError:
+        print(f"{path} exists already, and is left as it is", file=sys.stderr)
+        return 1
+    except OSError as failure:
+        print(f"{failure.filename or path} cannot be written: {failure.strerror}", file=sys.stderr)
+        return 1
+    print(f"{path} and the users file beside it are written; next: trouter check {path}")
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    """A new file; FileExistsError rather than another's."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,81 @@
+"""What may not be asked for through management, though a file may say it: places on this machine (security.md 8.10).
+
+Who may manage the router is not thereby somebody who may read its disk, write to it, or open its network. What an
+entity has already may stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from ipaddress import ip_address, ip_network
+from typing import Any, Final
+
+from trouter.config.configuration import Configuration
+from trouter.config.entities import Entity, ListenerEntity, LogEntity
+from trouter.config.files import is_below
+from trouter.config.hosts import is_loopback
+from trouter.config.rules import LOG_STREAMS
+
+EVERYWHERE: Final = "*"
+
+
+def withheld(configuration: Configuration, entity: Entity, present: Entity | None) -> str:
+    """Why management may not have ``entity`` in the place of ``present``; empty if it may."""
+    for kind, field, judge in JUDGES:
+        if type(entity) is kind:
+            wanted = getattr(entity, field)
+            new = present is None or getattr(present, field) != wanted
+            if new and (reason := judge(configuration, wanted)):
+                return reason
+    return ""
+
+
+def _host(configuration: Configuration, host: str) -> str:
+    allowed = configuration.router.allowed_bind_addresses
+    if allowed is None:
+        if is_loopback(host) or host in {listener.host for listener in configuration.listeners}:
+            return ""
+    elif _is_among(host.lower(), allowed):
+        return ""
+    return f"listener.host: {host or 'every interface'!r} is not among the allowedBindAddresses of the router"
+
+
+def _is_among(host: str, allowed: Iterable[str]) -> bool:
+    """Every interface is meant by `*` and by its own name only, not by a network that it happens to lie in."""
+    if EVERYWHERE in allowed or host in allowed:
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return not address.is_unspecified and any(address in network for network in map(_network, allowed) if network)
+
+
+def _network(text: str) -> Any:
+    try:
+        return ip_network(text)
+    except ValueError:
+        return None
+
+
+def _root(configuration: Configuration, folder: str | None) -> str:
+    served = [listener.http_root_dir for listener in configuration.listeners if listener.http_root_dir]
+    if not folder or any(is_below(folder, root) for root in served):
+        return ""
+    return "listener.httpRootDir: management may choose only folders that a listener of the file serves already"
+
+
+def _output(configuration: Configuration, output: str | None) -> str:
+    if not output or output in LOG_STREAMS or configuration.router.log_dir:  # logDir is a rule for files too
+        return ""
+    if any(log.output_file and is_below(output, log.output_file) for log in configuration.logs):
+        return ""
+    return "log.outputFile: management may choose a new file only where the router has a logDir to keep it in"
+
+
+#: What is judged when it is new.
+JUDGES: Final[tuple[tuple[type[Entity], str, Callable[[Configuration, Any], str]], ...]] = (
+    (ListenerEntity, "host", _host),
+    (ListenerEntity, "http_root_dir", _root),
+    (LogEntity, "output_file", _output),
+)
