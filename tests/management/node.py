@@ -26,8 +26,11 @@ class Answer(NamedTuple):
 class Node:
     """A connection to one management node, with a receiver for the answers."""
 
-    def __init__(self, port: int, address: str | None = "$management", *, anonymous: bool = False) -> None:
-        self.connection: Any = BlockingConnection(f"127.0.0.1:{port}", timeout=DEADLINE_S)
+    def __init__(
+        self, port: int, address: str | None = "$management", *, anonymous: bool = False, **options: Any
+    ) -> None:
+        """``options`` are those of proton's connection."""
+        self.connection: Any = BlockingConnection(f"127.0.0.1:{port}", timeout=DEADLINE_S, **options)
         self.receiver: Any = self.connection.create_receiver(None, dynamic=True, credit=100)
         self.sender: Any = self.connection.create_sender(None if anonymous else address)
         self.address = address
@@ -100,9 +103,11 @@ class Node:
 
 
 @contextmanager
-def node_of(port: int, address: str | None = "$management", *, anonymous: bool = False) -> Iterator[Node]:
+def node_of(
+    port: int, address: str | None = "$management", *, anonymous: bool = False, **options: Any
+) -> Iterator[Node]:
     """A client that is closed at the end."""
-    node = Node(port, address, anonymous=anonymous)
+    node = Node(port, address, anonymous=anonymous, **options)
     try:
         yield node
     finally:

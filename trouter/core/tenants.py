@@ -45,8 +45,8 @@ class Tenant:
         self.space = space_of(name)
         #: As ``AddressTable.known``, for what the tenant writes.
         self.known: dict[bytes, Record] = {}
-        #: Its open connections.
-        self.connections = 0
+        #: The numbers of its open connections.
+        self.connections: set[int] = set()
 
     def qualify(self, text: str) -> str:
         """The tenant's address ``text`` as it is to be written for who knows no tenants: it has the same key there."""
@@ -65,17 +65,17 @@ class Tenants:
         self._by_name: dict[str, Tenant] = {}
         self._idle: dict[str, Tenant] = {}
 
-    def enter(self, name: str) -> Tenant:
-        """One more connection of the tenant ``name``, which is no ``fault_of``."""
+    def enter(self, name: str, number: int) -> Tenant:
+        """The connection with this number is the tenant ``name``'s; the name has no fault."""
         tenant = self._idle.pop(name, None) or self._by_name.get(name) or Tenant(name)
         self._by_name[name] = tenant
-        tenant.connections += 1
+        tenant.connections.add(number)
         return tenant
 
-    def leave(self, tenant: Tenant) -> None:
+    def leave(self, tenant: Tenant, number: int) -> None:
         """A connection that entered is gone."""
-        tenant.connections -= 1
-        if tenant.connections == 0:
+        tenant.connections.discard(number)
+        if not tenant.connections:
             self._idle[tenant.name] = tenant
             forget_spellings(tenant.known)
             while len(self._idle) > MAX_IDLE:

@@ -8,9 +8,9 @@ what does not fit any more is released.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import trio
 
@@ -18,6 +18,7 @@ from trouter.config.changes import ChangeRefused
 from trouter.core.inprocess import Received
 from trouter.core.outcomes import RELEASED, RELEASED_STATE
 from trouter.core.router import Router
+from trouter.core.tenants import Tenant
 from trouter.wire.errors import EncodeError
 
 from .context import Node
@@ -35,21 +36,27 @@ ADDRESSES: Final = ("$management", "_local/$management", "_local/$_management_in
 #: Requests that wait, and their octets.
 MAX_WAITING: Final = 1000
 MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
+#: Requests of one tenant that wait; and tenants for whom it is remembered where their listings are.
+MAX_WAITING_OF_TENANT: Final = 100
+MAX_DESKS: Final = 256
 #: Answers that a receiver without credit may let pile up; further ones are thrown away.
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 log = logging.getLogger("trouter.AGENT")
 
 
-class Line:
+T = TypeVar("T")
+
+
+class Line(Generic[T]):
     """Requests that wait, octets or read ones, up to a number and a size."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, object]] = deque()
+        self._waiting: deque[tuple[int, T]] = deque()
         self._size = 0
         self._bell = trio.Event()
 
-    def put(self, item: object, size: int) -> bool:
+    def put(self, item: T, size: int) -> bool:
         """Wait in line; False when there is no room."""
         if len(self._waiting) >= MAX_WAITING or (self._waiting and self._size + size > MAX_WAITING_BYTES):
             return False
@@ -61,7 +68,7 @@ class Line:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def take(self) -> object:
+    async def take(self) -> T:
         """The next one, when there is one."""
         while not self._waiting:
             self._bell = trio.Event()
@@ -69,6 +76,21 @@ class Line:
         size, item = self._waiting.popleft()
         self._size -= size
         return item
+
+
+class Desk:
+    """Where requests come in: those of one tenant, or of everybody who is none."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.tenant = node.tenant
+        #: Requests that came in here and are not answered.
+        self.waiting = 0
+
+    @property
+    def full(self) -> bool:
+        """A tenant takes no more of the line than its share."""
+        return self.tenant is not None and self.waiting >= MAX_WAITING_OF_TENANT
 
 
 class Agent:
@@ -89,11 +111,31 @@ class Agent:
         self._now = now
         self._flush = flush
         self._profile = Profile()
-        directory = Directory(Sources(router, control, book, now))
-        queries = Queries(directory, now, self._breathe)
-        self._node = Node(directory, queries, control, book, router, self._profile)
-        self._incoming = Line()
-        self._changes = Line()
+        self._sources = Sources(router, control, book, now)
+        self._desk = self._open_desk(None)
+        #: Desks of tenants by name, who asked last stands last.
+        self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._incoming: Line[tuple[Desk, bytes]] = Line()
+        self._changes: Line[tuple[Desk, Request]] = Line()
+
+    def _open_desk(self, tenant: Tenant | None) -> Desk:
+        sources = self._sources
+        directory = Directory(sources, tenant)
+        queries = Queries(directory, self._now, self._breathe)
+        node = Node(directory, queries, sources.control, sources.book, self._router, self._profile, tenant)
+        return Desk(node)
+
+    def _desk_of(self, tenant: Tenant | None) -> Desk:
+        """Where whoever this is asks."""
+        if tenant is None:
+            return self._desk
+        desk = self._desks.get(tenant.name)
+        if desk is None or desk.tenant is not tenant:
+            desk = self._desks[tenant.name] = self._open_desk(tenant)
+        self._desks.move_to_end(tenant.name)
+        if len(self._desks) > MAX_DESKS:
+            self._desks.popitem(last=False)
+        return desk
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
@@ -114,52 +156,53 @@ class Agent:
 
     def receive(self, received: Received) -> None:
         """A request came: accepted at once, whatever it will be answered, unless there is no room for it."""
-        if self._incoming.put(received.message, len(received.message)):
+        desk = self._desk_of(received.tenant)
+        if not desk.full and self._incoming.put((desk, received.message), len(received.message)):
+            desk.waiting += 1
             received.settle()
         else:
             received.settle(RELEASED, RELEASED_STATE)
 
     async def _serve(self) -> None:
         while True:
-            data = await self._incoming.take()
-            assert isinstance(data, bytes)  # noqa: S101 - nothing else is put there
+            desk, data = await self._incoming.take()
+            desk.waiting -= 1
             request = read_request(data)
-            if not self._is_awaited(request):
+            if not self._is_awaited(desk, request):
                 continue
             operation = request.properties.get("operation")
-            if isinstance(operation, str) and operation.upper() in CHANGES:
-                if not self._changes.put(request, len(data)):
-                    self._reply(request, refusal(INTERNAL_ERROR, "too many changes wait to be made"))
+            if isinstance(operation, str) and operation.upper() in CHANGES and desk.tenant is None:
+                if not self._changes.put((desk, request), len(data)):
+                    self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes wait to be made"))
                 continue
-            await self._handle(request)
+            await self._handle(desk, request)
             await trio.lowlevel.checkpoint()
 
     async def _serve_changes(self) -> None:
         while True:
-            request = await self._changes.take()
-            assert isinstance(request, Request)  # noqa: S101 - nothing else is put there
-            await self._handle(request)
+            desk, request = await self._changes.take()
+            await self._handle(desk, request)
 
-    def _is_awaited(self, request: Request) -> bool:
+    def _is_awaited(self, desk: Desk, request: Request) -> bool:
         """Somebody listens for the answer; the others are dropped, as nobody could hear why."""
         if not request.reply_to:
             log.debug("Agent request without a usable reply-to dropped: %s", request.summary())
             return False
-        record = self._router.table.find(request.reply_to.encode())
+        record = self._router.table.find(request.reply_to.encode(), tenant=desk.tenant)
         if record is None or record.destinations() == 0:
             log.debug("Agent request dropped, nobody listens on its reply-to: %s", request.summary())
             return False
         return True
 
-    async def _handle(self, request: Request) -> None:
+    async def _handle(self, desk: Desk, request: Request) -> None:
         log.debug("Agent request %s", request.summary())
-        self._reply(request, await self._answer(request))
+        self._reply(desk, request, await self._answer(desk.node, request))
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, node: Node, request: Request) -> Answer:
         self._tell_time()
         try:
             with self._profile.working():
-                return await perform(self._node, request)
+                return await perform(node, request)
         except Refusal as refused:
             return self._refuse(request, refused.status, refused.description)
         except ChangeRefused as refused:
@@ -175,24 +218,24 @@ class Agent:
         log.error("Error performing %s: %s", shown(operation) if operation else "a request", description)
         return refusal(status, description)
 
-    def _reply(self, request: Request, given: Answer) -> None:
+    def _reply(self, desk: Desk, request: Request, given: Answer) -> None:
         message = compose(request, given)
         operation = request.properties.get("operation")
         log.debug("Agent response: %d to %s, %d octets", given.status, shown(operation), len(message))
-        if self._unread_bytes(request.reply_to) + len(message) > MAX_UNREAD_BYTES:
+        if self._unread_bytes(desk, request.reply_to) + len(message) > MAX_UNREAD_BYTES:
             log.warning("Agent response dropped: its receiver has left more than %d octets unread", MAX_UNREAD_BYTES)
             return
         self._tell_time()
-        self._router.send(request.reply_to, message)
+        self._router.send(request.reply_to, message, desk.tenant)
         self._flush()
 
     def _tell_time(self) -> None:
         """What the core tells of seconds, and when it takes a delivery to have come, is true."""
         self._router.pulse.now_s = self._now()
 
-    def _unread_bytes(self, address: str) -> int:
+    def _unread_bytes(self, desk: Desk, address: str) -> int:
         """Octets that wait for credit at an address."""
-        record = self._router.table.find(address.encode())
+        record = self._router.table.find(address.encode(), tenant=desk.tenant)
         if record is None:
             return 0
         waiting = (

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from trouter.core.router import Router
+from trouter.core.tenants import Tenant
 
 from .directory import Directory, Found
 from .ports import Control, LogBook
@@ -17,7 +18,7 @@ from .responses import Answer
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One management node."""
+    """One management node, as those who ask see it."""
 
     directory: Directory
     queries: Queries
@@ -25,6 +26,8 @@ class Node:
     book: LogBook
     router: Router
     profile: Profile
+    #: Who asks; None for somebody who is no tenant.
+    tenant: Tenant | None = None
 
 
 Operation = Callable[[Node, Request], Awaitable[Answer]]

@@ -9,12 +9,14 @@ from typing import Any, Final
 from trouter.config.schema import EntityType
 from trouter.config.types import TYPES
 from trouter.core.router import Router
+from trouter.core.tenants import Tenant
 
-from .kinds import descendants_of
+from .kinds import MANAGEMENT, descendants_of
 from .ports import Control, LogBook
 from .providers import process, routing
 from .providers.base import Nothing, Provider
 from .providers.configured import Configured, Routing
+from .providers.owned import OWNED
 from .requests import shown
 from .status import bad_request, not_found
 
@@ -54,6 +56,16 @@ _MAKERS: Final[dict[str, Maker]] = {
 }
 
 
+def _provider(kind: EntityType, sources: Sources) -> Provider:
+    return _MAKERS[kind.short](kind, sources) if kind.short in _MAKERS else Nothing(kind)
+
+
+def _own(kind: EntityType, sources: Sources, tenant: Tenant) -> Provider:
+    if kind.short in OWNED:
+        return OWNED[kind.short](_provider(kind, sources), tenant, sources.router, sources.control)
+    return _provider(kind, sources) if kind.short == MANAGEMENT else Nothing(kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """One entity: who has it, and its key there."""
@@ -69,9 +81,10 @@ class Found:
 class Directory:
     """The providers of all types, in the order of GET-TYPES."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, tenant: Tenant | None = None) -> None:
+        """For a ``tenant`` there is nothing but what is its own, and the node itself."""
         self._providers = {
-            kind.short: _MAKERS[kind.short](kind, sources) if kind.short in _MAKERS else Nothing(kind) for kind in TYPES
+            kind.short: _provider(kind, sources) if tenant is None else _own(kind, sources, tenant) for kind in TYPES
         }
 
     def provider(self, kind: EntityType) -> Provider:

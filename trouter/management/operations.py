@@ -14,6 +14,7 @@ from .own import NODE_OPERATIONS, query
 from .requests import Request, shown
 from .responses import Answer
 from .status import bad_request, not_implemented
+from .tenants import check_operation
 
 __all__ = ["CHANGES", "ENTITY_OPERATIONS", "NODE_OPERATIONS", "perform"]
 
@@ -29,6 +30,8 @@ async def perform(node: Node, request: Request) -> Answer:
     if not said:
         raise bad_request("the property 'operation' is missing")
     operation = said.upper().replace("_", "-")
+    if node.tenant is not None:
+        check_operation(operation)
     if operation == "CREATE":
         return await create(node, request)
     if operation == "QUERY":

@@ -27,6 +27,7 @@ from .responses import Answer, answer
 from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
+from .tenants import check_listing
 
 #: Keys without a value in an UPDATE that names its entity by such a key; the others are attributes, which are fewer.
 MAX_EMPTY: Final = 64
@@ -40,7 +41,10 @@ async def query(node: Node, request: Request) -> Answer:
         if request.text("name") or request.text("identity"):
             raise not_implemented(f"Not implemented: QUERY of {shown(own)}; it is for the management node")
         text = text or own
-    return await node.queries.run(request, kind_of(text) if text else None)
+    kind = kind_of(text) if text else None
+    if node.tenant is not None:
+        check_listing(kind)
+    return await node.queries.run(request, kind)
 
 
 def _kinds_asked(request: Request) -> tuple[EntityType, ...]:
@@ -67,6 +71,8 @@ async def _get_annotations(_: Node, request: Request) -> Answer:
 
 async def _get_nodes(node: Node, _: Request) -> Answer:
     table = node.router.table
+    if node.tenant is not None:
+        return answer([])
     return answer([f"amqp:/_topo/0/{table.router_id}/$management"] if table.mode == "interior" else [])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +40,9 @@ class ConnectionFacts(Protocol):
     @property
     def role(self) -> str:
         """The role of the listener or connector it came through."""
+
+    def links(self) -> Iterator[int]:
+        """The identities of its links."""
 
     def row(self, now_s: float) -> dict[str, object]:
         """The attributes of the connection type, as values of AMQP types."""

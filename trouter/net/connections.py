@@ -58,6 +58,9 @@ class ConnectionFacts(Protocol):
     def tenant(self) -> Tenant | None:
         """Whose it is, None for nobody's in particular."""
 
+    def links(self) -> Iterator[int]:
+        """The identities of its links."""
+
     def row(self, now_s: float) -> dict[str, object]:
         """The attributes of management's type connection, AMQP-typed, in their order."""
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import trio
 
 from trouter.core.attach import PeerTerms
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
 from trouter.engine.connection import Connection
@@ -192,6 +194,13 @@ class Peer:
         """Drop from the front of the output what the socket took."""
         del self.connection.out[:count]
         self._frames.dropped(count)
+
+    def links(self) -> Iterator[int]:
+        """The identities of its links."""
+        for session in self.connection.sessions():
+            for link in session.all_links():
+                if isinstance(link.sink, Ingress | Egress):
+                    yield link.sink.identity
 
     def row(self, now_s: float) -> dict[str, object]:
         """What management shows (management.md 11)."""
@@ -473,7 +482,7 @@ class Peer:
             return None
         claimed = "" if self._login is None else self._login.tenant
         own = tenancy.tenants_of(self.user, claimed, self.facts, self._plugins)
-        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, "", own))
+        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, "", own), self.number)
 
     def _describe_open(self, remote: Open) -> str:
         direction = "out" if self.outgoing else "in"
@@ -520,7 +529,7 @@ class Peer:
         self._sessions.lose_all_links()
         self._hub.flush()
         if self.tenant is not None:
-            self._hub.router.table.tenants.leave(self.tenant)
+            self._hub.router.table.tenants.leave(self.tenant, self.number)
         self.connection.forget()
         self._sock.close()
         if self.opened:

@@ -1,0 +1,92 @@
+"""What of links, addresses and connections is a tenant's own (security.md R-5c); of the others there are none."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from trouter.core.router import Router
+from trouter.core.tenants import Tenant
+from trouter.management.ports import ConnectionFacts, Control
+
+from .base import Provider, Row
+
+
+class Owned(Provider):
+    """The entities of another provider that are the tenant's."""
+
+    rooted = False
+
+    def __init__(self, whole: Provider, tenant: Tenant, router: Router, control: Control) -> None:
+        super().__init__(whole.kind)
+        self._whole = whole
+        self._tenant = tenant
+        self._router = router
+        self._control = control
+
+    @abstractmethod
+    def is_own(self, key: Any) -> bool:
+        """Whether there is such an entity, and it is the tenant's."""
+
+    def row(self, key: Any) -> Row | None:
+        return self._whole.row(key) if self.is_own(key) else None
+
+    def cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
+        return self._whole.cells(key, columns) if self.is_own(key) else None
+
+    def plain_cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
+        return self._whole.plain_cells(key, columns) if self.is_own(key) else None
+
+    def by_identity(self, identity: str) -> Any | None:
+        key = self._whole.by_identity(identity)
+        return key if key is not None and self.is_own(key) else None
+
+    def by_name(self, name: str) -> Sequence[Any]:
+        return [key for key in self.keys() if self.cells(key, ("name",)) == [name]]
+
+    def _connections(self) -> Mapping[int, ConnectionFacts]:
+        """Its own, ascending; one may not be open yet."""
+        everybody = self._control.connections()
+        return {number: everybody[number] for number in sorted(self._tenant.connections) if number in everybody}
+
+
+class OwnConnections(Owned):
+    """Connections by number."""
+
+    def keys(self) -> Sequence[int]:
+        return list(self._connections())
+
+    def is_own(self, key: int) -> bool:
+        return key in self._tenant.connections and key in self._control.connections()
+
+
+class OwnLinks(Owned):
+    """Links of its connections, by number."""
+
+    def keys(self) -> Sequence[int]:
+        identities = (identity for each in self._connections().values() for identity in each.links())
+        return sorted(identity for identity in identities if identity in self._router.links)
+
+    def is_own(self, key: int) -> bool:
+        endpoint = self._router.links.get(key)
+        return endpoint is not None and endpoint.connection_number in self._tenant.connections
+
+
+class OwnAddresses(Owned):
+    """Addresses of its space, and dynamic ones that it had made, by key."""
+
+    def keys(self) -> Sequence[str]:
+        return [key for key in self._router.table.records if self.is_own(key)]
+
+    def is_own(self, key: str) -> bool:
+        record = self._router.table.records.get(key)
+        return record is not None and (self._tenant.owns_key(key) or record.space == self._tenant.space)
+
+
+#: The types of which a tenant sees something.
+OWNED: Final[dict[str, type[Owned]]] = {
+    "connection": OwnConnections,
+    "router.link": OwnLinks,
+    "router.address": OwnAddresses,
+}

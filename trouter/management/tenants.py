@@ -1,0 +1,34 @@
+"""What a tenant may ask of the management node: its own connections, links and addresses, and what types there are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.config.schema import EntityType
+
+from .kinds import is_base
+from .providers.owned import OWNED
+from .requests import shown
+from .status import forbidden
+
+#: What it may have done; each sees no more than the tenant's own, or says what is the same for everybody.
+OPERATIONS: Final = frozenset(
+    {
+        "QUERY", "READ", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",
+        "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON",
+    }
+)  # fmt: skip
+#: The type of the node itself.
+_NODE: Final = "management"
+
+
+def check_operation(operation: str) -> None:
+    """Refusal of what no tenant may have done."""
+    if operation not in OPERATIONS:
+        raise forbidden(f"Forbidden: {shown(operation)} by a tenant")
+
+
+def check_listing(kind: EntityType | None) -> None:
+    """Refusal to list what no tenant has; of a base type it sees what is its own."""
+    if kind is not None and kind.short not in OWNED and kind.short != _NODE and not is_base(kind):
+        raise forbidden(f"Forbidden: QUERY of {kind.full_name} by a tenant; it may list {', '.join(OWNED)}")
