@@ -28,7 +28,6 @@ cdef class Ingress(InEndpoint):
     cdef public double dry_since_s
     cdef public object table
     cdef dict _known
-    cdef public object tenant
     cdef public Record record
     cdef public Py_ssize_t capacity
     cdef public bint strips

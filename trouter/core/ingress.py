@@ -70,7 +70,6 @@ class Ingress(InEndpoint):
         "record",
         "strips",
         "table",
-        "tenant",
         "to_override",
         "totals",
         "unsettled",
@@ -93,7 +92,6 @@ class Ingress(InEndpoint):
         super().__init__(pulse)
         self.link = link
         self.table = table
-        #: Whose messages these are, None for nobody's in particular.
         self.tenant = tenant
         self._known = table.known if tenant is None else tenant.known
         self.record = record

@@ -21,19 +21,16 @@ MAX_INSIDE_BYTES: Final = 1024 * 1024
 class Received:
     """A message that came to a consumer inside the router; ``settle`` says what became of it."""
 
-    __slots__ = ("_out", "message", "origin")
+    __slots__ = ("_out", "message", "origin", "tenant")
 
-    def __init__(self, out: Delivery, message: bytes, origin: int = 0) -> None:
+    def __init__(self, out: Delivery, message: bytes, origin: int = 0, tenant: Tenant | None = None) -> None:
         self._out = out
         #: The number of the connection that it came on; 0 for the router itself.
         self.origin = origin
+        #: Whose it is, None for nobody's in particular.
+        self.tenant = tenant
         #: The bare octets, all sections, without the router's own annotations.
         self.message = message
-
-    @property
-    def tenant(self) -> Tenant | None:
-        """Whose message it is, None for nobody's in particular."""
-        return getattr(self._out.link.sink, "tenant", None)
 
     def settle(self, code: int = ACCEPTED, state: bytes | None = ACCEPTED_STATE) -> None:
         """Tell the sender the (encoded) outcome; a second call and a pre-settled message are no error."""
@@ -75,7 +72,7 @@ class Subscription:
         else:
             body = message.whole(plain=True)
         self.count += 1
-        self.consumer.receive(Received(out, body, source.connection_number))
+        self.consumer.receive(Received(out, body, source.connection_number, source.tenant))
         return out
 
 

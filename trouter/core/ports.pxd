@@ -16,6 +16,7 @@ cdef class InEndpoint(LinkSink):
     cdef public Pulse pulse
     cdef public Counters counters
     cdef public Py_ssize_t connection_number
+    cdef public object tenant
 
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)

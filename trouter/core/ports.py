@@ -7,6 +7,7 @@ from trouter.engine.ports import Delivery, LinkSink
 from .counters import Counters
 from .latency import Outcomes
 from .message import Message
+from .tenants import Tenant
 
 
 class Pulse:
@@ -32,13 +33,15 @@ class Pulse:
 class InEndpoint(LinkSink):
     """Where deliveries enter: an incoming link, or something inside the router that sends."""
 
-    __slots__ = ("connection_number", "counters", "pulse")
+    __slots__ = ("connection_number", "counters", "pulse", "tenant")
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse
         self.counters = Counters()
         #: What management calls the connection that it is on; 0 for the router itself, or as long as none is known.
         self.connection_number = 0
+        #: Whose messages these are, None for nobody's in particular.
+        self.tenant: Tenant | None = None
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message in ``data[start:end]``, kept, with its heads ready."""
