@@ -1,8 +1,9 @@
 """SASL with a token instead of a password: OAUTHBEARER (RFC 7628), XOAUTH2, and PLAIN where `oauthPlain` says so.
 
 The token is a JWT (RFC 7519) of one issuer for one audience, signed with one of the issuer's public keys
-(``oauth_keys``). A claim names the user; when the token expires, so does the connection. Whoever can read the wire can
-use the token, so these mechanisms need encryption as PLAIN does. What a token permits besides is not looked at.
+(``oauth_keys``). A claim names the user; when the token expires, so does the connection. Another may say what the user
+may do (``oauth_rights``), and another whose user it is. Whoever can read the wire can use the token, so these
+mechanisms need encryption as PLAIN does.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
+from trouter_plugins.oauth_rights import BadRights, find_claim, permissions_of
 from trouter_plugins.sasl_plain import parse_response
 
 if TYPE_CHECKING:
@@ -96,6 +98,11 @@ class Judge:
     audience: str
     user_claim: str
     keys: Keys
+    #: Which claim lists what the user may do, None if that is left to the policy; how scopes for this router begin.
+    scopes_claim: str | None = None
+    scope_prefix: str = ""
+    #: Which claim names the user's tenant, None if none does.
+    tenant_claim: str | None = None
 
     async def judge(self, token: str) -> Authenticated:
         """Whom a token lets in, and until when. BadToken; Unreachable if the keys cannot be had."""
@@ -130,13 +137,26 @@ class Judge:
         raise BadToken("none of the issuer's keys has signed it")
 
     def _admit(self, claims: Mapping[str, Any]) -> Authenticated:
-        user, expires = claims.get(self.user_claim), claims["exp"]
-        if not isinstance(user, str) or not user or not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
-            raise BadToken(f"its claim {self.user_claim} names no user")
-        until_s = float(expires)
+        user = _name_in(claims, self.user_claim, "user")
+        until_s = float(claims["exp"])
         if not math.isfinite(until_s):
             raise BadToken("it never expires")
-        return Authenticated(user, expires_at_s=until_s + LEEWAY_S)
+        tenant = "" if self.tenant_claim is None else _name_in(claims, self.tenant_claim, "tenant")
+        permissions = None
+        if self.scopes_claim is not None:
+            try:
+                permissions = permissions_of(find_claim(claims, self.scopes_claim), self.scope_prefix)
+            except BadRights as bad:
+                raise BadToken(f"its claim {self.scopes_claim} is of no use: {bad}") from None
+        return Authenticated(user, expires_at_s=until_s + LEEWAY_S, permissions=permissions, tenant=tenant)
+
+
+def _name_in(claims: Mapping[str, Any], claim: str, what: str) -> str:
+    """The name that a claim holds; BadToken."""
+    name = find_claim(claims, claim)
+    if not isinstance(name, str) or not name or not name.isprintable() or len(name.encode()) > MAX_USER_BYTES:
+        raise BadToken(f"its claim {claim} names no {what}")
+    return name
 
 
 class TokenExchange:
@@ -240,14 +260,26 @@ def _prepare(router: RouterFacts) -> Judge | None:
         "oauthAudience": router.oauth_audience,
         "oauthJwks": router.oauth_jwks,
     }
+    more = {
+        "oauthPlain": router.oauth_plain,
+        "oauthScopesClaim": router.oauth_scopes_claim is not None,
+        "oauthTenantClaim": router.oauth_tenant_claim is not None,
+    }
     if not any(needed.values()):
-        if router.oauth_plain:
-            raise ConfigurationRefused("oauthPlain needs oauthIssuer, oauthAudience and oauthJwks")
+        if given := [name for name, value in more.items() if value]:
+            raise ConfigurationRefused(f"{given[0]} needs oauthIssuer, oauthAudience and oauthJwks")
         return None
     if missing := [name for name, value in needed.items() if not value]:
         raise ConfigurationRefused(*(f"{name} is missing: a token is judged by all three" for name in missing))
-    if not router.oauth_user_claim:
-        raise ConfigurationRefused("oauthUserClaim is empty")
+    claims = {
+        "oauthUserClaim": router.oauth_user_claim,
+        "oauthScopesClaim": router.oauth_scopes_claim,
+        "oauthTenantClaim": router.oauth_tenant_claim,
+    }
+    if empty := [name for name, value in claims.items() if value == ""]:
+        raise ConfigurationRefused(f"{empty[0]} is empty")
+    if router.oauth_scope_prefix and router.oauth_scopes_claim is None:
+        raise ConfigurationRefused("oauthScopePrefix needs oauthScopesClaim")
     try:
         from trouter_plugins.oauth_keys import Keys, KeysError  # noqa: PLC0415 - it needs what may not be installed
     except ImportError:
@@ -256,4 +288,12 @@ def _prepare(router: RouterFacts) -> Judge | None:
         keys = Keys(str(router.oauth_jwks))
     except KeysError as error:
         raise ConfigurationRefused(f"oauthJwks: {error}") from None
-    return Judge(str(router.oauth_issuer), str(router.oauth_audience), router.oauth_user_claim, keys)
+    return Judge(
+        str(router.oauth_issuer),
+        str(router.oauth_audience),
+        router.oauth_user_claim,
+        keys,
+        router.oauth_scopes_claim,
+        router.oauth_scope_prefix,
+        router.oauth_tenant_claim,
+    )

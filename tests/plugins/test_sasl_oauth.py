@@ -30,17 +30,20 @@ from tests.plugins.tokens import (
     token,
 )
 from trouter.hooks import (
+    MAX_PERMISSIONS,
     Authenticated,
     Challenge,
     ConfigurationRefused,
     ListenerFacts,
     PeerFacts,
+    Permissions,
     Plugins,
     Refused,
     RouterFacts,
 )
 from trouter_plugins import oauth_keys, sasl_oauth, sasl_plain
 from trouter_plugins.oauth_keys import Keys, KeysError, Unreachable, parse_keys
+from trouter_plugins.oauth_rights import BadRights, permissions_of
 from trouter_plugins.sasl_oauth import INVALID_TOKEN, BadToken, Judge, TokenExchange
 
 TOKEN = token()
@@ -460,7 +463,7 @@ async def test_a_reload_keeps_what_was_fetched(server: KeyServer) -> None:
 
 
 def test_two_ways_to_check_a_password_are_an_error_that_names_both(keys_file: Path, tmp_path: Path) -> None:
-    (tmp_path / "users").write_text("")
+    (tmp_path / "users").touch(mode=0o600)
     plugins = Plugins([sasl_oauth, sasl_plain])
     both = {"oauth_plain": True, "sasl_users_file": str(tmp_path / "users")}
     with pytest.raises(ConfigurationRefused, match=r"PLAIN is served by .*sasl_oauth and by .*sasl_plain at once"):
@@ -470,3 +473,80 @@ def test_two_ways_to_check_a_password_are_an_error_that_names_both(keys_file: Pa
     )
     assert "PLAIN" not in plugins.sasl_mechanisms(ListenerFacts("there", "", "amqp"))
     assert plugins.conflicts(ListenerFacts("there", "", "amqp"))
+
+
+# What a token permits
+
+
+def with_scopes(keys_file: Path, claim: str = "scope", prefix: str = "trouter.") -> Judge:
+    return Judge(ISSUER, AUDIENCE, "sub", Keys(str(keys_file)), claim, prefix)
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        ({}, Permissions()),
+        ({"scope": ""}, Permissions()),
+        ({"scope": "openid profile"}, Permissions()),
+        ({"scope": "trouter.read:a trouter.write:b/*"}, Permissions(("a",), ("b/*",))),
+        ({"scope": ["trouter.read:a b", "trouter.read:${user}/x"]}, Permissions(("a b", "${user}/x"))),
+        (
+            {"scope": "read:a Trouter.read:b trouter.READ:c trouter.read: trouter.write trouter.configure:d"},
+            Permissions(),
+        ),
+        ({"scope": "trouter.read:* trouter.write:a,b"}, Permissions(("*",), ("a,b",))),
+        ({"scopes": "trouter.read:a"}, Permissions()),
+    ],
+)
+async def test_scopes_are_permissions(keys_file: Path, claims: dict[str, Any], expected: Permissions) -> None:
+    assert (await with_scopes(keys_file).judge(token(**claims))).permissions == expected
+
+
+async def test_scopes_may_stand_within_another_claim(keys_file: Path) -> None:
+    judge = with_scopes(keys_file, "resource_access.trouter.roles", "")
+    flat: dict[str, Any] = {"resource_access.trouter.roles": "read:b"}
+    roles: dict[str, Any] = {"resource_access": {"trouter": {"roles": ["read:a"]}}}
+    assert (await judge.judge(token(**roles))).permissions == Permissions(("a",))
+    assert (await judge.judge(token(resource_access="no"))).permissions == Permissions()
+    assert (await judge.judge(token(**flat))).permissions == Permissions(("b",))
+
+
+@pytest.mark.parametrize("claim", [7, True, {"read": ["a"]}, ["trouter.read:a", 7], [["trouter.read:a"]]])
+async def test_scopes_of_another_shape_let_nobody_in(keys_file: Path, claim: object) -> None:
+    with pytest.raises(BadToken, match="its claim scope is of no use"):
+        await with_scopes(keys_file).judge(token(scope=claim))
+
+
+def test_scopes_are_bounded() -> None:
+    with pytest.raises(BadRights, match=f"more than {MAX_PERMISSIONS} rights"):
+        permissions_of(["read:a", "write:a"] * (MAX_PERMISSIONS // 2 + 1), "")
+
+
+async def test_without_a_claim_for_them_scopes_are_not_looked_at(judge: Judge) -> None:
+    assert (await judge.judge(token(scope=7))).permissions is None
+
+
+async def test_a_claim_names_the_tenant(keys_file: Path) -> None:
+    judge = Judge(ISSUER, AUDIENCE, "sub", Keys(str(keys_file)), tenant_claim="org.id")
+    assert (await judge.judge(token(org={"id": "acme"}))).tenant == "acme"
+    for org in (None, {"id": ""}, {"id": 7}, "acme"):
+        with pytest.raises(BadToken, match=r"its claim org\.id names no tenant"):
+            await judge.judge(token(org=org))
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"oauth_scopes_claim": "scope"}, "oauthScopesClaim needs oauthIssuer"),
+        ({"oauth_tenant_claim": "org"}, "oauthTenantClaim needs oauthIssuer"),
+        ({"oauth_issuer": "i", "oauth_audience": "a", "oauth_jwks": "f", "oauth_scopes_claim": ""}, "Claim is empty"),
+        ({"oauth_issuer": "i", "oauth_audience": "a", "oauth_jwks": "f", "oauth_tenant_claim": ""}, "Claim is empty"),
+        (
+            {"oauth_issuer": "i", "oauth_audience": "a", "oauth_jwks": "f", "oauth_scope_prefix": "x"},
+            "oauthScopePrefix needs oauthScopesClaim",
+        ),
+    ],
+)
+def test_scopes_that_cannot_be_served_are_refused(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationRefused, match=problem):
+        Plugins([sasl_oauth]).configure(RouterFacts("R", **given))

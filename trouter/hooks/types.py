@@ -134,6 +134,10 @@ class RouterFacts:
     oauth_jwks: str | None = None
     oauth_user_claim: str = "sub"
     oauth_plain: bool = False
+    #: The claims that list what the user may do and that name the tenant, and how scopes for this router begin.
+    oauth_scopes_claim: str | None = None
+    oauth_scope_prefix: str = ""
+    oauth_tenant_claim: str | None = None
     #: Where Cyrus SASL is configured, None when it is not used, and under which name.
     sasl_config_dir: str | None = None
     sasl_config_name: str = "qdrouterd"

@@ -172,6 +172,19 @@ class RouterEntity(Entity):
     )
     oauth_user_claim: str = attribute(Kind.STRING, "The claim of a token that names the user.", "sub", extra=True)
     oauth_plain: bool = attribute(Kind.BOOLEAN, "Whether a token may be the password of PLAIN, too.", False, extra=True)
+    oauth_scopes_claim: str | None = attribute(
+        Kind.STRING,
+        "The claim of a token that lists what its user may do, `read:ADDRESS` and `write:ADDRESS`: a text with blanks "
+        "between or a list. Within other claims it is found by their names with dots between.",
+        default_doc="what users may do is left to the policy",
+        extra=True,
+    )
+    oauth_scope_prefix: str = attribute(
+        Kind.STRING, "How those begin that are meant for this router; others grant nothing.", "", extra=True
+    )
+    oauth_tenant_claim: str | None = attribute(
+        Kind.STRING, "The claim of a token that names the tenant whose user it is.", default_doc="none", extra=True
+    )
     secure_defaults: bool = attribute(
         Kind.BOOLEAN,
         "Whether attributes that are not given have their secure values instead of the older router's: listeners "

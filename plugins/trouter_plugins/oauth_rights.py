@@ -1,0 +1,56 @@
+"""What a token permits: the scopes in one of its claims, as brokers write them.
+
+A scope is a prefix that is configured, ``read:`` or ``write:``, and an address with the marks of permissions: ``*`` at
+its end, ``${user}``. Scopes without the prefix, and those that say something else behind it, are others' and grant
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from trouter.hooks import MAX_PERMISSIONS, Permissions
+
+READ: Final = "read:"
+WRITE: Final = "write:"
+
+
+class BadRights(Exception):
+    """A claim that is no list of scopes."""
+
+
+def find_claim(claims: Mapping[str, Any], name: str) -> Any:
+    """A claim by its name, or by the names on the way to it with dots between; None if it is not there."""
+    if name in claims:
+        return claims[name]
+    found: Any = claims
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def permissions_of(claim: Any, prefix: str) -> Permissions:
+    """What the scopes of a claim permit; nothing if there is none. BadRights."""
+    scopes = _scopes_of(claim)
+    sources = tuple(_addresses(scopes, prefix + READ))
+    targets = tuple(_addresses(scopes, prefix + WRITE))
+    if len(sources) + len(targets) > MAX_PERMISSIONS:
+        raise BadRights(f"it has more than {MAX_PERMISSIONS} rights")
+    return Permissions(sources, targets)
+
+
+def _scopes_of(claim: Any) -> Sequence[str]:
+    """One text with blanks between scopes (RFC 8693, 4.2), or a list of them."""
+    if claim is None:
+        return ()
+    if isinstance(claim, str):
+        return claim.split(" ")
+    if isinstance(claim, list) and all(isinstance(scope, str) for scope in claim):
+        return claim
+    raise BadRights("it is neither a text nor a list of texts")
+
+
+def _addresses(scopes: Sequence[str], beginning: str) -> Sequence[str]:
+    length = len(beginning)
+    return [scope[length:] for scope in scopes if len(scope) > length and scope.startswith(beginning)]
