@@ -31,6 +31,18 @@ class HostRange:
     def everybody(self) -> bool:
         return self.first is None and not self.name
 
+    def __str__(self) -> str:
+        if self.everybody:
+            return "*"
+        if self.name:
+            return self.name
+        if self.first is None or self.last is None or self.first == self.last:
+            return str(self.first)
+        size = int(self.last) - int(self.first) + 1
+        if size & (size - 1) == 0 and int(self.first) % size == 0:
+            return f"{self.first}/{self.first.max_prefixlen - size.bit_length() + 1}"
+        return f"{self.first}-{self.last}"
+
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can mean this host."""

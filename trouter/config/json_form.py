@@ -23,6 +23,15 @@ def parse_json(text: str, file: str, findings: Findings) -> list[Section]:
         return []
 
 
+def parse_value(text: str, file: str, findings: Findings) -> Node | None:
+    """The one value of a JSON text that is no configuration; None if it has none."""
+    reader = JsonReader(text, file, findings)
+    try:
+        return reader.whole()
+    except (NoValue, TooDeep):
+        return None
+
+
 class JsonReader(Reader):
     """The array of pairs, and JSON's scalars."""
 
@@ -44,6 +53,13 @@ class JsonReader(Reader):
                 suggestion="everything stands in one array",
             )
         return [section for pair in pairs.items if (section := self.one_section(pair))]
+
+    def whole(self) -> Node:
+        self.skip()
+        value = self.value("", False, 0)
+        if self.skip():
+            self.wrong("text after the value", text=self.text[self.offset : self.line_end()], suggestion="remove it")
+        return value
 
     def one_section(self, pair: Node) -> Section | None:
         match pair:

@@ -1,0 +1,163 @@
+"""`trouter policy`: what a policy decides and why, and whether that is what is expected of it.
+
+Exit status: 0 for allowed, or for everything as expected; 2 for denied, or for something else than expected; 1 when
+there is no answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from trouter.cli.startup import existing_path
+from trouter.config import ConfigurationError, load
+from trouter.security.expectation_file import read_expectations
+from trouter.security.expectations import hold
+from trouter.security.explain import Question, explain
+from trouter.security.policy import Policy
+
+ALLOWED: Final = 0
+NO_ANSWER: Final = 1
+DENIED: Final = 2
+
+EPILOG: Final = "exit status: 0 if the answer is yes, 2 if it is no, 1 if there is none; docs/policy.md has more"
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "policy",
+        help="explain what a policy decides, and test it",
+        description="Explain what a policy decides, and test it.",
+        epilog=EPILOG,
+    )
+    within = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_explain(within)
+    _add_test(within)
+
+
+def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="say whether somebody may connect, receive or send, and by which rule",
+        description="Say whether somebody may connect, and receive or send, and by which rule.",
+        epilog=EPILOG,
+    )
+    _add_config(parser, required=True)
+    parser.add_argument("--vhost", metavar="NAME", default="", help="the host name that the client asks for")
+    parser.add_argument("--user", metavar="NAME", default="", help="who it is; without it nobody, unauthenticated")
+    parser.add_argument("--host", metavar="ADDRESS", default="", help="the address that it comes from")
+    parser.add_argument("--unauthenticated", action="store_true", help="the user did not prove the name")
+    parser.add_argument("--policy-vhost", metavar="NAME", default="", help="the policyVhost of the listener")
+    parser.add_argument("--connector", action="store_true", help="it is a connector's, with that policyVhost")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--source", metavar="ADDRESS", help="an address to receive from")
+    what.add_argument("--target", metavar="ADDRESS", help="an address to send to")
+    parser.add_argument("--resolve", metavar="NAME=ADDRESS", action="append", default=[], type=_resolved,
+                        help="the address of a host name in remoteHosts; names are not looked up")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=run_explain)
+
+
+def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "test",
+        help="hold a policy to a table of expectations",
+        description="Hold a policy to a table of expectations, a JSON file, and tell which of them it does not meet.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("file", metavar="FILE", type=existing_path, help="the expectations")
+    _add_config(parser, required=False)
+    parser.set_defaults(run=run_test)
+
+
+def _add_config(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    parser.add_argument(
+        "-c",
+        "--config",
+        metavar="PATH",
+        type=existing_path,
+        required=required,
+        help="the configuration, or a folder as for policyDir" + ("" if required else "; without it the file says"),
+    )
+    parser.add_argument("--enforce", action="store_true", help="as if the policy said enableVhostPolicy: yes")
+
+
+def _resolved(text: str) -> tuple[str, str]:
+    name, equals, address = text.partition("=")
+    if not (name and equals and address):
+        raise argparse.ArgumentTypeError("write NAME=ADDRESS")
+    return name.lower().removesuffix("."), address
+
+
+def policy_at(path: Path, *, enforce: bool = False) -> Policy:
+    """The policy of a configuration, or of the files in a folder; ConfigurationError if it cannot be used."""
+    if path.is_dir():
+        text = json.dumps([["policy", {"policyDir": str(path)}]])
+        configuration, enforce = load(Path("policyDir.json"), text), True
+    else:
+        configuration = load(path)
+    entity = replace(configuration.policy, enable_vhost_policy=enforce or configuration.policy.enable_vhost_policy)
+    return Policy.compile(entity, configuration.vhosts)
+
+
+def run_explain(arguments: argparse.Namespace) -> int:
+    """Print the decision; the exit status."""
+    try:
+        policy = policy_at(arguments.config, enforce=arguments.enforce)
+    except ConfigurationError as error:
+        return _unusable(error)
+    question = Question(
+        vhost=arguments.vhost,
+        user=arguments.user,
+        host=arguments.host,
+        authenticated=bool(arguments.user) and not arguments.unauthenticated,
+        policy_vhost=arguments.policy_vhost,
+        connector=arguments.connector,
+        source=arguments.source,
+        target=arguments.target,
+    )
+    told = explain(policy.with_addresses(_gathered(arguments.resolve)), question)
+    print(json.dumps(told.as_map(), indent=2) if arguments.json else told.as_text())
+    return ALLOWED if told.allowed else DENIED
+
+
+def run_test(arguments: argparse.Namespace) -> int:
+    """Print what is not as expected; the exit status."""
+    try:
+        expectations = read_expectations(arguments.file)
+        path = arguments.config or expectations.policy
+        if path is None:
+            print(f'{arguments.file}: which policy? write "policy": "PATH" into it, or give -c PATH', file=sys.stderr)
+            return NO_ANSWER
+        outcome = hold(expectations, policy_at(path, enforce=arguments.enforce))
+    except ConfigurationError as error:
+        return _unusable(error)
+    for failure in outcome.failures:
+        print(failure)
+    if outcome.failures:
+        count = len(outcome.failures)
+        print(f"{arguments.file}: {count} of {count + outcome.held} not as expected")
+        return DENIED
+    if not outcome.held:
+        print(f"{arguments.file}: nothing is expected", file=sys.stderr)
+        return NO_ANSWER
+    print(f"{arguments.file}: {outcome.held} as expected")
+    return ALLOWED
+
+
+def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    addresses: dict[str, list[str]] = {}
+    for name, address in pairs:
+        addresses.setdefault(name, []).append(address)
+    return addresses
+
+
+def _unusable(error: ConfigurationError) -> int:
+    for problem in error.problems:
+        print(problem, file=sys.stderr)
+    return NO_ANSWER

@@ -1,0 +1,87 @@
+"""What a policy is expected to decide, held to the policy: for continuous integration. `docs/policy.md` has more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from trouter.config.problems import Place
+from trouter.security.explain import Question, explain, shown_name
+from trouter.security.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One row: a connection, and what is expected of it and of addresses."""
+
+    place: Place
+    question: Question
+    #: Whether it may open; what decides, if that is expected too.
+    open: bool = True
+    rule: str = ""
+    group: str = ""
+    #: Addresses, each with the place where it stands.
+    may_receive: tuple[tuple[str, Place], ...] = ()
+    may_not_receive: tuple[tuple[str, Place], ...] = ()
+    may_send: tuple[tuple[str, Place], ...] = ()
+    may_not_send: tuple[tuple[str, Place], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """A file of them."""
+
+    #: The configuration, or the folder of policies, that the file is about; None if it does not say.
+    policy: Path | None
+    #: The addresses of host names.
+    addresses: Mapping[str, tuple[str, ...]]
+    rows: tuple[Expectation, ...]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a file."""
+
+    held: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def hold(expectations: Expectations, policy: Policy) -> Outcome:
+    """Ask the policy everything that is expected of it."""
+    outcome = Outcome()
+    rules = policy.with_addresses(expectations.addresses)
+    for row in expectations.rows:
+        for failure in _held_to(row, rules):
+            if failure:
+                outcome.failures.append(failure)
+            else:
+                outcome.held += 1
+    return outcome
+
+
+def _held_to(row: Expectation, policy: Policy) -> Iterator[str]:
+    """For each thing that the row expects, what is wrong with it; nothing if it holds."""
+    opened = explain(policy, row.question)
+    who = f"{shown_name(row.question.user)} at {shown_name(row.question.vhost)} from {row.question.host or 'anywhere'}"
+    if opened.allowed != row.open:
+        yield f"{row.place}: {who} {'may not' if row.open else 'may'} connect, by {opened.rule}"
+    else:
+        yield ""
+    if row.rule:
+        wrong = "" if opened.rule == row.rule else f"{row.place}: {who}: decided by {opened.rule}, not by {row.rule}"
+        yield wrong
+    if row.group:
+        found = opened.admission.group
+        yield "" if found == row.group else f"{row.place}: {who}: in the group {shown_name(found)}, not {row.group}"
+    for addresses, verb, wanted in (
+        (row.may_receive, "receive from", True),
+        (row.may_not_receive, "receive from", False),
+        (row.may_send, "send to", True),
+        (row.may_not_send, "send to", False),
+    ):
+        for address, place in addresses:
+            source, target = (address, None) if verb == "receive from" else (None, address)
+            told = explain(policy, replace(row.question, source=source, target=target))
+            says = f"{'may not' if wanted else 'may'} {verb} {shown_name(address)}, by {told.rule}"
+            yield "" if told.allowed == wanted else f"{place}: {who} {says}"

@@ -1,0 +1,225 @@
+"""The decision on one connection, and perhaps on one address, told to a human: each step, and the rule behind it.
+
+Nothing is decided here: `Policy.admit` is asked, and what it answers is put into words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+from trouter.config.entities import GroupSettings
+from trouter.config.schema import camel
+from trouter.security.choice import ChosenBy
+from trouter.security.policy import Admission, Denial, Limits, MemberBy, Policy, Reason, Verdict
+from trouter.security.settings import UNLIMITED, Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A connection, and at most one address that it wants to receive from or send to."""
+
+    vhost: str = ""
+    user: str = ""
+    host: str = ""
+    #: The user proved the name.
+    authenticated: bool = True
+    #: The listener's or connector's `policyVhost`; we called: it is a connector's.
+    policy_vhost: str = ""
+    connector: bool = False
+    source: str | None = None
+    target: str | None = None
+
+
+class Step(NamedTuple):
+    """One thing that was found: what, which, and why."""
+
+    what: str
+    found: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The decision, by which rule, and how it came about."""
+
+    allowed: bool
+    rule: str
+    steps: tuple[Step, ...]
+    admission: Admission | Denial
+
+    def as_text(self) -> str:
+        """Lines of three columns, the decision last."""
+        last = Step("so", "allowed" if self.allowed else "DENIED", f"by {self.rule}")
+        lines = (*self.steps, last)
+        widths = [max(len(shown(step[column])) for step in lines) for column in (0, 1)]
+        rows = (f"{step.what:<{widths[0]}}  {shown(step.found):<{widths[1]}}  {shown(step.why)}" for step in lines)
+        return "\n".join(row.rstrip() for row in rows)
+
+    def as_map(self) -> dict[str, Any]:
+        """The same for programs."""
+        told: dict[str, Any] = {"allowed": self.allowed, "rule": self.rule}
+        if isinstance(self.admission, Admission):
+            told |= {
+                "vhost": self.admission.vhost,
+                "group": self.admission.group,
+                "restricted": not self.admission.unrestricted,
+                "settings": _settings(self.admission.settings),
+                "limits": {camel(name): value for name, value in self.admission.limits._asdict().items()},
+            }
+        else:
+            told |= {"vhost": self.admission.vhost, "group": self.admission.group, "reason": self.admission.reason}
+        return {**told, "steps": [step._asdict() for step in self.steps]}
+
+
+def explain(policy: Policy, question: Question) -> Explanation:
+    """Ask the policy, and say why it answers as it does."""
+    admission = policy.admit(
+        question.vhost,
+        question.user,
+        question.host,
+        authenticated=question.authenticated,
+        policy_vhost=question.policy_vhost,
+        connector=question.connector,
+    )
+    if isinstance(admission, Denial):
+        return Explanation(False, admission.rule, _denied(policy, admission, question), admission)
+    steps = _admitted(policy, admission, question)
+    verdict = _verdict(admission, question)
+    if verdict is None:
+        return Explanation(True, admission.rule, steps, admission)
+    step = Step(
+        "source" if question.source is not None else "target",
+        shown_name(question.source if question.source is not None else question.target or ""),
+        _entry(policy, admission, verdict),
+    )
+    return Explanation(verdict.allowed, verdict.rule, (*steps, step), admission)
+
+
+def _verdict(admission: Admission, question: Question) -> Verdict | None:
+    if question.source is not None:
+        return admission.may_receive(question.source)
+    return None if question.target is None else admission.may_send(question.target)
+
+
+#: Characters of a name that are shown.
+MAX_SHOWN: Final = 100
+WHY_VHOST: Final = {
+    ChosenBy.HOSTNAME: "its host name is {}",
+    ChosenBy.ALIAS: "{} is one of its aliases",
+    ChosenBy.PATTERN: "{} matches its pattern",
+    ChosenBy.DEFAULT: "no vhost is called {}: it is the default one",
+}
+WHY_GROUP: Final = {
+    MemberBy.LISTED: "it lists the user {}",
+    MemberBy.EVERY_USER: "no group lists the user {}, and this one is of every user",
+    MemberBy.UNKNOWN_USER: "no group lists the user {}, and the vhost says allowUnknownUser",
+    MemberBy.CONNECTOR: "it is the one for connectors",
+}
+WHY_NOT: Final = {
+    Reason.NO_VHOST: "no vhost is called {vhost}, and none is the default one for it",
+    Reason.NO_GROUP: "no group is for the user {user}, and the vhost does not say allowUnknownUser",
+    Reason.NO_CONNECTOR_GROUP: "the vhost has no group $connector",
+    Reason.REMOTE_HOST: "no entry of remoteHosts has {host}",
+}
+
+
+def _asked(question: Question) -> str:
+    return shown_name(question.policy_vhost or question.vhost)
+
+
+def _denied(policy: Policy, denial: Denial, question: Question) -> tuple[Step, ...]:
+    words = {"vhost": _asked(question), "user": shown_name(question.user), "host": shown_name(question.host)}
+    steps = []
+    if denial.vhost:
+        steps.append(Step("vhost", denial.vhost))
+    if denial.group:
+        steps.append(Step("group", denial.group))
+    if denial.reason is Reason.REMOTE_HOST:
+        steps += _unresolved(policy, denial.vhost, denial.group)
+    return (*steps, Step("open", "denied", WHY_NOT[denial.reason].format(**words)))
+
+
+def _admitted(policy: Policy, admission: Admission, question: Question) -> tuple[Step, ...]:
+    if admission.unrestricted:
+        why = (
+            "no policyVhost for it"
+            if policy.entity.enable_vhost_policy
+            else "the policy does not say enableVhostPolicy"
+        )
+        return (Step("open", "allowed", f"nothing is held to a vhost: {why}"),)
+    steps: list[Step] = []
+    if admission.chosen_by is not None:
+        steps.append(
+            Step("vhost", shown_name(admission.vhost), WHY_VHOST[admission.chosen_by].format(_asked(question)))
+        )
+    if admission.member_by is not None:
+        why = WHY_GROUP[admission.member_by].format(shown_name(question.user))
+        steps.append(Step("group", admission.group, why))
+    if admission.host_entry:
+        entry = _group(policy, admission.vhost, admission.group).remote_hosts[admission.host_entry - 1]
+        steps.append(Step("host", question.host, f"entry {admission.host_entry} of remoteHosts: {entry}"))
+    steps.append(Step("open", "allowed", _limits(admission.limits)))
+    if question.source is None and question.target is None:
+        said = {name: value for name, value in _settings(admission.settings).items() if value not in {None, UNLIMITED}}
+        steps += [Step("with", f"{name}: {_told(value)}") for name, value in said.items()]
+    return tuple(steps)
+
+
+def _limits(limits: Limits) -> str:
+    if limits.connections >= UNLIMITED:
+        return "its number is limited by no vhost"
+    return (
+        f"while there are fewer than {limits.connections} connections, {limits.per_user} of the user,"
+        f" {limits.per_host} from the host"
+    )
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    """The settings, called as they are configured."""
+    return {camel(name): value for name, value in asdict(settings).items()}
+
+
+def _told(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _group(policy: Policy, vhost: str, group: str) -> GroupSettings:
+    return policy.vhosts[vhost].entity.groups[group]
+
+
+def _entry(policy: Policy, admission: Admission, verdict: Verdict) -> str:
+    """The entry that decided, as it is configured."""
+    label, _, number = verdict.rule.rpartition(":")
+    attribute = label.rpartition(":")[2]
+    if not verdict.allowed:
+        return f"too many ways to match {attribute}" if number == "undecided" else f"no entry of {attribute} has it"
+    if admission.unrestricted:
+        return "every address"
+    entries = getattr(_group(policy, admission.vhost, admission.group), FIELDS[attribute])
+    return f"entry {number} of {attribute}: {entries[int(number) - 1]}"
+
+
+FIELDS: Final = {
+    "sources": "sources",
+    "targets": "targets",
+    "sourcePattern": "source_pattern",
+    "targetPattern": "target_pattern",
+}
+
+
+def _unresolved(policy: Policy, vhost: str, group: str) -> list[Step]:
+    """The names among the hosts of a group of which no address is known."""
+    known = {name for names in policy.resolved.values() for name in names}
+    names = {host.name for host in _group(policy, vhost, group).remote_hosts if host.name}
+    return [Step("host name", name, "its address is not known here") for name in sorted(names - known)]
+
+
+def shown_name(text: str) -> str:
+    """A name in quotes, fit for a terminal, and cut."""
+    return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")
+
+
+def shown(text: str) -> str:
+    """Text fit for a terminal, whatever is in it."""
+    return text if text.isprintable() else repr(text)[1:-1]
