@@ -7,9 +7,7 @@ then is the caller's.
 from __future__ import annotations
 
 import argparse
-import grp
 import os
-import pwd
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Final, NoReturn
 
 import trouter
 from trouter.cli import run
+from trouter.net.privileges import Account, PrivilegeError, account_of, become
 
 #: Below the prefix that Python is installed at, else below these.
 PREFIXES: Final = (Path(sys.prefix), Path("/usr/local"), Path("/"))
@@ -79,13 +78,13 @@ def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: 
     """The router in this process, from its pid file to its end."""
     pid_file: PidFile | None = None
     try:
-        account = _account(user) if user else None
+        account = account_of(user) if user else None
         if pid_path is not None:
             pid_file = PidFile(pid_path, account)
         if account is not None:
             become(account)
         return run.route(configuration, ready, pid_file.remove if pid_file else _nothing)
-    except DaemonError as error:
+    except (DaemonError, PrivilegeError) as error:
         print(f"qdrouterd: {error}", file=sys.stderr)
         return 1
     finally:
@@ -146,7 +145,7 @@ def _to_null(*descriptors: int) -> None:
 class PidFile:
     """A file with our process id, removed at the end."""
 
-    def __init__(self, path: Path, owner: pwd.struct_passwd | None) -> None:
+    def __init__(self, path: Path, owner: Account | None) -> None:
         """Write it; DaemonError."""
         self._path = path
         self._pid = os.getpid()
@@ -157,7 +156,7 @@ class PidFile:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 os.fchmod(descriptor, PID_FILE_MODE)
                 if owner is not None:
-                    os.fchown(descriptor, owner.pw_uid, owner.pw_gid)
+                    os.fchown(descriptor, owner.uid, owner.gid)
                 file.write(f"{self._pid}\n")
         except OSError as failure:
             raise DaemonError(f"the pid file {path} cannot be written: {failure.strerror}") from failure
@@ -173,26 +172,6 @@ class PidFile:
                 os.truncate(self._path, 0)
         except OSError:
             return
-
-
-def _account(name: str) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(name)
-    except KeyError:
-        raise DaemonError(f"there is no user {name!r}") from None
-
-
-def become(account: pwd.struct_passwd) -> None:
-    """Give up who we are for another user, its group and its other groups; DaemonError."""
-    if (os.getuid(), os.geteuid()) == (account.pw_uid, account.pw_uid):
-        return
-    try:
-        os.initgroups(account.pw_name, account.pw_gid)
-        os.setgid(account.pw_gid)
-        os.setuid(account.pw_uid)
-    except PermissionError:
-        group = grp.getgrgid(account.pw_gid).gr_name
-        raise DaemonError(f"we may not become user {account.pw_name}, group {group}") from None
 
 
 def _nothing() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from trouter import logs
 from trouter.cli.startup import StartError, existing_path, prepare
-from trouter.config import ConfigurationError, load
+from trouter.config import Configuration, ConfigurationError, Kind, load
+from trouter.config.configuration import BUILT_IN
 from trouter.config.strict import unsafe
+from trouter.logs.outputs import NAMED
+from trouter.net.privileges import Account, PrivilegeError, account_of, become, forbid_inspection, forbid_new_privileges
 
 #: The addresses are those of the built-in configuration.
 LOOK_AROUND: Final = """\
@@ -37,12 +41,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "-c", "--config", metavar="FILE", type=existing_path, help="configuration, in .conf or (named *.json) JSON form"
     )
-    parser.set_defaults(run=run)
+    parser.add_argument("--user", metavar="NAME", help="become this user once every socket is bound; needs root")
+    parser.add_argument("--group", metavar="NAME", help="with --user: with this group instead of the user's own")
+    parser.set_defaults(run=run, command_parser=parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Route until told to stop; the exit status."""
-    return route(arguments.config, None if arguments.config else show_around)
+    if arguments.group and not arguments.user:
+        parser: argparse.ArgumentParser = arguments.command_parser
+        parser.error("--group needs --user")
+    return route(
+        arguments.config,
+        None if arguments.config else show_around,
+        user=arguments.user or "",
+        group=arguments.group or "",
+    )
 
 
 def show_around() -> None:
@@ -51,12 +65,23 @@ def show_around() -> None:
     print(LOOK_AROUND.format(command=command), end="", flush=True)
 
 
-def route(path: Path | None, ready: Callable[[], None] | None = None, ended: Callable[[], None] | None = None) -> int:
-    """Load, log what is doubtful, and route until told to stop; the exit status. ready, ended: as the router calls."""
+def route(
+    path: Path | None,
+    ready: Callable[[], None] | None = None,
+    ended: Callable[[], None] | None = None,
+    *,
+    user: str = "",
+    group: str = "",
+) -> int:
+    """Load, log what is doubtful, and route until told to stop; the exit status.
+
+    ready, ended: as the router calls. user, group: who to be once every socket is bound.
+    """
     try:
         configuration, plugins = prepare(path)
         logs.configure(configuration)
-    except (StartError, ConfigurationError) as error:
+        account = account_of(user, group) if user else None
+    except (StartError, ConfigurationError, PrivilegeError) as error:
         print(error, file=sys.stderr)
         logs.of("MAIN").critical("Router start-up failed: see the lines above")
         return 1
@@ -66,4 +91,40 @@ def route(path: Path | None, ready: Callable[[], None] | None = None, ended: Cal
         logs.of("MAIN").warning("unsafe: %s", finding)
     from trouter.net.router import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 
-    return serve(configuration, plugins, partial(load, path), ready, ended)
+    return serve(configuration, plugins, partial(load, path), ready, ended, partial(confine, configuration, account))
+
+
+def confine(configuration: Configuration, account: Account | None) -> None:
+    """Give up what the router does not need once its sockets are bound; PrivilegeError."""
+    if account is not None:
+        logs.give(account.uid, account.gid)
+        become(account)
+        if configuration.router.pam_service is None:  # PAM asks a setuid program where we may not read the passwords
+            forbid_new_privileges()
+        for line in out_of_reach(configuration):
+            logs.of("MAIN").warning("user %s %s", account.user, line)
+    if account is not None or configuration.router.secure_defaults:
+        forbid_inspection()
+
+
+def out_of_reach(configuration: Configuration) -> Iterator[str]:
+    """What a reload would need, and this process may not have any more."""
+    for path in paths_of(configuration):
+        if Path(path).exists() and not os.access(path, os.R_OK):
+            yield f"cannot read {path}: a reload will be refused"
+    outputs = {log.output_file for log in configuration.logs if log.output_file} - set(NAMED)
+    folders = {Path(output).parent for output in outputs}
+    for folder in sorted(folders):
+        if not os.access(folder, os.W_OK | os.X_OK):
+            yield f"cannot make files in {folder}: after a rotation the log goes on in the old file"
+
+
+def paths_of(configuration: Configuration) -> Iterator[str]:
+    """Every file and folder that the configuration is read from, or names."""
+    if configuration.source != BUILT_IN:
+        yield configuration.source
+    for entity in configuration.entities:
+        for attribute in entity.type.fields:
+            value = getattr(entity, attribute.field)
+            if attribute.kind is Kind.PATH and value and isinstance(value, str):
+                yield value

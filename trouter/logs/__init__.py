@@ -9,7 +9,7 @@ events. A line that cannot be written is counted and dropped: logging never stop
 from __future__ import annotations
 
 from trouter.logs.book import Entry, LogBook, book
-from trouter.logs.handler import LogHandler, Prepared, always, apply, configure, prepare, reopen
+from trouter.logs.handler import LogHandler, Prepared, always, apply, configure, give, prepare, reopen
 from trouter.logs.levels import MODULES, NAMES, NOTICE, ROOT, TRACE
 from trouter.logs.lines import one_line
 from trouter.logs.loggers import of
@@ -28,6 +28,7 @@ __all__ = [
     "apply",
     "book",
     "configure",
+    "give",
     "of",
     "one_line",
     "prepare",

@@ -199,6 +199,12 @@ def always(module: str, number: int, text: str) -> None:
     _handler.write(logger.makeRecord(logger.name, number, file, line, "%s", (text,), None))
 
 
+def give(uid: int, gid: int) -> None:
+    """Let somebody else own the log files that are open: who logs from now on must be able to open them again."""
+    for file in _handler.state.files.values():
+        file.give(uid, gid)
+
+
 def reopen() -> None:
     """Go on in the log files that have the names now, for those who rotate them."""
     _handler.reopen()

@@ -116,6 +116,11 @@ class File(Output):
         self._descriptor = descriptor
         self._torn = False
 
+    def give(self, uid: int, gid: int) -> None:
+        """Let somebody else own it, if it is a plain file."""
+        if self._descriptor >= 0 and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            os.fchown(self._descriptor, uid, gid)
+
     def close(self) -> None:
         """Close it; a second call does nothing."""
         if self._descriptor >= 0:

@@ -32,10 +32,12 @@ from .listeners import Listeners, Standing
 from .parts import Change
 from .peer import LINGER_S, Services
 from .poller import Poller
+from .privileges import PrivilegeError, forbid_core_files
 from .rounds import make_rounds
 from .settings import connector_settings
 from .sockets import ListenError
 from .standing import keep_standing
+from .supervision import Supervisor
 from .ticker import Ticker
 
 if TYPE_CHECKING:
@@ -60,22 +62,25 @@ def run(
     read: Callable[[], Configuration] | None = None,
     ready: Callable[[], None] | None = None,
     ended: Callable[[], None] | None = None,
+    bound: Callable[[], None] | None = None,
 ) -> int:
     """Route until told to stop; the process's exit status. An INT ends the process by INT after the clean stop.
 
-    ``read`` gets the configuration for a reload. ``ready`` is called once every listener stands, ``ended`` at the end,
-    also where an INT is the end of the process.
+    ``read`` gets the configuration for a reload. ``bound`` is called once every socket is bound and nobody served yet;
+    it may raise PrivilegeError. ``ready`` is called once every listener stands, ``ended`` at the end, also where an INT
+    is the end of the process.
     """
+    forbid_core_files()
     # Unsettled deliveries come and go by the thousand and are freed by their count; the collector's default
     # threshold would look through them again and again.
     gc.set_threshold(50_000, 20, 100)
-    process = RouterProcess(configuration, plugins, read, ready)
+    process = RouterProcess(configuration, plugins, read, ready, bound)
     # Blocked in every thread to come, and from here to the end: one task takes them, one at a time, so that no number
     # of signals can interrupt anything.
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     try:
         trio.run(process.run_with_signals)
-    except ListenError as error:
+    except (ListenError, PrivilegeError) as error:
         for line in error.lines:
             main_log.critical("Router start-up failed: %s", line)
         return 1
@@ -98,6 +103,7 @@ class RouterProcess:
         plugins: Plugins,
         read: Callable[[], Configuration] | None = None,
         ready: Callable[[], None] | None = None,
+        bound: Callable[[], None] | None = None,
     ) -> None:
         router = configuration.router
         self.router = Router(router.id, router.mode, router.default_distribution)
@@ -118,6 +124,8 @@ class RouterProcess:
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
         self._ready = ready or _nobody_waits
+        self._bound = bound or _nobody_waits
+        self._supervisor = Supervisor()
 
     @property
     def listeners(self) -> list[Standing]:
@@ -127,8 +135,15 @@ class RouterProcess:
     async def run_with_signals(self) -> None:
         """``run``, until signals say to stop; ListenError when a listener cannot stand."""
         change = await self.control.prepare_start()
+        try:
+            self._bound()
+        except BaseException:
+            change.drop()
+            raise
         async with trio.open_nursery() as nursery:
             await self._start(nursery, change)
+            self._supervisor.ready()
+            nursery.start_soon(self._supervisor.watch)
             gc.freeze()  # what is configured stays: the collector need not look through it again and again
             hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
             waiter = trio.CapacityLimiter(1)  # a thread of its own: whatever keeps the others busy, signals are heard
@@ -220,6 +235,7 @@ class RouterProcess:
     async def _stop(self, nursery: trio.Nursery) -> None:
         """Drain: no new links, no new credit, unsettled deliveries finish or the deadline passes, then close."""
         deadline_s = self.control.configuration.router.drain_timeout_seconds
+        self._supervisor.stopping()
         log.info("Stopping: draining for at most %d s", deadline_s)
         self.control.drain()
         self.router.stop_credit()

@@ -1,0 +1,51 @@
+"""Word to the service manager that started us (sd_notify(3)): ready, alive, stopping. Nobody listening is fine, too."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import MutableMapping
+from typing import Final
+
+import trio
+
+_MICROSECONDS: Final = 1_000_000
+#: An alarm is kept off by this many signs of life before it is due.
+SIGNS: Final = 3
+
+
+class Supervisor:
+    """The socket in NOTIFY_SOCKET, and how often WATCHDOG_USEC wants a sign of life."""
+
+    def __init__(self, environment: MutableMapping[str, str] = os.environ) -> None:
+        """Both are taken from the environment, for they mean nobody whom we may start."""
+        path = environment.pop("NOTIFY_SOCKET", "")
+        self._address = f"\0{path[1:]}" if path.startswith("@") else path
+        alarm = environment.pop("WATCHDOG_USEC", "")
+        pid = environment.pop("WATCHDOG_PID", str(os.getpid()))
+        due = alarm.isdecimal() and int(alarm) > 0 and pid == str(os.getpid())
+        #: Seconds between two signs of life; None if nobody waits for any.
+        self.pause_s = int(alarm) / _MICROSECONDS / SIGNS if due else None
+
+    def ready(self) -> None:
+        """Every listener stands."""
+        self._tell("READY=1")
+
+    def stopping(self) -> None:
+        """It draws to an end."""
+        self._tell("STOPPING=1")
+
+    async def watch(self) -> None:
+        """Give signs of life for as long as the loop turns."""
+        while self.pause_s is not None and self._address:
+            self._tell("WATCHDOG=1")
+            await trio.sleep(self.pause_s)
+
+    def _tell(self, line: str) -> None:
+        if not self._address:
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
+            try:
+                sock.sendto(line.encode(), self._address)
+            except OSError:
+                pass  # whoever is to listen does not; nothing that we could do about it
