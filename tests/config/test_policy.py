@@ -180,6 +180,15 @@ def test_every_error_of_every_group_is_reported_at_its_place() -> None:
     assert found == [(5, "groups.g.maxSenders"), (6, "groups.g.foo"), (9, "groups.h.remoteHosts")]
 
 
+def test_what_is_wrong_is_told_on_one_printable_line() -> None:
+    text = '[["vhost", {"hostname": "a", "al\x1bias": 1, "groups": {"g\r\x00": {"us\u2028ers": "x"}}}]]'
+    with pytest.raises(ConfigurationError) as caught:
+        load(Path("x.json"), text)
+    told = [str(problem) for problem in caught.value.problems]
+    assert [line for line in told if not line.isprintable()] == []
+    assert "al\\x1bias" in told[0]
+
+
 def test_an_item_of_a_list_may_hold_a_comma() -> None:
     group = groups('g: {\n users: ["CN=a,O=b", " c ", ""]\n sources: ["a,b", d]\n targets: []\n }')["g"]
     assert (group.users, group.sources, group.targets) == (("CN=a,O=b", "c"), ("a,b", "d"), ())

@@ -134,7 +134,7 @@ def run_test(arguments: argparse.Namespace) -> int:
         if path is None:
             print(f'{arguments.file}: which policy? write "policy": "PATH" into it, or give -c PATH', file=sys.stderr)
             return NO_ANSWER
-        outcome = hold(expectations, policy_at(path, enforce=arguments.enforce))
+        outcome = hold(expectations, policy_at(path, enforce=arguments.enforce or expectations.enforce))
     except ConfigurationError as error:
         return _unusable(error)
     for failure in outcome.failures:

@@ -41,7 +41,7 @@ class Problem:
             parts.append(f": {self.text}")
         if self.suggestion:
             parts.append(f" ({self.suggestion})")
-        return "".join(parts)
+        return printable("".join(parts))
 
 
 class ConfigurationError(Exception):
@@ -68,6 +68,11 @@ class Findings:
         self, place: Place, message: str, *, section: str = "", key: str = "", text: str = "", suggestion: str = ""
     ) -> None:
         self.warnings.append(Problem(place, message, section, key, fit_to_show(text, key), suggestion))
+
+
+def printable(text: str) -> str:
+    """Text on one line of a terminal or a log, whatever is in it."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def fit_to_show(text: str, key: str = "", limit: int = 80) -> str:

@@ -112,6 +112,7 @@ class _Map:
 def _file(node: Node, path: Path, findings: Findings) -> Expectations:
     top = _Map(node, findings, "a file of expectations")
     policy = top.text("policy")
+    enforce = top.truth("enforce", False)
     addresses: dict[str, tuple[str, ...]] = {}
     if (hosts := top.node("addresses")) is not None:
         named = _Map(hosts, findings, "addresses")
@@ -119,7 +120,7 @@ def _file(node: Node, path: Path, findings: Findings) -> Expectations:
             addresses[name.lower().removesuffix(".")] = tuple(text for text, _ in named.texts(name))
     rows = tuple(_row(each) for each in top.maps("expectations", "an expectation"))
     top.done()
-    return Expectations(path.parent / policy if policy else None, addresses, rows)
+    return Expectations(path.parent / policy if policy else None, enforce, addresses, rows)
 
 
 def _row(given: _Map) -> Expectation:

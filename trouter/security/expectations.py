@@ -34,6 +34,8 @@ class Expectations:
 
     #: The configuration, or the folder of policies, that the file is about; None if it does not say.
     policy: Path | None
+    #: As if the policy said enableVhostPolicy.
+    enforce: bool
     #: The addresses of host names.
     addresses: Mapping[str, tuple[str, ...]]
     rows: tuple[Expectation, ...]

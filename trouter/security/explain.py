@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
 from trouter.config.entities import GroupSettings
+from trouter.config.problems import printable
 from trouter.config.schema import camel
 from trouter.security.choice import ChosenBy
 from trouter.security.policy import Admission, Denial, Limits, MemberBy, Policy, Reason, Verdict
@@ -52,8 +53,10 @@ class Explanation:
         """Lines of three columns, the decision last."""
         last = Step("so", "allowed" if self.allowed else "DENIED", f"by {self.rule}")
         lines = (*self.steps, last)
-        widths = [max(len(shown(step[column])) for step in lines) for column in (0, 1)]
-        rows = (f"{step.what:<{widths[0]}}  {shown(step.found):<{widths[1]}}  {shown(step.why)}" for step in lines)
+        widths = [max(len(printable(step[column])) for step in lines) for column in (0, 1)]
+        rows = (
+            f"{step.what:<{widths[0]}}  {printable(step.found):<{widths[1]}}  {printable(step.why)}" for step in lines
+        )
         return "\n".join(row.rstrip() for row in rows)
 
     def as_map(self) -> dict[str, Any]:
@@ -218,8 +221,3 @@ def _unresolved(policy: Policy, vhost: str, group: str) -> list[Step]:
 def shown_name(text: str) -> str:
     """A name in quotes, fit for a terminal, and cut."""
     return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")
-
-
-def shown(text: str) -> str:
-    """Text fit for a terminal, whatever is in it."""
-    return text if text.isprintable() else repr(text)[1:-1]

@@ -1,0 +1,62 @@
+"""The policies to begin with: each loads without a warning, does what is expected of it, and lets in no stranger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trouter.cli.policy import policy_at
+from trouter.config import load
+from trouter.security.expectation_file import read_expectations
+from trouter.security.expectations import hold
+from trouter.security.policy import Denial
+
+FOLDER = Path(__file__).parents[2] / "policies"
+TEMPLATES = sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+def test_each_has_its_expectations() -> None:
+    assert sorted(path.stem for path in (FOLDER / "tests").glob("*.json")) == TEMPLATES
+    assert len(TEMPLATES) >= 6
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_does_what_is_expected_of_it(name: str) -> None:
+    expectations = read_expectations(FOLDER / "tests" / f"{name}.json")
+    assert expectations.policy is not None
+    assert expectations.policy.resolve() == FOLDER / f"{name}.json"
+    outcome = hold(expectations, policy_at(expectations.policy, enforce=expectations.enforce))
+    assert outcome.failures == []
+    assert outcome.held >= 3
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_says_nothing_that_is_warned_of_but_that_links_are_forbidden(name: str) -> None:
+    allowed = ("holds nobody to anything", "0 is none, not any number")
+    warnings = [warning.message for warning in load(FOLDER / f"{name}.json").warnings]
+    assert [text for text in warnings if not any(part in text for part in allowed)] == []
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_lets_in_nobody_without_a_name_nor_under_a_name_it_does_not_have(name: str) -> None:
+    policy = policy_at(FOLDER / f"{name}.json", enforce=True)
+    for vhost in ("stranger.example.net", "", *policy.vhosts):
+        assert isinstance(policy.admit(vhost, "", "127.0.0.1", authenticated=False), Denial)
+    if name != "deny-all":
+        assert isinstance(policy.admit("stranger.example.net", "alice", "10.0.0.1", authenticated=True), Denial)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_limits_connections_and_gives_nobody_everything(name: str) -> None:
+    for vhost in load(FOLDER / f"{name}.json").vhosts:
+        assert vhost.max_connections < 65535
+        for group in vhost.groups.values():
+            assert not {"*", "#"} & {*group.sources, *group.targets, *group.source_pattern, *group.target_pattern}
+            assert not group.allow_user_id_proxy
+
+
+def test_the_folder_can_be_a_policy_dir() -> None:
+    policy = policy_at(FOLDER)
+    assert len(policy.vhosts) == len(TEMPLATES)
+    assert isinstance(policy.admit("stranger.example.net", "alice", "10.0.0.1", authenticated=True), Denial)
