@@ -18,7 +18,19 @@ import trouter
 from trouter import _twin
 
 #: Each is a module beside this one, imported when it is needed: the router must not wait for the tools.
-COMMANDS: Final = ("run", "init", "check", "plugins", "policy", "stat", "manage", "bench", "passwd", "completion")
+COMMANDS: Final = (
+    "run",
+    "init",
+    "check",
+    "stat",
+    "manage",
+    "certs",
+    "passwd",
+    "policy",
+    "plugins",
+    "bench",
+    "completion",
+)
 #: Names under which the older router's programs are called.
 OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
 #: Set while a shell asks for completions.
