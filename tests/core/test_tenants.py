@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trouter.core.addresses import parse_address, strip_location
@@ -65,6 +65,8 @@ class Space:
         return self.router.connect(PeerTerms(tenant=self.tenants.enter(name, number) if name else None))
 
 
+@example(listening=[("t1/sub", "q"), ("t1", "sub/q")], sending=[("t1", "sub/q", False), ("t1/sub", "q", True)])
+@example(listening=[("_local", "q"), ("t1", "q")], sending=[("_local", "q", True), ("t1%2Fsub", "q", True)])
 @given(
     listening=st.lists(st.tuples(names, addresses), max_size=6),
     sending=st.lists(st.tuples(names, addresses, st.booleans()), max_size=6),
@@ -115,6 +117,8 @@ def test_every_message_stays_in_its_space(
     assert not any(each.bodies for each in outside)
 
 
+@example(one=("t1", "sub/q"), other=("t1/sub", "q"))
+@example(one=("t1%2Fsub", "q"), other=("t1/sub", "q"))
 @given(one=st.tuples(names, addresses), other=st.tuples(names, addresses))
 def test_no_two_tenants_come_to_the_same_key(one: tuple[str, str], other: tuple[str, str]) -> None:
     table = AddressTable("R1")

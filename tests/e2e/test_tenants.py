@@ -14,7 +14,7 @@ from proton.reactor import AtMostOnce, LinkOption
 from proton.utils import BlockingConnection, LinkDetached, SendException
 
 from tests.e2e.peer import Peer
-from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.testing import compose
 from trouter.wire.framing import AMQP_HEADER, frame
 from trouter.wire.performatives import (
@@ -380,3 +380,28 @@ def test_a_tenant_may_be_called_like_a_reserved_address(clients: Callable[..., C
     outside.send("_local/q", "local")
     assert bodies(within, 2) == ["mine", "to it"]
     assert bodies(beyond, 1) == ["local"]
+
+
+# --- the manual
+
+
+def test_the_example_of_the_manual_does_what_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "multi-tenancy.md").read_text(encoding="utf-8")
+    configuration, tenants = re.findall(r"```(?:json)?\n(.*?)```\n", page, re.DOTALL)
+    (tmp_path / "tenants.json").write_text(tenants)
+    for user in json.loads(tenants):
+        put_user(tmp_path / "users", user, PASSWORD.encode())
+    here = re.sub(r"port: \d+", "port: 0", configuration)
+    here = here.replace("usersFile: users", f"usersFile: {tmp_path}/users").replace("file:", f"file:{tmp_path}/")
+    with running(here, tmp_path) as started, ExitStack() as stack:
+
+        def connect(user: str = "", hostname: str | None = None) -> Client:
+            client = Client(started, user, hostname)
+            stack.callback(client.connection.close)
+            return client
+
+        first, second = connect("ann", "t1.example"), connect("bob", "t2.example")
+        news = [each.receiver("news") for each in (first, connect("carol", "T1.example"), second)]
+        connect().send("t1.example/news", "to all of t1")
+        connect("carol", "t2.example").send("news", "to t2")
+        assert [bodies(each, 1) for each in news] == [["to all of t1"], ["to all of t1"], ["to t2"]]
