@@ -1,4 +1,4 @@
-"""The server side of Cyrus SASL, libsasl2, as its header sasl.h describes it.
+"""Cyrus SASL, libsasl2, as its header sasl.h describes it: the side of the server, and that of the client.
 
 Every call blocks, and they are made one after another: whoever calls sees to that. The library reads its configuration
 once, so the first folder and name that a process gives it are those that it keeps.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import cffi
@@ -33,6 +33,14 @@ int sasl_server_start(sasl_conn_t *conn, const char *mech, const char *clientin,
     const char **serverout, unsigned *serveroutlen);
 int sasl_server_step(sasl_conn_t *conn, const char *clientin, unsigned clientinlen,
     const char **serverout, unsigned *serveroutlen);
+typedef struct { unsigned long len; unsigned char data[]; } sasl_secret_t;
+int sasl_client_init(const sasl_callback_t *callbacks);
+int sasl_client_new(const char *service, const char *serverFQDN, const char *iplocalport, const char *ipremoteport,
+    const sasl_callback_t *callbacks, unsigned flags, sasl_conn_t **pconn);
+int sasl_client_start(sasl_conn_t *conn, const char *mechlist, void *prompt_need, const char **clientout,
+    unsigned *clientoutlen, const char **mech);
+int sasl_client_step(sasl_conn_t *conn, const char *serverin, unsigned serverinlen, void *prompt_need,
+    const char **clientout, unsigned *clientoutlen);
 void sasl_dispose(sasl_conn_t **pconn);
 """
 LIBRARY: Final = "libsasl2.so.2"
@@ -47,7 +55,8 @@ _CALLBACK_LOG: Final = 2
 _LOG_ERRORS: Final = 1
 _USERNAME, _AUTHUSER = 0, 16
 _SECURITY_PROPERTIES: Final = 101
-_NO_ANONYMOUS: Final = 0x10
+_NO_PLAINTEXT, _NO_ANONYMOUS = 0x01, 0x10
+_CALLBACK_USER, _CALLBACK_AUTHNAME, _CALLBACK_PASS = 0x4001, 0x4002, 0x4004
 SERVICE: Final = b"amqp"
 
 log = logging.getLogger("trouter.PLUGIN")
@@ -80,18 +89,28 @@ class Library:
             raise CyrusError(f"the library {LIBRARY} is not installed") from None
         #: Conversations that nobody has any more; disposed of at the next call, by whoever may call.
         self._dropped: list[Any] = []
+        #: What must live until such a conversation is disposed of, by its address.
+        self._kept: dict[int, object] = {}
         self._told = self._ffi.callback("int(void *, int, const char *)", _make_logger(self._ffi), error=0)
         self._callbacks = self._ffi.new("sasl_callback_t[2]")
         self._callbacks[0].id = _CALLBACK_LOG
         self._callbacks[0].proc = self._ffi.cast("int (*)(void)", self._told)
         self._lib.sasl_set_path(_PATH_OF_CONFIGURATION, self._ffi.new("char[]", folder.encode()))
         result = self._lib.sasl_server_init(self._callbacks, name.encode())
+        if result == OK:
+            result = self._lib.sasl_client_init(self._callbacks)
         if result != OK:
             raise CyrusError(f"Cyrus SASL does not start with {folder}/{name}.conf (result {result})")
 
     def mechanisms(self) -> tuple[str, ...]:
-        """What the library can do here, in its own order. CyrusError."""
-        conversation = self.converse()
+        """What the library can do here as a server, in its own order. CyrusError."""
+        return self._listed(self.converse())
+
+    def client_mechanisms(self) -> tuple[str, ...]:
+        """What it can do as a client with a user and a password. CyrusError."""
+        return self._listed(self.call("localhost", "user", "password", plain=True))
+
+    def _listed(self, conversation: Conversation | Call) -> tuple[str, ...]:
         result, length, count = self._ffi.new("const char **"), self._ffi.new("unsigned *"), self._ffi.new("int *")
         done = self._lib.sasl_listmech(conversation.pointer, self._ffi.NULL, b"", b" ", b"", result, length, count)
         if done != OK:
@@ -100,21 +119,46 @@ class Library:
 
     def converse(self) -> Conversation:
         """A conversation with a new client; CyrusError."""
-        while self._dropped:
-            place = self._ffi.new("sasl_conn_t **", self._dropped.pop())
-            self._lib.sasl_dispose(place)
+        self._dispose()
         place, null = self._ffi.new("sasl_conn_t **"), self._ffi.NULL
         result = self._lib.sasl_server_new(SERVICE, null, null, null, null, null, 0, place)
         if result != OK:
             raise CyrusError(f"Cyrus SASL takes no more clients (result {result})")
         conversation = Conversation(self._ffi, self._lib, place[0])
         weakref.finalize(conversation, self._dropped.append, place[0]).atexit = False
-        properties = self._ffi.new("sasl_security_properties_t *")  # all zero: no layer of its own on the wire
-        properties.security_flags = _NO_ANONYMOUS
-        result = self._lib.sasl_setprop(place[0], _SECURITY_PROPERTIES, properties)
+        self._secure(place[0], _NO_ANONYMOUS)
+        return conversation
+
+    def call(self, host: str, user: str, password: str, *, plain: bool) -> Call:
+        """A conversation with a server; a mechanism that shows the password only if it is ``plain``. CyrusError."""
+        self._dispose()
+        call = Call(self._ffi, self._lib, user, password)
+        place, null = self._ffi.new("sasl_conn_t **"), self._ffi.NULL
+        result = self._lib.sasl_client_new(SERVICE, host.encode(), null, null, call.callbacks, 0, place)
+        if result != OK:
+            raise CyrusError(f"Cyrus SASL makes no more calls (result {result})")
+        call.pointer = place[0]
+        # The callbacks are called until the conversation is disposed of, so they live on with what disposes of it.
+        weakref.finalize(call, self._drop_call, place[0], call.kept).atexit = False
+        self._secure(place[0], _NO_ANONYMOUS | (0 if plain else _NO_PLAINTEXT))
+        return call
+
+    def _drop_call(self, pointer: Any, kept: object) -> None:
+        self._kept[int(self._ffi.cast("uintptr_t", pointer))] = kept
+        self._dropped.append(pointer)
+
+    def _dispose(self) -> None:
+        while self._dropped:
+            pointer = self._dropped.pop()
+            self._lib.sasl_dispose(self._ffi.new("sasl_conn_t **", pointer))
+            self._kept.pop(int(self._ffi.cast("uintptr_t", pointer)), None)
+
+    def _secure(self, pointer: Any, flags: int) -> None:
+        properties = self._ffi.new("sasl_security_properties_t *")  # all else zero: no layer of its own on the wire
+        properties.security_flags = flags
+        result = self._lib.sasl_setprop(pointer, _SECURITY_PROPERTIES, properties)
         if result != OK:
             raise CyrusError(f"Cyrus SASL refuses its properties (result {result})")
-        return conversation
 
 
 class Conversation:
@@ -153,6 +197,56 @@ class Conversation:
             return bytes(self._ffi.string(self._ffi.cast("const char *", place[0]), 1024)).decode()
         except UnicodeDecodeError:
             return None
+
+
+class Call:
+    """Our authentication to one server."""
+
+    def __init__(self, ffi: Any, lib: Any, user: str, password: str) -> None:
+        self._ffi = ffi
+        self._lib = lib
+        self.pointer: Any = None
+        name, secret = ffi.new("char[]", user.encode()), password.encode()
+        held = ffi.new("sasl_secret_t *", [len(secret), secret])
+
+        def give_name(_: Any, which: int, result: Any, length: Any) -> int:
+            result[0] = name if which == _CALLBACK_AUTHNAME else ffi.NULL
+            if length != ffi.NULL:
+                length[0] = len(user.encode()) if which == _CALLBACK_AUTHNAME else 0
+            return OK
+
+        def give_secret(_: Any, __: Any, ___: int, result: Any) -> int:
+            result[0] = held
+            return OK
+
+        naming = ffi.callback("int(void *, int, const char **, unsigned *)", give_name, error=UNAVAILABLE)
+        telling = ffi.callback("int(sasl_conn_t *, void *, int, sasl_secret_t **)", give_secret, error=UNAVAILABLE)
+        given = [(_CALLBACK_USER, naming)]
+        if user:
+            given.append((_CALLBACK_AUTHNAME, naming))
+        if secret:
+            given.append((_CALLBACK_PASS, telling))
+        self.callbacks = ffi.new("sasl_callback_t[]", len(given) + 1)
+        for place, (identity, function) in zip(self.callbacks, given, strict=False):
+            place.id = identity
+            place.proc = ffi.cast("int (*)(void)", function)
+        self.kept = (name, held, naming, telling, self.callbacks)
+
+    def start(self, mechanisms: Sequence[str]) -> tuple[str, int, bytes | None]:
+        """What the library chooses of these, the result, and the initial response, None if there is none."""
+        ffi = self._ffi
+        out, length, chosen = ffi.new("const char **"), ffi.new("unsigned *"), ffi.new("const char **")
+        listed = " ".join(mechanisms).encode()
+        result = self._lib.sasl_client_start(self.pointer, listed, ffi.NULL, out, length, chosen)
+        name = "" if chosen[0] == ffi.NULL else bytes(ffi.string(chosen[0], 64)).decode("ascii", "replace")
+        return name, result, None if out[0] == ffi.NULL else bytes(ffi.buffer(out[0], length[0]))
+
+    def go_on(self, challenge: bytes) -> Step:
+        """The answer to a challenge."""
+        out, length = self._ffi.new("const char **"), self._ffi.new("unsigned *")
+        result = self._lib.sasl_client_step(self.pointer, challenge, len(challenge), self._ffi.NULL, out, length)
+        data = bytes(self._ffi.buffer(out[0], length[0])) if out[0] != self._ffi.NULL else b""
+        return Step(result, data)
 
 
 def _make_logger(ffi: Any) -> Callable[[Any, int, Any], int]:

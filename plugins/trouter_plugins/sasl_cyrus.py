@@ -22,16 +22,18 @@ from trouter.hooks import (
     Authenticated,
     Challenge,
     ConfigurationRefused,
+    ConnectorFacts,
     ListenerFacts,
     PeerFacts,
     Refused,
     RouterFacts,
+    SaslClientExchange,
     SaslExchange,
     hookimpl,
 )
 
 if TYPE_CHECKING:
-    from trouter_plugins.cyrus_library import Conversation, Library, Step
+    from trouter_plugins.cyrus_library import Call, Conversation, Library, Step
 
 MAX_RESPONSE_BYTES: Final = 16000
 MAX_USER_BYTES: Final = 255
@@ -57,6 +59,8 @@ class Cyrus:
     library: Library | None = None
     source: tuple[str, str] | None = None
     mechanisms: tuple[str, ...] = ()
+    #: What it can do as a client.
+    client_mechanisms: frozenset[str] = frozenset()
     #: One call at a time, whoever makes it.
     calling: Final = trio.CapacityLimiter(1)
 
@@ -87,6 +91,7 @@ class Cyrus:
         if not offered:
             raise ConfigurationRefused(f"saslConfigDir: Cyrus SASL has no mechanism to offer with {path}")
         cls.library, cls.source, cls.mechanisms = library, (folder, name), offered
+        cls.client_mechanisms = frozenset(each.upper() for each in library.client_mechanisms())
 
 
 class Plugin:
@@ -118,6 +123,59 @@ class Plugin:
         if not self._serves or Cyrus.library is None or mechanism not in self.sasl_mechanisms(peer.listener):
             return None
         return CyrusExchange(mechanism, Cyrus.library, Cyrus.calling)
+
+    @hookimpl
+    def open_sasl_client(self, mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
+        able = [name for name in mechanisms if name.upper() in Cyrus.client_mechanisms - NOT_OURS]
+        if not self._serves or Cyrus.library is None or not able:
+            return None
+        return CyrusClient(able[0], Cyrus.library, connector)
+
+
+class CyrusClient:
+    """Our authentication to one server: the library has said what it does, or is asked as soon as it is needed."""
+
+    def __init__(self, name: str, library: Library, connector: ConnectorFacts) -> None:
+        self.name = name
+        self._library = library
+        self._connector = connector
+        self._call: Call | None = None
+        self._result = 0
+
+    async def start(self) -> bytes | None:
+        return await trio.to_thread.run_sync(self._start, limiter=Cyrus.calling, abandon_on_cancel=True)
+
+    async def respond(self, challenge: bytes) -> bytes:
+        return await trio.to_thread.run_sync(self._go_on, challenge, limiter=Cyrus.calling, abandon_on_cancel=True)
+
+    async def finish(self, additional: bytes | None) -> bool:
+        from trouter_plugins.cyrus_library import CONTINUE, OK  # noqa: PLC0415
+
+        if self._result == CONTINUE and additional is not None:
+            await self.respond(additional)
+        return self._call is not None and self._result == OK
+
+    def _start(self) -> bytes | None:
+        from trouter_plugins.cyrus_library import CONTINUE, OK, CyrusError  # noqa: PLC0415
+
+        facts = self._connector
+        call = self._library.call(facts.host, facts.user, facts.password, plain=facts.may_send_password)
+        _, self._result, response = call.start([self.name])
+        if self._result not in {CONTINUE, OK}:
+            raise CyrusError(f"Cyrus SASL cannot do {self.name} (result {self._result})")
+        self._call = call
+        return response
+
+    def _go_on(self, challenge: bytes) -> bytes:
+        from trouter_plugins.cyrus_library import CONTINUE, OK, CyrusError  # noqa: PLC0415
+
+        if self._call is None or len(challenge) > MAX_RESPONSE_BYTES:
+            raise CyrusError("the server broke the rules")
+        step = self._call.go_on(challenge)
+        self._result = step.result
+        if step.result not in {CONTINUE, OK}:
+            raise CyrusError(f"Cyrus SASL does not go on (result {step.result})")
+        return step.data
 
 
 class CyrusExchange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,9 +22,11 @@ from trouter.hooks import (
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
+    ConnectorFacts,
     ListenerFacts,
     PeerFacts,
     Permissions,
+    PluginError,
     Plugins,
     Refused,
     RouterFacts,
@@ -458,6 +460,80 @@ async def test_the_cancellation_of_an_exchange_passes_through() -> None:
 
 def test_answers_do_not_show_what_they_carry() -> None:
     assert "sesame" not in repr((Challenge(b"sesame"), Authenticated("me", b"sesame")))
+
+
+# open_sasl_client
+
+
+class Client:
+    """Our side of an exchange, which answers with, or raises, what it was given."""
+
+    def __init__(self, answer: object = b"", name: str = "X-OWN") -> None:
+        self.answer = answer
+        self.name = name
+
+    def _give(self) -> Any:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    async def start(self) -> bytes | None:
+        return self._give()  # type: ignore[no-any-return]  # rubbish on purpose
+
+    async def respond(self, challenge: bytes) -> bytes:
+        return self._give()  # type: ignore[no-any-return]
+
+    async def finish(self, additional: bytes | None) -> bool:
+        return self._give()  # type: ignore[no-any-return]
+
+
+CONNECTOR = ConnectorFacts("there", "localhost", may_send_password=True, user="me", password="sesame")
+
+
+def test_open_sasl_client() -> None:
+    asked: list[tuple[Sequence[str], ConnectorFacts]] = []
+    exchange = Client()
+
+    def open_sasl_client(mechanisms: Sequence[str], connector: ConnectorFacts) -> Client:
+        asked.append((mechanisms, connector))
+        return exchange
+
+    plugins = Plugins([plugin(open_sasl_client=open_sasl_client)])
+    assert plugins.open_sasl_client(["X-OWN", "X-TWO"], CONNECTOR) is exchange
+    assert asked == [(("X-OWN", "X-TWO"), CONNECTOR)]
+    assert "sesame" not in repr(CONNECTOR)
+
+
+@pytest.mark.parametrize("answer", [None, True, "X-OWN", b"", Client(name="X-OTHER"), Echo()])
+def test_open_sasl_client_with_rubbish_or_silence_gives_up(answer: object) -> None:
+    plugins = Plugins([plugin(open_sasl_client=gives(answer))])
+    assert plugins.open_sasl_client(["X-OWN"], CONNECTOR) is None
+    assert plugins.faults == ({} if answer is None else {"open_sasl_client": 1})
+
+
+def test_open_sasl_client_that_raises_gives_up() -> None:
+    plugins = Plugins([plugin(open_sasl_client=raises)])
+    assert plugins.open_sasl_client(["X-OWN"], CONNECTOR) is None
+    assert plugins.faults == {"open_sasl_client": 1}
+
+
+@pytest.mark.parametrize("answer", [True, "sesame", 7, ValueError("sesame")])
+@pytest.mark.parametrize("challenge", [None, b"?"])
+async def test_our_side_that_fails_says_nothing_of_why(
+    answer: object, challenge: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = Plugins()
+    with pytest.raises(PluginError, match="the plugin that authenticates us"):
+        await plugins.client_answer(Client(answer), challenge)
+    assert plugins.faults == {"open_sasl_client": 1}
+    assert "sesame" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "satisfied"), [(True, True), (False, False), (1, False), (None, False), (ValueError("sesame"), False)]
+)
+async def test_our_side_is_satisfied_only_if_it_says_so(answer: object, satisfied: bool) -> None:
+    assert await Plugins().client_is_satisfied(Client(answer), b"") is satisfied
 
 
 # auth_service

@@ -32,6 +32,7 @@ from trouter.hooks.types import (
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
+    ConnectorFacts,
     ListenerFacts,
     PeerFacts,
     Permissions,
@@ -39,6 +40,7 @@ from trouter.hooks.types import (
     PluginError,
     Refused,
     RouterFacts,
+    SaslClientExchange,
     SaslExchange,
     SslProfileFacts,
 )
@@ -267,6 +269,43 @@ class Plugins:
         if answer is not None:
             self._rubbish("map_uid", answer)
         return Refused("no plugin names the user of this certificate")
+
+    def open_sasl_client(self, mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
+        """What authenticates us by one of ``mechanisms``; None if nobody can."""
+        try:
+            exchange = self._pm.hook.open_sasl_client(mechanisms=tuple(mechanisms), connector=connector)
+            if exchange is None or (isinstance(exchange, SaslClientExchange) and exchange.name in mechanisms):
+                return exchange
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("open_sasl_client", error)
+            return None
+        self._rubbish("open_sasl_client", exchange)
+        return None
+
+    async def client_answer(self, exchange: SaslClientExchange, challenge: bytes | None) -> bytes | None:
+        """What ``exchange`` has to say to a challenge, or first of all if there is none; PluginError if it fails.
+
+        The caller sets the deadline. Nothing that an exception says is kept: it may quote a secret.
+        """
+        try:
+            answer: object = await (exchange.start() if challenge is None else exchange.respond(challenge))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self.faults["open_sasl_client"] += 1
+            log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
+            raise PluginError("the plugin that authenticates us failed") from None
+        if isinstance(answer, bytes) or (answer is None and challenge is None):
+            return answer
+        self._rubbish("open_sasl_client", answer)
+        raise PluginError("the plugin that authenticates us gave no valid answer")
+
+    async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
+        """Whether the server has proven what it has to; what cannot be told is a no."""
+        try:
+            return await exchange.finish(additional) is True
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self.faults["open_sasl_client"] += 1
+            log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
+            return False
 
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
         """What authenticates the peers of ``listener``, which has a ``saslPlugin``; None lets nobody in."""

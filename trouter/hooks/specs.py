@@ -17,10 +17,12 @@ from trouter.hooks.types import (
     AnnotationFilter,
     AuthService,
     CertificateFacts,
+    ConnectorFacts,
     ListenerFacts,
     PeerFacts,
     Refused,
     RouterFacts,
+    SaslClientExchange,
     SaslExchange,
     SslProfileFacts,
 )
@@ -68,6 +70,17 @@ def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
     Asked per connection, only for a mechanism which was offered to that peer. No I/O here: the exchange returned is
     awaited. A raise, an object without ``respond``, or silence from everybody refuses the peer; so does an exchange
     which raises, answers rubbish or outlives its deadline.
+    """
+
+
+@hookspec(firstresult=True)
+def open_sasl_client(mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
+    """Offer to authenticate us by one of ``mechanisms`` to whom ``connector`` has called; None passes to the next.
+
+    Asked per connection, for mechanisms that the server offers and the connector lists, where the router's own client
+    (SCRAM, PLAIN, EXTERNAL and ANONYMOUS) can do nothing. No I/O here: the exchange returned is awaited. A raise, an
+    object that is no SaslClientExchange or whose name is none of ``mechanisms``, or silence from everybody gives the
+    connection up; so does an exchange that raises, answers rubbish or outlives its deadline.
     """
 
 

@@ -228,6 +228,37 @@ class SaslExchange(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectorFacts:
+    """One configured connector, and what it has to authenticate with."""
+
+    name: str
+    #: Whom it has called, by the name that is configured.
+    host: str
+    #: Whether a password may cross the connection as it is: it is encrypted, or the connector says so.
+    may_send_password: bool
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@runtime_checkable
+class SaslClientExchange(Protocol):
+    """Our side of an authentication with somebody whom we called; awaited under a deadline, used once."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism that was chosen, as the server spells it."""
+
+    async def start(self) -> bytes | None:
+        """The initial response; None for none. What is raised ends the connection, as it does below."""
+
+    async def respond(self, challenge: bytes) -> bytes:
+        """The answer to a challenge."""
+
+    async def finish(self, additional: bytes | None) -> bool:
+        """The server lets us in, perhaps with a last word: whether it has proven all that it has to prove."""
+
+
+@dataclass(frozen=True, slots=True)
 class AuthServiceFacts:
     """An authentication service that is configured."""
 

@@ -12,14 +12,14 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import trio
 
 from trouter.client.errors import AuthenticationFailed
-from trouter.client.sasl import Anonymous, SaslMechanism, check_success, with_password
+from trouter.client.sasl import SCRAM_MECHANISMS, Anonymous, SaslMechanism, check_success, with_password
 from trouter.config import ConnectorEntity, texts
 from trouter.config.schema import BadValue
 from trouter.engine.connection import Connection
@@ -31,7 +31,15 @@ from trouter.engine.events import (
     SaslMechanismsOffered,
 )
 from trouter.engine.sasl import SASL_OK, SaslClient
-from trouter.hooks import ListenerFacts, PeerFacts
+from trouter.hooks import (
+    CLEARTEXT_MECHANISMS,
+    ConnectorFacts,
+    ListenerFacts,
+    PeerFacts,
+    PluginError,
+    Plugins,
+    SaslClientExchange,
+)
 from trouter.wire.performatives import Error, Open
 
 from .listen import ConnectionNumbers
@@ -44,6 +52,8 @@ LONGEST_WAIT_S: Final = 30.0
 TRIES_EACH: Final = 2
 #: Alternates that a peer may name; more are not looked at.
 MAX_ALTERNATES: Final = 64
+#: What the router's own client does, or refuses to do.
+OWN_MECHANISMS: Final = frozenset({"ANONYMOUS", "EXTERNAL", "PLAIN", *SCRAM_MECHANISMS})
 #: No host's name is longer.
 MAX_HOST_CHARACTERS: Final = 255
 #: Names looked up at the same time.
@@ -125,6 +135,37 @@ def _place(entry: Any) -> Place | None:
         return None
 
 
+class PluginMechanism:
+    """What a plugin does to authenticate us, as our own mechanisms do it."""
+
+    def __init__(self, plugins: Plugins, exchange: SaslClientExchange, step_s: float) -> None:
+        self.name = exchange.name
+        self._plugins = plugins
+        self._exchange = exchange
+        self._step_s = step_s
+
+    async def start(self) -> bytes | None:
+        return await self._ask(None)
+
+    async def respond(self, challenge: bytes) -> bytes:
+        return await self._ask(challenge) or b""
+
+    async def finish(self, additional: bytes | None) -> None:
+        """The server lets us in; AuthenticationFailed if it has not proven itself."""
+        with trio.move_on_after(self._step_s):
+            if await self._plugins.client_is_satisfied(self._exchange, additional):
+                return
+        raise AuthenticationFailed(None, "the server says yes, but has not proven who it is")
+
+    async def _ask(self, challenge: bytes | None) -> bytes | None:
+        with trio.move_on_after(self._step_s):
+            try:
+                return await self._plugins.client_answer(self._exchange, challenge)
+            except PluginError as error:
+                raise AuthenticationFailed(None, str(error)) from None
+        raise AuthenticationFailed(None, "the plugin that authenticates us took too long")
+
+
 class OutgoingPeer(Peer):
     """A connection that we dialled: we ask to be let in, and open first."""
 
@@ -138,9 +179,16 @@ class OutgoingPeer(Peer):
         services: Services,
         mechanisms: tuple[SaslMechanism, ...],
         name: str = "",
+        listed: tuple[str, ...] = (),
+        credentials: ConnectorFacts | None = None,
     ) -> None:
-        """``name`` is who we say that we are, for listings."""
+        """``name`` is who we say that we are, for listings.
+
+        For mechanisms ``listed`` that none of ``mechanisms`` is, plugins may do something with ``credentials``.
+        """
         self._mechanisms = mechanisms
+        self._listed = listed
+        self._credentials = credentials
         self._own_name = name or "anonymous"
         self._chosen: SaslMechanism | None = None
         #: Set when the opens are exchanged; the log line that said so.
@@ -165,14 +213,14 @@ class OutgoingPeer(Peer):
         elif isinstance(event, SaslChallengeReceived):
             await self._answer(event.challenge)
         elif isinstance(event, SaslFinished):
-            self._finish_sasl(event.code, event.additional)
+            await self._finish_sasl(event.code, event.additional)
         else:
             if isinstance(event, ConnectionClosed):
                 self._note_close(event)
             await super()._handle(event)
 
     async def _begin_sasl(self, offered: tuple[str, ...]) -> None:
-        for mechanism in self._mechanisms:
+        for mechanism in (*self._mechanisms, *self._of_plugins(offered)):
             if mechanism.name in offered:
                 self._chosen = mechanism
                 self.mechanism = mechanism.name
@@ -185,6 +233,24 @@ class OutgoingPeer(Peer):
                 return
         self._lost(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
 
+    def _of_plugins(self, offered: tuple[str, ...]) -> Iterator[SaslMechanism]:
+        """What a plugin can do where we can do nothing, if the connector lists it."""
+        credentials = self._credentials
+        able = {mechanism.name for mechanism in self._mechanisms}
+        if credentials is None or able & set(offered):
+            return
+        known = {name.upper(): name for name in reversed(offered)}
+        wanted = [
+            known[name]
+            for name in self._listed
+            if name in known
+            and name not in OWN_MECHANISMS
+            and (credentials.may_send_password or name not in CLEARTEXT_MECHANISMS)
+        ]
+        exchange = self._plugins.open_sasl_client(wanted, credentials) if wanted else None
+        if exchange is not None:
+            yield PluginMechanism(self._plugins, exchange, self.settings.sasl_timeout_s)
+
     async def _answer(self, challenge: bytes) -> None:
         if self._chosen is None:
             return
@@ -195,12 +261,15 @@ class OutgoingPeer(Peer):
             return
         self._client.respond(response)
 
-    def _finish_sasl(self, code: int, additional: bytes | None) -> None:
+    async def _finish_sasl(self, code: int, additional: bytes | None) -> None:
         if code != SASL_OK:
             self._tell_failure(f"the peer refused authentication by {self.mechanism}")
             return
         try:
-            check_success(self._chosen, additional)
+            if isinstance(self._chosen, PluginMechanism):
+                await self._chosen.finish(additional)
+            else:
+                check_success(self._chosen, additional)
         except AuthenticationFailed as failed:  # whoever it is, it is not whom we wanted
             self._lost(str(failed.description))
             return
@@ -301,7 +370,11 @@ class Connector:
             self._places.failed()
             return
         mechanisms = tuple(client_mechanisms(self.entity, facts))
-        peer = OutgoingPeer(sock, facts, self._settings, self._services, mechanisms, self.entity.sasl_username or "")
+        user, password = self.entity.sasl_username or "", self.entity.sasl_password
+        secret = "" if password is None else password.reveal()
+        credentials = ConnectorFacts(self.entity.name, place.host, facts.may_send_password, user, secret)
+        listed = tuple(name.upper() for name in self.entity.sasl_mechanisms)
+        peer = OutgoingPeer(sock, facts, self._settings, self._services, mechanisms, user, listed, credentials)
         self._peer = peer
         try:
             async with trio.open_nursery() as nursery:
