@@ -35,6 +35,8 @@ from trouter.config.facts import listener_facts, router_facts
 from trouter.hooks import (
     AnnotationFilter,
     Authenticated,
+    AuthServiceFacts,
+    AuthSession,
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
@@ -54,6 +56,8 @@ MAX_STEPS: Final = 16
 #: How long one step may take, and a hook, which may not wait for anything. Only what hangs takes so long.
 STEP_S: Final = 10.0
 HOOK_S: Final = 1.0
+#: Asked at start and at reload only, or in a thread.
+MAY_READ_FILES: Final = frozenset({"configure", "refresh"})
 #: How long the router gives a stalled exchange here.
 STALL_S: Final = 1
 #: What strangers send instead of what they should: nothing, nonsense, not UTF-8, and far too much.
@@ -179,7 +183,7 @@ async def _answers_at_once(subject: Subject, hook: str) -> None:
     plugins = subject.registered(timed(subject.plugin, hook, took_s))
     subject.configure(plugins)
     ASK[hook](plugins, subject)
-    if hook != "configure":  # it may read files: it is asked at start and reload only
+    if hook not in MAY_READ_FILES:
         longest_s = max(took_s, default=0.0)
         assert longest_s < HOOK_S, f"{hook} took {longest_s:.1f} s; slow work belongs to what it returns"
     assert not plugins.faults, f"faults: {dict(plugins.faults)}"
@@ -213,6 +217,19 @@ def _ask_open_sasl(plugins: Plugins, subject: Subject) -> object:
     ]
 
 
+def _ask_auth_service(plugins: Plugins, subject: Subject) -> object:
+    return plugins.auth_service(subject.listener, _Remote())
+
+
+class _Remote:
+    """An authentication service that is never there."""
+
+    facts = AuthServiceFacts("service", "localhost", "5671")
+
+    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
+        return Refused("nobody answers", temporary=True)
+
+
 def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
     said = plugins.map_uid(CertificateFacts("CN=alice", b"not a certificate"), SslProfileFacts("profile"))
     return Refused if isinstance(said, Refused) else said
@@ -221,16 +238,20 @@ def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
 #: How each hook is asked, and what is the answer of one that is broken.
 ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "configure": _ask_configure,
+    "refresh": lambda plugins, _: plugins.refresh(),
     "sasl_mechanisms": lambda plugins, subject: plugins.sasl_mechanisms(subject.listener),
     "open_sasl": _ask_open_sasl,
     "map_uid": _ask_map_uid,
+    "auth_service": _ask_auth_service,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
 }
 DENIED: Final[dict[str, object]] = {
     "configure": ConfigurationRefused,
+    "refresh": False,
     "sasl_mechanisms": (),
     "open_sasl": [],
     "map_uid": Refused,
+    "auth_service": None,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
 }
 
