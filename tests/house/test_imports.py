@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "hooks": (),
     "core": ("engine", "wire", "hooks"),
     "security": ("config", "hooks", "core.patterns"),
+    "mesh": ("wire",),
     "config": ("hooks", "core.patterns", "core.tenants"),  # patterns and names of tenants are text, and one idea each
     "logs": ("config",),
     "management": ("config", "core", "wire", "engine", "logs"),

@@ -1,0 +1,152 @@
+"""Storms over whole networks: afterwards every router knows the same ways and the same addresses as an oracle does."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+
+import networkx as nx
+import pytest
+
+from tests.sim.network import Network, ring
+from trouter.mesh.mesh import Timers
+
+SEEDS = int(os.environ.get("TROUTER_SIM_SEEDS", "60"))
+#: Long enough for a silent router to be forgotten at default timers, and for news to cross a line of twelve.
+CALM_S = 150.0
+
+
+def oracle(network: Network) -> nx.DiGraph[str]:
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(network.routers)
+    for (one, other), cost in network.live_links().items():
+        graph.add_edge(one, other, weight=cost)
+    return graph
+
+
+def ways(graph: nx.DiGraph[str], root: str) -> dict[str, list[str]]:
+    """By router that can be reached from ``root``: the stops between the two.
+
+    By the letter of the rule: of the ways that cost the same the one whose last stop comes first in the list of those
+    worked off, which is ordered by cost and then by id.
+    """
+    costs: dict[str, float] = nx.single_source_dijkstra_path_length(graph, root)
+    order = sorted(costs, key=lambda router: (costs[router], router))
+    found: dict[str, list[str]] = {}
+    for router in order[1:]:
+        last = next(
+            other
+            for other in order
+            if graph.has_edge(other, router) and costs[other] + graph.edges[other, router]["weight"] == costs[router]
+        )
+        found[router] = [] if last == root else [*found[last], last]
+    return found
+
+
+def next_hops(graph: nx.DiGraph[str], me: str) -> dict[str, str]:
+    return {router: [*stops, router][0] for router, stops in ways(graph, me).items()}
+
+
+def check(network: Network, listening: dict[str, set[str]]) -> None:
+    graph = oracle(network)
+    for router, mesh in network.routers.items():
+        costs: dict[str, float] = nx.single_source_dijkstra_path_length(graph, router)
+        assert mesh.paths.cost == {other: cost for other, cost in costs.items() if other != router}
+        assert mesh.paths.next_hop == next_hops(graph, router)
+        for other in costs:
+            if other != router:
+                assert set(mesh.addresses_of(other)) == listening[other], f"{router} of {other}"
+    for origin in network.routers:
+        from_origin = ways(graph, origin)
+        for router, mesh in network.routers.items():
+            expected = {end for end, stops in from_origin.items() if router == origin or router in stops}
+            assert mesh.paths.beyond(origin) == expected
+
+
+def build(network: Network, chance: random.Random) -> None:
+    """A line, ring, star, tree, full mesh or random graph, with costs and delays by chance."""
+    names = [f"R{number}" for number in chance.sample(range(100), chance.randint(2, 12))]
+    network.start(*names)
+    shape = chance.choice(["line", "ring", "star", "tree", "mesh", "random"])
+    pairs = {
+        "line": list(itertools.pairwise(names)),
+        "ring": list(zip(names, names[1:] + names[:1], strict=True)) if len(names) > 2 else [(names[0], names[1])],
+        "star": [(names[0], name) for name in names[1:]],
+        "tree": [(names[(number - 1) // 2], names[number]) for number in range(1, len(names))],
+        "mesh": [(one, other) for place, one in enumerate(names) for other in names[place + 1 :]],
+        "random": [(name, chance.choice(names[:place])) for place, name in enumerate(names) if place],
+    }[shape]
+    if shape == "random":
+        pairs += [tuple(chance.sample(names, 2)) for _ in names]  # type: ignore[misc]
+    for one, other in dict.fromkeys(pairs):
+        network.connect(one, other, chance.choice([1, 1, 1, 2, 3, 10]), chance.choice([0.0, 0.001, 0.05, 0.5]))
+
+
+def trouble(network: Network, chance: random.Random, listening: dict[str, set[str]]) -> None:
+    """One thing that goes wrong, or right again, or is asked for."""
+    kind = chance.choice(["cut", "connect", "half", "heal", "restart", "listen", "listen", "leave"])
+    wires = sorted(network.wires)
+    names = sorted(network.routers)
+    router = chance.choice(names)
+    if kind == "cut" and wires:
+        network.cut(chance.choice(wires))
+    elif kind == "connect":
+        one, other = chance.sample(names, 2)
+        if not any({one, other} == set(wire.ends) for wire in network.wires.values()):
+            network.connect(one, other, chance.choice([1, 2, 5]), chance.choice([0.0, 0.01, 0.3]))
+    elif kind == "half" and wires:
+        number = chance.choice(wires)
+        network.go_half_dead(number, chance.choice(network.wires[number].ends))
+    elif kind == "heal" and wires:
+        network.wires[chance.choice(wires)].dead.clear()
+    elif kind == "restart":
+        network.restart(router)
+        for key in listening[router]:
+            network.routers[router].add_address(key, 3)
+    elif kind == "listen":
+        key = f"M0{chance.choice('abcdefgh')}"
+        network.routers[router].add_address(key, 3)
+        listening[router].add(key)
+    elif kind == "leave" and listening[router]:
+        key = chance.choice(sorted(listening[router]))
+        network.routers[router].delete_address(key)
+        listening[router].discard(key)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_after_a_storm_everybody_knows_what_there_is(seed: int) -> None:
+    chance = random.Random(seed)
+    network = Network(seed)
+    build(network, chance)
+    listening: dict[str, set[str]] = {router: set() for router in network.routers}
+    for _ in range(chance.randint(1, 25)):
+        network.run(chance.choice([0.0, 0.1, 1.0, 3.0, 10.0]))
+        trouble(network, chance, listening)
+    network.run(CALM_S)
+    check(network, listening)
+
+
+def test_a_ring_of_sixteen_finds_its_new_ways_within_four_seconds() -> None:
+    """The figure of a wire that is cut: known at the next tick, told at once, asked for and answered."""
+    network = Network(1)
+    wires = ring(network, [f"R{number:02}" for number in range(16)])
+    network.run(30)
+    check(network, {router: set() for router in network.routers})
+    network.cut(wires[3])
+    graph = oracle(network)
+
+    def converged() -> bool:
+        return all(mesh.paths.next_hop == next_hops(graph, router) for router, mesh in network.routers.items())
+
+    assert network.run_until(converged, 10) <= 4
+
+
+def test_a_silent_neighbour_is_noticed_within_its_age_and_a_tick() -> None:
+    timers = Timers()
+    network = Network(2, timers)
+    wires = ring(network, ["R1", "R2", "R3"])
+    network.run(30)
+    network.wires[wires[0]].dead.update(("R1", "R2"))
+    network.run_until(lambda: "R2" not in network.routers["R1"].neighbours, timers.hello_max_age_s + 2)
+    network.run_until(lambda: network.routers["R1"].paths.next_hop.get("R2") == "R3", 4)

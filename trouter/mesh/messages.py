@@ -1,0 +1,402 @@
+"""The six messages by which routers find each other (inter-router.md 3): values, and their exact octets.
+
+Whoever is on the other side may be hostile or broken: ``parse`` raises DecodeError for whatever is not one of the six,
+and nothing in a message is taken for more than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from trouter.wire.annotations import compose_annotations
+from trouter.wire.codec import decode
+from trouter.wire.errors import DecodeError
+from trouter.wire.types import Described
+
+#: The protocol's version, which every message carries as ``pv``.
+VERSION: Final = 1
+#: The one area there is; routers are ``0/ID`` in annotations.
+AREA: Final = "0"
+#: How long the id of a router may be, in characters (DISPATCH-2307), and the text of an address.
+MAX_ID_CHARACTERS: Final = 4096
+MAX_COST: Final = 2**31 - 1
+MAX_SEQUENCE: Final = 2**63 - 1
+
+HELLO_TO: Final = "amqp:/_local/qdhello"
+ALL_ROUTERS_TO: Final = "amqp:/_topo/0/all/qdrouter"
+ALL_ADDRESSES_TO: Final = "_topo/0/all/qdrouter.ma"
+
+_HEADER: Final = b"\x00\x53\x70\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x42"  # durable=false
+_PROPERTIES: Final = b"\x00\x53\x73"
+_APPLICATION_PROPERTIES: Final = b"\x00\x53\x74"
+_VALUE: Final = b"\x00\x53\x77"
+_NULL: Final = b"\x40"
+_LIST0: Final = b"\x45"
+_SECTION_CODES: Final = {0x70: "header", 0x71: "delivery", 0x72: "message", 0x73: "properties", 0x74: "application"}
+_BODY_CODE: Final = 0x77
+_NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """``id`` is there, booted at ``instance`` (seconds since 1970), and has heard the routers ``seen``."""
+
+    id: str
+    instance: int = 0
+    seen: tuple[str, ...] = ()
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class RouterAdvertisement:
+    """How far ``id`` has counted: its link state and its mobile addresses."""
+
+    id: str
+    instance: int = 0
+    link_sequence: int = 0
+    mobile_sequence: int = 0
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStateRequest:
+    """``id`` wants to know the addressee's link state."""
+
+    id: str
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStateUpdate:
+    """The link state of ``id``: its neighbours and what the way to each costs."""
+
+    id: str
+    instance: int = 0
+    link_sequence: int = 0
+    peers: Mapping[str, int] = field(default_factory=lambda: _NOBODY)
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class MobileAddressRequest:
+    """``id`` knows the addressee's addresses as of ``have_sequence`` and wants to know more."""
+
+    id: str
+    have_sequence: int = 0
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class MobileAddressUpdate:
+    """Addresses of ``id``: all of them (``exist``), or what was ``added`` and ``deleted`` since the last sequence.
+
+    Keys are address keys such as ``M0news``. ``hints`` are treatments, one for each of ``exist`` or ``added``.
+    """
+
+    id: str
+    sequence: int = 0
+    exist: tuple[str, ...] | None = None
+    added: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    hints: tuple[int, ...] = ()
+    version: int = VERSION
+
+
+Message = Hello | RouterAdvertisement | LinkStateRequest | LinkStateUpdate | MobileAddressRequest | MobileAddressUpdate
+
+
+def router_address(router_id: str) -> str:
+    """Where ``router_id`` takes what concerns links."""
+    return f"amqp:/_topo/0/{router_id}/qdrouter"
+
+
+def mobile_address(router_id: str) -> str:
+    """Where ``router_id`` takes what concerns addresses."""
+    return f"amqp:/_topo/0/{router_id}/qdrouter.ma"
+
+
+def compose(message: Message, to: str) -> bytes:
+    """The octets of ``message`` as its author sends it to the address ``to``: all sections."""
+    ingress = f"{AREA}/{message.id}"
+    annotations = compose_annotations(b"", 0, 0, False, None, ingress, (ingress,))
+    mobile = isinstance(message, MobileAddressRequest | MobileAddressUpdate)
+    opcode, body = _SYMBOLS.body(message) if mobile else _STRINGS.body(message)
+    nulls = (2, 0) if mobile else (2, 3)  # the fields before and behind `to`
+    properties = [_NULL] * nulls[0] + [_string(to)] + [_NULL] * nulls[1]
+    key = _symbol("opcode") if mobile else _string("opcode")
+    return b"".join(
+        (
+            _HEADER,
+            annotations,
+            _PROPERTIES,
+            _list(properties),
+            _APPLICATION_PROPERTIES,
+            _map([key, _string(opcode)]),
+            _VALUE,
+            _map(body),
+        )
+    )
+
+
+def parse(data: bytes) -> Message:
+    """The message whose octets these are; DecodeError says what is wrong with them."""
+    opcode, body = _read(data)
+    reader = _READERS.get(opcode)
+    if reader is None:
+        raise DecodeError(f"no message of routers has the opcode {opcode[:32]!r}")
+    return reader(_Fields(body))
+
+
+# --- writing
+
+
+def _list(items: Iterable[bytes]) -> bytes:
+    items = list(items)
+    body = b"".join(items)
+    return b"\xd0" + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body
+
+
+def _map(items: Iterable[bytes]) -> bytes:
+    items = list(items)
+    body = b"".join(items)
+    return b"\xd1" + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body
+
+
+def _text(text: str, short: bytes, long: bytes) -> bytes:
+    octets = text.encode()
+    size = len(octets)
+    return (short + bytes([size]) if size < 256 else long + size.to_bytes(4, "big")) + octets
+
+
+def _string(text: str) -> bytes:
+    return _text(text, b"\xa1", b"\xb1")
+
+
+def _symbol(text: str) -> bytes:
+    return _text(text, b"\xa3", b"\xb3")
+
+
+def _int(number: int) -> bytes:
+    """An int in its shorter form, a long beyond 32 bits."""
+    if -128 <= number < 128:
+        return b"\x54" + number.to_bytes(1, "big", signed=True)
+    if -(2**31) <= number < 2**31:
+        return b"\x71" + number.to_bytes(4, "big", signed=True)
+    return b"\x81" + number.to_bytes(8, "big", signed=True)
+
+
+def _long(number: int) -> bytes:
+    if -128 <= number < 128:
+        return b"\x55" + number.to_bytes(1, "big", signed=True)
+    return b"\x81" + number.to_bytes(8, "big", signed=True)
+
+
+class _Writer:
+    """One of the two ways of writing bodies: how keys and how numbers look (inter-router.md 3.1)."""
+
+    def __init__(self, key: Any, number: Any) -> None:
+        self._key = key
+        self._number = number
+
+    def body(self, message: Message) -> tuple[str, list[bytes]]:
+        """The opcode, and the keys and values of the body."""
+        pairs: list[tuple[str, bytes]] = [
+            ("id", _string(message.id)),
+            ("pv", self._number(VERSION)),
+            ("area", _string(AREA)),
+        ]
+        opcode = _OPCODES[type(message)]
+        match message:
+            case Hello(instance=instance, seen=seen):
+                pairs.append(("instance", self._number(instance)))
+                pairs.append(("seen", _list(map(_string, seen)) if seen else _LIST0))
+            case RouterAdvertisement(instance=instance, link_sequence=link, mobile_sequence=mobile):
+                pairs.append(("instance", self._number(instance)))
+                pairs.append(("ls_seq", self._number(link)))
+                pairs.append(("mobile_seq", self._number(mobile)))
+            case LinkStateUpdate(instance=instance, link_sequence=link):
+                pairs.append(("instance", self._number(instance)))
+                pairs.append(("ls_seq", self._number(link)))
+                pairs.append(("ls", self._link_state(message)))
+            case MobileAddressRequest(have_sequence=have):
+                pairs.append(("have_seq", self._number(have)))
+            case MobileAddressUpdate(sequence=sequence):
+                pairs.append(("mobile_seq", self._number(sequence)))
+                pairs += self._addresses(message)
+        return opcode, [octets for key, value in pairs for octets in (self._key(key), value)]
+
+    def _link_state(self, message: LinkStateUpdate) -> bytes:
+        peers = [octets for peer, cost in message.peers.items() for octets in (_string(peer), _int(cost))]
+        pairs = (
+            ("id", _string(message.id)),
+            ("area", _string(AREA)),
+            ("ls_seq", self._number(message.link_sequence)),
+            ("peers", _map(peers)),
+        )
+        return _map(octets for key, value in pairs for octets in (self._key(key), value))
+
+    def _addresses(self, message: MobileAddressUpdate) -> list[tuple[str, bytes]]:
+        hints = ("hints", _list(map(_int, message.hints)))
+        if message.exist is not None:
+            return [("exist", _list(map(_string, message.exist))), hints]
+        return [hints, ("add", _list(map(_string, message.added))), ("del", _list(map(_string, message.deleted)))]
+
+
+_STRINGS: Final = _Writer(_string, _int)
+_SYMBOLS: Final = _Writer(_symbol, _long)
+_OPCODES: Final[dict[type, str]] = {
+    Hello: "HELLO",
+    RouterAdvertisement: "RA",
+    LinkStateRequest: "LSR",
+    LinkStateUpdate: "LSU",
+    MobileAddressRequest: "MAR",
+    MobileAddressUpdate: "MAU",
+}
+
+
+# --- reading
+
+
+def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
+    """The opcode and the body's map."""
+    offset, end = 0, len(data)
+    properties: object = None
+    while offset < end:
+        section, offset = decode(data, offset, end)
+        if not isinstance(section, Described):
+            raise DecodeError("a section without its descriptor", offset)
+        if section.descriptor == _BODY_CODE:
+            if not isinstance(section.value, dict):
+                raise DecodeError("the body is not a map", offset)
+            opcode = properties.get("opcode") if isinstance(properties, dict) else None
+            if not isinstance(opcode, str):
+                raise DecodeError("there is no opcode", offset)
+            return opcode, section.value
+        if section.descriptor not in _SECTION_CODES:
+            raise DecodeError("a section that no message of routers has", offset)
+        if section.descriptor == 0x74:
+            properties = section.value
+    raise DecodeError("there is no body", offset)
+
+
+class _Fields:
+    """The entries of a body, each taken as what it must be."""
+
+    def __init__(self, body: Mapping[Any, Any]) -> None:
+        self._body = body
+
+    def text(self, key: str) -> str:
+        """A text that must be there and be neither empty nor endless."""
+        value = self._body.get(key)
+        if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARACTERS:
+            raise DecodeError(f"{key} is no text of 1 to {MAX_ID_CHARACTERS} characters")
+        return str(value)
+
+    def number(self, key: str, high: int = MAX_SEQUENCE) -> int:
+        """A whole number from 0 to ``high``; 0 where there is none."""
+        return _whole(key, self._body.get(key, 0), high)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts."""
+        value = self._body.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+            raise DecodeError(f"{key} is no list of texts")
+        return tuple(map(str, value))
+
+    def has(self, key: str) -> bool:
+        return self._body.get(key) is not None
+
+    def inner(self, key: str) -> _Fields:
+        """A map inside."""
+        value = self._body.get(key)
+        if not isinstance(value, dict):
+            raise DecodeError(f"{key} is no map")
+        return _Fields(value)
+
+    def costs(self, key: str) -> Mapping[str, int]:
+        """A map of texts to costs, which are 1 at least."""
+        costs: dict[str, int] = {}
+        for peer, cost in self.inner(key)._body.items():
+            if not isinstance(peer, str) or not 0 < len(peer) <= MAX_ID_CHARACTERS:
+                raise DecodeError(f"a key of {key} is no text of 1 to {MAX_ID_CHARACTERS} characters")
+            costs[str(peer)] = max(_whole(f"the cost in {key}", cost, MAX_COST), 1)
+        return MappingProxyType(costs)
+
+    def hints(self, count: int) -> tuple[int, ...]:
+        """The hints for ``count`` addresses; those of another length, or that are no list of numbers, say nothing."""
+        value = self._body.get("hints")
+        if not isinstance(value, list) or len(value) != count:
+            return ()
+        if any(isinstance(item, bool) or not isinstance(item, int) for item in value):
+            return ()
+        return tuple(map(int, value))
+
+
+def _whole(key: str, value: object, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= high:
+        raise DecodeError(f"{key} is no whole number from 0 to {high}")
+    return int(value)
+
+
+def _hello(fields: _Fields) -> Hello:
+    seen = fields.texts("seen")
+    return Hello(fields.text("id"), fields.number("instance"), seen, fields.number("pv"))
+
+
+def _advertisement(fields: _Fields) -> RouterAdvertisement:
+    return RouterAdvertisement(
+        fields.text("id"),
+        fields.number("instance"),
+        fields.number("ls_seq"),
+        fields.number("mobile_seq"),
+        fields.number("pv"),
+    )
+
+
+def _link_state_request(fields: _Fields) -> LinkStateRequest:
+    return LinkStateRequest(fields.text("id"), fields.number("pv"))
+
+
+def _link_state_update(fields: _Fields) -> LinkStateUpdate:
+    state = fields.inner("ls")
+    return LinkStateUpdate(
+        fields.text("id"),
+        fields.number("instance"),
+        state.number("ls_seq"),
+        state.costs("peers"),
+        fields.number("pv"),
+    )
+
+
+def _mobile_address_request(fields: _Fields) -> MobileAddressRequest:
+    return MobileAddressRequest(fields.text("id"), fields.number("have_seq"), fields.number("pv"))
+
+
+def _mobile_address_update(fields: _Fields) -> MobileAddressUpdate:
+    whole, change = fields.has("exist"), fields.has("add") and fields.has("del")
+    if whole == change or (whole and (fields.has("add") or fields.has("del"))):
+        raise DecodeError("an update needs either exist, or both add and del")
+    exist = fields.texts("exist") if whole else None
+    added = () if whole else fields.texts("add")
+    return MobileAddressUpdate(
+        fields.text("id"),
+        fields.number("mobile_seq"),
+        exist,
+        added,
+        () if whole else fields.texts("del"),
+        fields.hints(len(added if exist is None else exist)),
+        fields.number("pv"),
+    )
+
+
+_READERS: Final[dict[str, Callable[[_Fields], Message]]] = {
+    "HELLO": _hello,
+    "RA": _advertisement,
+    "LSR": _link_state_request,
+    "LSU": _link_state_update,
+    "MAR": _mobile_address_request,
+    "MAU": _mobile_address_update,
+}
