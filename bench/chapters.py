@@ -16,6 +16,7 @@ from trouter.load.led import Led
 from trouter.load.plan import Load
 
 from . import managing as managed
+from . import policies
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
@@ -287,6 +288,19 @@ def managing(bench: Bench) -> None:
     bench.figure(f"/metrics with {count:,} connections", Spread.of(scrapes), "ms", 100.0)
 
 
+def policy(bench: Bench) -> None:
+    """A policy of very many vhosts: read and compiled, asked at open, and asked at attach among very many entries."""
+    bench.say(f"{policies.VHOSTS:,} vhosts")
+    runs = [policies.measured() for _ in range(bench.extent.repetitions)]
+    users = policies.VHOSTS * policies.USERS_OF_A_VHOST
+    loads = Spread.of([run["load_s"] for run in runs])
+    bench.figure(f"{policies.VHOSTS:,} vhosts, {users:,} users: loaded", loads, "s of CPU", 3.0)
+    bench.figure("decision at open", Spread.of([run["open_us"] for run in runs]), "us of CPU", 200.0)
+    for what in runs[0]["attach_us"]:
+        value = Spread.of([run["attach_us"][what] for run in runs])
+        bench.figure(f"decision at attach among {policies.ENTRIES:,} entries: {what}", value, "us of CPU", 20.0)
+
+
 def settle_down(server: Server) -> None:
     """Wait until a server does nothing, or for some seconds."""
     for _ in range(50):
@@ -306,4 +320,5 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "gigabyte": one_gigabyte,
     "stalled": stalled_neighbour,
     "managing": managing,
+    "policy": policy,
 }

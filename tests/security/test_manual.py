@@ -11,7 +11,7 @@ from trouter.cli import main
 from trouter.security.policy import Reason
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+BLOCKS: list[tuple[str, str]] = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def block(kind: str, number: int = 0) -> str:

@@ -20,6 +20,8 @@ BARE_KEY = r"[^\s:{}\[\],\"'#]+"
 _SKIPPED = {also: re.compile(rf"(?:[\s{also}]+|#[^\n]*)*") for also in ("", ",", ",;")}
 # A string on its line, which needs no second look when there is no backslash in it.
 _DOUBLE_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+# An entry whose name and value are such strings: what most of a policy file is made of.
+_TEXT_ENTRY = re.compile(r'"([^"\\\n]*)"[ \t]*:[ \t]*"([^"\\\n]*)"')
 _BLANK = frozenset(" \t\r\f\v")
 _BLANKS = re.compile(r"[ \t\r\f\v]*")
 _REST_IS_EMPTY = re.compile(r"[ \t\r\f\v]*(?:#[^\n]*)?(?=\n|\Z)")
@@ -175,6 +177,10 @@ class Reader(ABC):
     def entry(self, by_line: bool, depth: int) -> Entry:
         """One `key: value` of a map."""
         start = self.offset
+        if match := _TEXT_ENTRY.match(self.text, start):
+            self.offset = match.end()
+            value = Scalar(match[2], self.place(match.start(2) - 1), quoted=True)
+            return Entry(match[1], self.place(start), value)
         key = self.map_key()
         char = self.skip_blanks()
         if char == "{" and not self.json:

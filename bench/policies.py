@@ -1,0 +1,125 @@
+"""What a large policy costs: reading and compiling it, a decision at open, and one at attach.
+
+`python -m bench.policies` measures alone, and prints one JSON object. Times are CPU times of this process.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, Final
+
+from trouter.config import GroupSettings, PolicyEntity, VhostEntity, load
+from trouter.config.hosts import HostRange
+from trouter.security.policy import Admission, Policy
+
+VHOSTS: Final = 10_000
+USERS_OF_A_VHOST: Final = 10
+#: In the one group that is measured at attach, of each kind.
+ENTRIES: Final = 10_000
+OPENS: Final = 20_000
+ATTACHES: Final = 50_000
+
+
+def vhosts() -> Iterator[list[Any]]:
+    """Vhosts with two groups each, in the JSON form."""
+    for number in range(VHOSTS):
+        users = [f"user-{number}-{each}" for each in range(USERS_OF_A_VHOST)]
+        groups = {
+            "admin": {
+                "users": users[:2],
+                "remoteHosts": "10.0.0.0/8, ::1",
+                "sources": f"v{number}/*, news*, ${{user}}.*",
+                "targets": f"v{number}/*, ${{user}}.in",
+            },
+            "users": {
+                "users": ", ".join(users[2:]),
+                "remoteHosts": "*",
+                "sourcePattern": f"v{number}/*/#, ${{user}}/#",
+                "targets": f"v{number}/in",
+            },
+        }
+        yield ["vhost", {"hostname": f"v{number}.example.com", "aliases": f"v{number}.example.org", "groups": groups}]
+
+
+def cpu_us(calls: list[Callable[[], object]]) -> float:
+    """The mean of some calls."""
+    began_ns = time.process_time_ns()
+    for call in calls:
+        call()
+    return (time.process_time_ns() - began_ns) / 1e3 / len(calls)
+
+
+def loading(folder: Path) -> tuple[Policy, float]:
+    """A policy of very many vhosts, and how long it took to read and to compile, in seconds."""
+    path = folder / "router.json"
+    path.write_text(json.dumps([["policy", {"enableVhostPolicy": True}], *vhosts()], indent=1))
+    began_ns = time.process_time_ns()
+    configuration = load(path)
+    policy = Policy.compile(configuration.policy, configuration.vhosts)
+    return policy, (time.process_time_ns() - began_ns) / 1e9
+
+
+def opening(policy: Policy, rng: random.Random) -> float:
+    """A decision at open, in microseconds."""
+    calls: list[Callable[[], object]] = []
+    for _ in range(OPENS):
+        number, which = rng.randrange(VHOSTS), rng.randrange(USERS_OF_A_VHOST)
+        name = f"V{number}.example.{rng.choice(('com', 'org'))}:5672"
+        user, host = f"user-{number}-{which}", f"10.{number % 250}.0.{which}"
+        calls.append(lambda name=name, user=user, host=host: policy.admit(name, user, host, authenticated=True))  # type: ignore[misc]
+    assert all(isinstance(call(), Admission) for call in calls[:100])
+    return cpu_us(calls)
+
+
+def large_group() -> GroupSettings:
+    """Very many entries of every kind."""
+    kinds = cycle(("exact/{}", "prefix/{}/*", "mine-{}-${{user}}", "${{user}}/{}*"))
+    names = tuple(kind.format(number) for number, kind in enumerate(islice(kinds, ENTRIES)))
+    tokens = cycle(("a/{}/*", "b/{}/#", "#/z/{}", "${{user}}/{}/#"))
+    patterns = tuple(kind.format(number) for number, kind in enumerate(islice(tokens, ENTRIES)))
+    return GroupSettings(users=("*",), remote_hosts=(HostRange(),), sources=names, target_pattern=patterns)
+
+
+def attaching(rng: random.Random) -> dict[str, float]:
+    """Decisions at attach among very many entries, in microseconds, by what was asked."""
+    vhost = VhostEntity(hostname="v", groups={"g": large_group()})
+    policy = Policy.compile(PolicyEntity(enable_vhost_policy=True), [vhost])
+    admission = policy.admit("v", "alice", "10.0.0.1", authenticated=True)
+    assert isinstance(admission, Admission)
+    asked = {
+        "sources": (admission.may_receive, ("exact/{}", "prefix/{}/x", "mine-{}-alice", "alice/{}/x")),
+        "targetPattern": (admission.may_send, ("a/{}/x", "b/{}/x/y", "q/z/{}", "alice/{}/x")),
+        "what is denied": (admission.may_receive, ("none/{}", "mine-{}-bob", "bob/{}", "prefix/{}")),
+    }
+    found = {}
+    for what, (ask, forms) in asked.items():
+        addresses = [rng.choice(forms).format(rng.randrange(ENTRIES)) for _ in range(ATTACHES)]
+        found[what] = cpu_us([lambda ask=ask, address=address: ask(address) for address in addresses])  # type: ignore[misc]
+    return found
+
+
+def measured() -> dict[str, Any]:
+    """One run in a process of its own."""
+    command = [sys.executable, "-m", "bench.policies"]
+    root = Path(__file__).parents[1]
+    found: dict[str, Any] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
+    return found
+
+
+def main() -> None:
+    rng = random.Random(20261121)
+    with tempfile.TemporaryDirectory(prefix="trouter-bench-") as folder:
+        policy, load_s = loading(Path(folder))
+    print(json.dumps({"load_s": load_s, "open_us": opening(policy, rng), "attach_us": attaching(rng)}))
+
+
+if __name__ == "__main__":
+    main()
