@@ -66,11 +66,19 @@ def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_what_is_not_served_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "routers.conf"
+    path.write_text("router { mode: interior }\nlistener {\n    port: 0\n    role: inter-router\n    host: ::1\n}\n")
+    assert checked(path) == 0
+    why = "this version does not connect routers to each other"
+    assert f"warning: {path}:4:11: listener.role: not served: {why}; it is not opened\n" in capsys.readouterr().err
+
+
+def test_certificates_that_cannot_be_used_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "tls.conf"
     path.write_text("sslProfile { name: a }\nlistener {\n    port: 0\n    sslProfile: a\n}\n")
-    assert checked(path) == 0
+    assert checked(path) == 1
     assert capsys.readouterr().err == (
-        f"warning: {path}:4:17: listener.sslProfile: not served: this version has no TLS; it is not opened\n"
+        f"sslProfile/a ({path}:1:1): certFile: a listener needs a certificate\n{path}: not usable, 1 error(s)\n"
     )
 
 

@@ -210,7 +210,6 @@ def test_what_a_file_could_not_say_is_refused(short: str, attributes: dict[str, 
 
 
 UNSERVED = {
-    "TLS": ("listener", {"port": 1, "sslProfile": "tls"}, "listener: not served: sslProfile: this version has no TLS"),
     "a link route": ("router.config.linkRoute", {"prefix": "a", "dir": "in"}, "this version routes no links"),
     "an auto link": ("router.config.autoLink", {"addr": "a", "dir": "in"}, "this version attaches no links of its own"),
     "an exchange": ("router.config.exchange", {"name": "e", "address": "a"}, "this version has no exchanges"),
@@ -338,7 +337,6 @@ def test_an_update_is_refused(identity: str, attributes: dict[str, object], text
 
 def test_an_update_that_would_not_be_served_is_refused() -> None:
     assert refused_change("policy/None", {"enableVhostPolicy": True})[0] == 501
-    assert refused_change("listener/:5672:front", {"sslProfile": "tls"})[0] == 501
 
 
 @pytest.mark.parametrize("identity", ["router/A", "address/0"])

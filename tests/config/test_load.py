@@ -259,6 +259,7 @@ VALUES = {
     "keyFile": __file__,
     "certDb": "/",
     "httpRoot": "/",
+    "trustedCerts": '""',
     "displayNameFile": '""',
     "authSslProfile": '""',
 }
@@ -579,7 +580,6 @@ def test_the_page_in_the_manual_is_fresh() -> None:
 NOT_SERVED = {
     "a mode": ("router { mode: edge }", "router", "mode edge: this version does not connect routers to each other"),
     "a role": ("router { mode: interior }\nlistener { role: inter-router }", "listener", "role inter-router: this version"),
-    "a profile": ("sslProfile { name: a }\nconnector { sslProfile: a }", "connector", "sslProfile: this version has no TLS"),
     "a tenant": ("listener { multiTenant: yes }", "listener", "multiTenant: without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom"),
     "a link route": ("linkRoute { prefix: a, direction: in }", "linkRoute", "this version routes no links"),
     "an auto link": ("autoLink { addr: a, dir: in }", "autoLink", "this version attaches no links of its own"),

@@ -374,10 +374,10 @@ def test_repeated_reloads_leave_nothing_behind(start_router: StartRouter) -> Non
 
 
 def test_a_listener_that_asks_for_what_is_not_served_is_not_opened(start_router: StartRouter) -> None:
-    text = ROUTER + FRONT + "listener { name: safe, host: 127.0.0.1, port: 0, requireSsl: yes, sslProfile: p }\n"
-    router = start_router(text + "sslProfile { name: p }\n")
+    text = FRONT + "listener { name: safe, host: 127.0.0.1, port: 0, role: inter-router }\n"
+    router = start_router("router { id: R, mode: interior }\n" + text)
     found = router.wait_for_line(r"MAIN \(critical\) listener/127\.0\.0\.1:0:safe \(.*:3:1\) is not opened: (.*)")
-    assert "this version has no TLS" in found[1]
+    assert "this version does not connect routers" in found[1]
     assert len(router.ports) == 1
     with node_of(router.port) as node:
         assert [row["name"] for row in node.query("listener")] == ["front", "safe"]
@@ -394,14 +394,14 @@ def test_with_a_vhost_policy_nobody_is_let_in_past_it(start_router: StartRouter)
     assert is_open(router.ports[-1])
 
 
-def test_a_connector_that_asks_for_tls_does_not_dial(start_router: StartRouter) -> None:
+def test_a_connector_that_asks_for_what_is_not_served_does_not_dial(start_router: StartRouter) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
         router = start_router(
-            f"{ROUTER}{FRONT}sslProfile {{ name: p }}\n"
-            f"connector {{ name: c, host: 127.0.0.1, port: {port}, sslProfile: p }}\n"
+            f"router {{ id: R, mode: interior }}\n{FRONT}"
+            f"connector {{ name: c, host: 127.0.0.1, port: {port}, role: inter-router }}\n"
         )
-        router.wait_for_line(r"MAIN \(critical\) connector/127\.0\.0\.1:\d+:c .* does not dial: .*no TLS")
+        router.wait_for_line(r"MAIN \(critical\) connector/127\.0\.0\.1:\d+:c .* does not dial: .*connect routers")
         with Peer(router.port) as peer:
             peer.be_heard()
         server.setblocking(False)

@@ -13,6 +13,7 @@ import trio
 
 from trouter.config import ListenerEntity
 from trouter.http import Figures, HttpListener, Totals
+from trouter.http.ports import Secured
 
 Serve = Callable[[trio.SocketStream], Awaitable[None]]
 
@@ -49,7 +50,14 @@ class Site:
     def live(self) -> bool:
         return self.is_live
 
-    async def serve_amqp(self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity) -> None:
+    async def secure(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+    ) -> Secured | None:
+        raise AssertionError("no listener here has an sslProfile")
+
+    async def serve_amqp(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
+    ) -> None:
         self.served.append((remote, entity.name))
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         try:

@@ -75,7 +75,7 @@ async def test_who_comes_through_a_websocket_is_an_ordinary_connection(process: 
     near, far = socket.socketpair()
     near.setblocking(False)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(process.site.serve_amqp, far, ("192.0.2.7", 1234), entity)
+        nursery.start_soon(process.site.serve_amqp, far, ("192.0.2.7", 1234), entity, None)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(near))
         await stream.send_all(b"AMQP\x03\x01\x00\x00")
         assert (await stream.receive_some(8))[:8] == b"AMQP\x03\x01\x00\x00"
@@ -86,5 +86,5 @@ async def test_nobody_comes_past_a_policy_through_a_websocket(process: RouterPro
     process.control.service = replace(process.control.service, serves_amqp=False)
     near, far = socket.socketpair()
     with near:
-        await process.site.serve_amqp(far, ("192.0.2.7", 1234), process.control.configuration.listeners[0])
+        await process.site.serve_amqp(far, ("192.0.2.7", 1234), process.control.configuration.listeners[0], None)
         assert near.recv(1) == b""

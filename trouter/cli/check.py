@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from trouter.cli.startup import StartError, existing_path, log_files, prepare
+from trouter.cli.startup import StartError, existing_path, log_files, prepare, tls_material
 from trouter.config.strict import unsafe
 
 ALWAYS_TOLD: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         configuration, _ = prepare(arguments.file)
     except StartError as error:
         return _unusable(arguments.file, error.lines)
-    if lines := log_files(configuration):
+    if lines := [*log_files(configuration), *tls_material(configuration)]:
         return _unusable(arguments.file, lines)
     for warning in configuration.warnings:
         print(f"warning: {warning}", file=sys.stderr)

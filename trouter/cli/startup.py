@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from pathlib import Path
 
 from trouter import logs
@@ -45,6 +46,15 @@ def log_files(configuration: Configuration) -> list[str]:
         if name is not None and name not in NAMED and not _may_append(Path(name)):
             problems.append(Problem(entity.place, f"Failed to open log file '{name}'", "log", "outputFile"))
     return [str(problem) for problem in problems]
+
+
+def tls_material(configuration: Configuration) -> list[str]:
+    """What is wrong with the certificates, keys and lists that sslProfiles name, for those who use them."""
+    if not configuration.ssl_profiles:
+        return []
+    from trouter.net.tls.profiles import problems_in  # noqa: PLC0415 - libraries that only TLS needs
+
+    return problems_in(configuration, time.time())
 
 
 def _may_append(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
@@ -161,10 +162,16 @@ class Scram:
         self._proven = True
 
 
-def with_password(user: str, password: str, *, plain: bool = True) -> tuple[SaslMechanism, ...]:
-    """What a user with a password can do, the strongest first; PLAIN, which tells it, last or not at all."""
-    scram = (Scram(name, user, password) for name in SCRAM_MECHANISMS)
-    return (*scram, Plain(user, password)) if plain else tuple(scram)
+def with_password(
+    user: str, password: str, *, plain: bool = True, bindings: Iterable[tuple[str, bytes]] = ()
+) -> tuple[SaslMechanism, ...]:
+    """What a user with a password can do, the strongest first; PLAIN, which tells it, last or not at all.
+
+    ``bindings`` are what the channel can be told from others by: types, each with its data.
+    """
+    bound = (Scram(f"{name}-PLUS", user, password, binding) for binding in bindings for name in SCRAM_MECHANISMS)
+    scram = (*bound, *(Scram(name, user, password) for name in SCRAM_MECHANISMS))
+    return (*scram, Plain(user, password)) if plain else scram
 
 
 class External:

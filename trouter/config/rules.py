@@ -153,6 +153,12 @@ def _listener(draft: Draft) -> None:
         for field in ("require_ssl", "require_encryption"):
             if draft.value(field):
                 draft.error("nobody could connect without an sslProfile", field, "add sslProfile: NAME")
+        if draft.value("client_cert") not in {None, "none"}:
+            draft.error("nobody could connect without an sslProfile", "client_cert", "add sslProfile: NAME")
+        if draft.value("trusted_certs_file"):
+            draft.warning("has no effect without an sslProfile", "trusted_certs_file")
+    if draft.value("client_cert") == "none" and "EXTERNAL" in (draft.value("sasl_mechanisms") or ()):
+        draft.error("EXTERNAL in saslMechanisms needs client certificates", "client_cert", "write required or optional")
     if not (draft.value("http") or draft.value("http_root_dir")):
         for field in ("metrics", "healthz", "websockets", "web_socket_origins"):
             if field in draft.given:
@@ -165,6 +171,8 @@ def _connector(draft: Draft) -> None:
     if draft.value("allow_insecure_plain") == "yes":
         draft.warning("the password may cross the network unencrypted", "allow_insecure_plain")
     _secret_in_clear(draft, "sasl_password")
+    if "EXTERNAL" in (draft.value("sasl_mechanisms") or ()) and not draft.value("ssl_profile"):
+        draft.error("EXTERNAL needs a certificate", "sasl_mechanisms", "add an sslProfile with a certFile")
 
 
 def _ssl_profile(draft: Draft) -> None:
@@ -178,6 +186,15 @@ def _ssl_profile(draft: Draft) -> None:
     for field, other in (("cert_file", "private_key_file"), ("private_key_file", "cert_file")):
         if draft.value(field) and other not in draft.given:
             draft.error("certFile and privateKeyFile must be given together", field, "add the other")
+    for field, needed in (("crl_file", "ca_cert_file"), ("crl_required", "crl_file")):
+        if draft.value(field) and not draft.value(needed):
+            name = "caCertFile" if needed == "ca_cert_file" else "crlFile"
+            draft.error(f"does nothing without a {name}", field, f"add {name}: PATH")
+    if draft.value("ocsp") == "staple":
+        draft.error("Python's TLS can neither staple an answer nor see one", "ocsp", "write hard, soft or off")
+    oldest, present = draft.value("oldest_valid_ordinal"), draft.value("ordinal")
+    if oldest is not None and present is not None and oldest > present:
+        draft.error(f"is greater than the ordinal, {present}: no connection could stay", "oldest_valid_ordinal")
 
 
 def _auth_service(draft: Draft) -> None:

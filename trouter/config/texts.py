@@ -85,6 +85,11 @@ def host(text: str) -> str:
     return text.removeprefix("[").removesuffix("]") if text.startswith("[") else text
 
 
+def hosts(text: str) -> tuple[str, ...]:
+    """Names and addresses of hosts, each once."""
+    return tuple(dict.fromkeys(host(word) for word in re.split(r"[\s,;]+", text) if word))
+
+
 def mechanisms(text: str) -> tuple[str, ...]:
     """SASL mechanism names, in the order given, each once."""
     names = [name.upper() for name in re.split(r"[\s,;]+", text) if name]

@@ -17,7 +17,7 @@ from trouter.config import ListenerEntity
 from .bridge import Bridge
 from .door import Door
 from .pages import Pages
-from .ports import Site
+from .ports import Secured, Site
 from .responses import FileBody, Response, refusal
 from .settings import IDLE_S, LINGER_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, PIECE_BYTES, WRITE_S, HttpSettings
 from .upgrade import Handshake, UpgradeRefused, handshake_in
@@ -53,9 +53,12 @@ class Service:
 class HttpConnection:
     """Serves one accepted connection to its end."""
 
-    def __init__(self, stream: trio.SocketStream, remote: tuple[str, int], service: Service) -> None:
+    def __init__(self, secured: Secured, local: str, remote: tuple[str, int], service: Service) -> None:
+        """``local`` is the address at which the client found us."""
         self.remote = remote
-        self._stream = stream
+        self._stream = secured.stream
+        self._below = secured.below
+        self._local = local
         self._service = service
         self._settings = service.settings
         self._door = service.door
@@ -81,7 +84,9 @@ class HttpConnection:
         else:
             if request is None:
                 return False
-            if self._settings.websockets and (handshake := handshake_in(request)):
+            if self._settings.requires_tls and self._below is None:
+                response = refusal(403, why="this port speaks HTTPS")
+            elif self._settings.websockets and (handshake := handshake_in(request)):
                 refused = await self._become_websocket(handshake)
                 if refused is None:
                     return False
@@ -120,7 +125,7 @@ class HttpConnection:
                 elif event is h11.NEED_DATA:
                     if self._http.they_are_waiting_for_100_continue:
                         return request  # answered without its body, and the connection ends
-                    self._http.receive_data(await self._stream.receive_some(READ_BYTES))
+                    self._http.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
                     if request is None and OTHER_PROTOCOL.match(self._http.trailing_data[0]):
                         raise NotTaken(refusal(400, why="this port speaks HTTP"))
                     if not begun:
@@ -189,8 +194,7 @@ class HttpConnection:
         """Serve a WebSocket to its end, or the answer that refuses it."""
         if self._door.draining:
             return refusal(503, why="the router is stopping")
-        local = self._stream.socket.getsockname()[0]
-        on_loopback = ip_address(local.partition("%")[0]).is_loopback
+        on_loopback = ip_address(self._local.partition("%")[0]).is_loopback
         try:
             accepted, subprotocol = handshake.accept(self._settings.origins, on_loopback=on_loopback)
         except UpgradeRefused as refused:
@@ -205,4 +209,4 @@ class HttpConnection:
         return None
 
     async def _serve_amqp(self, sock: socket.socket) -> None:
-        await self._service.site.serve_amqp(sock, self.remote, self._service.entity)
+        await self._service.site.serve_amqp(sock, self.remote, self._service.entity, self._below)

@@ -14,7 +14,7 @@ from trouter.config import ListenerEntity
 from .connection import HttpConnection, Service
 from .door import Door
 from .pages import Pages
-from .ports import Site
+from .ports import Secured, Site
 from .settings import MAX_PLAIN, http_settings
 
 #: Connections taken from one socket before other tasks get their turn.
@@ -39,6 +39,8 @@ class HttpListener:
         self.done = trio.Event()
         self._site = site
         self._door = Door()
+        #: Those who are going through TLS.
+        self._greeting = 0
         self._accepting = trio.CancelScope()
         self.configure(entity)
 
@@ -116,30 +118,55 @@ class HttpListener:
             return
         if entity.accept_rate is not None:
             self._next_accept_s = trio.current_time() + 1 / entity.accept_rate
-        if entity.max_connections is not None and len(self.peers) >= entity.max_connections:
+        if entity.max_connections is not None and self._count >= entity.max_connections:
             self._turn_away(sock, address, f"maxConnections {entity.max_connections}")
-        elif len(self.peers) - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
+        elif self._count - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
             self._turn_away(sock, address, f"{MAX_PLAIN} requests are being answered")
         else:
             self.accepted += 1
             sock.setblocking(False)
             remote = (address[0], address[1])
-            nursery.start_soon(self._serve, HttpConnection(_stream(sock), remote, self._service))
+            nursery.start_soon(self._serve, sock, remote)
 
     def _turn_away(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
         self.refused += 1
         log.warning("connection from %s:%s refused: %s", *address[:2], why)
         sock.close()
 
-    async def _serve(self, connection: HttpConnection) -> None:
-        """Run one connection; a bug of ours ends this one and nothing else."""
+    @property
+    def _count(self) -> int:
+        return len(self.peers) + self._greeting
+
+    async def _serve(self, sock: socket.socket, remote: tuple[str, int]) -> None:
+        """Run one connection, through TLS if there is any; a bug of ours ends this one and nothing else."""
+        secured: Secured | None = None
+        self._greeting += 1
+        try:
+            secured = await self._secure(sock, remote)
+        except Exception:
+            log.exception("internal error, connection from %s:%s dropped", *remote)
+        finally:
+            self._greeting -= 1
+            if secured is None:
+                sock.close()
+        if secured is None:
+            return
+        connection = HttpConnection(secured, sock.getsockname()[0], remote, self._service)
         self.peers.add(connection)
         try:
             await connection.run()
         except Exception:
-            log.exception("internal error, connection from %s:%s dropped", *connection.remote)
+            log.exception("internal error, connection from %s:%s dropped", *remote)
         finally:
             self.peers.discard(connection)
+
+    async def _secure(self, sock: socket.socket, remote: tuple[str, int]) -> Secured | None:
+        """The client's stream; None if it went away, or was given up."""
+        if not self.entity.ssl_profile:
+            return Secured(_stream(sock), None)
+        with trio.CancelScope() as scope, self._door.waiting(scope):
+            return await self._site.secure(sock, remote, self.entity, self._service.settings.request_s)
+        return None
 
 
 def _stream(sock: socket.socket) -> trio.SocketStream:

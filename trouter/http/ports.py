@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass
 from typing import Protocol
+
+import trio
 
 from trouter.config import ListenerEntity
 
 from .figures import Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A stream to a client, and what the router knows of the TLS below it; None without."""
+
+    stream: trio.abc.HalfCloseableStream
+    below: object | None
 
 
 class Site(Protocol):
@@ -29,6 +40,17 @@ class Site(Protocol):
         """Whether the process should be left running."""
         ...
 
-    async def serve_amqp(self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity) -> None:
-        """Serve the AMQP connection on ``sock``, one end of a pair, to its end, and close it."""
+    async def secure(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+    ) -> Secured | None:
+        """The stream of an accepted socket, within TLS if the client begins with that; None if that has failed."""
+        ...
+
+    async def serve_amqp(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
+    ) -> None:
+        """Serve the AMQP connection on ``sock``, one end of a pair, to its end, and close it.
+
+        ``below`` is what ``secure`` knew of TLS.
+        """
         ...

@@ -41,6 +41,8 @@ class HttpSettings:
     #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` stands for all.
     origins: tuple[str, ...]
     request_s: float
+    #: Nobody is served in clear.
+    requires_tls: bool = False
 
 
 def http_settings(entity: ListenerEntity) -> HttpSettings:
@@ -52,4 +54,5 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
         root=Path(entity.http_root_dir) if entity.http_root_dir else None,
         origins=entity.web_socket_origins,
         request_s=float(entity.initial_handshake_timeout_seconds or REQUEST_S),
+        requires_tls=entity.require_ssl or entity.require_encryption,
     )

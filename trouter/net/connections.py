@@ -14,6 +14,9 @@ from trouter.wire.types import Long, UInt
 if TYPE_CHECKING:
     from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
+    from trouter.hooks import TlsFacts
+
+    from .secure import Ground
 
 CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
 #: Connections whose deliveries are looked at in one round.
@@ -47,6 +50,10 @@ class ConnectionFacts(Protocol):
     @property
     def closing(self) -> bool:
         """Its end was ordered, or has come."""
+
+    @property
+    def ground(self) -> Ground:
+        """What it stands on: its socket, or TLS."""
 
     #: Log this connection's frames, whatever the level of the module PROTOCOL.
     trace: bool
@@ -145,6 +152,7 @@ def connection_row(
     mechanism: str,
     user: str,
     engine: Connection,
+    tls: TlsFacts | None,
     opened_s: float,
     last_delivery_s: float | None,
     closing: bool,
@@ -162,16 +170,16 @@ def connection_row(
         "dir": "out" if outgoing else "in",
         "container": remote.container_id if remote else None,
         "sasl": mechanism or None,
-        "isAuthenticated": bool(user),
+        "isAuthenticated": bool(user and mechanism),
         "user": user or None,
-        "isEncrypted": False,
-        "sslProto": None,
-        "sslCipher": None,
+        "isEncrypted": tls is not None,
+        "sslProto": None if tls is None else tls.version,
+        "sslCipher": None if tls is None else tls.cipher,
         "properties": shown_properties(remote.properties if remote else None),
-        "sslSsf": Long(0),
+        "sslSsf": Long(0 if tls is None else tls.bits),
         "tenant": None if tenant is None else f"{tenant.space}/",
         "type": CONNECTION_TYPE,
-        "ssl": False,
+        "ssl": tls is not None,
         "opened": remote is not None,
         "active": True,
         "adminStatus": "deleted" if closing else "enabled",

@@ -19,7 +19,14 @@ from typing import Any, Final
 import trio
 
 from trouter.client.errors import AuthenticationFailed
-from trouter.client.sasl import SCRAM_MECHANISMS, Anonymous, SaslMechanism, check_success, with_password
+from trouter.client.sasl import (
+    SCRAM_MECHANISMS,
+    Anonymous,
+    External,
+    SaslMechanism,
+    check_success,
+    with_password,
+)
 from trouter.config import ConnectorEntity, texts
 from trouter.config.schema import BadValue
 from trouter.engine.connection import Connection
@@ -44,7 +51,9 @@ from trouter.wire.performatives import Error, Open
 
 from .listen import ConnectionNumbers
 from .peer import Peer, PeerSettings, Services
+from .secure import BARE, Ground
 from .sockets import look_up
+from .tls.problems import TlsFailed
 
 DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
@@ -106,31 +115,53 @@ class Places:
             self._tries = 0
             self._places.append(self._places.pop(0))
 
-    def learn(self, listed: object) -> None:
-        """Take over a peer's ``failover-server-list``; what is no list changes nothing, an empty one forgets."""
+    def learn(self, listed: object, allowed: frozenset[str] | None = None) -> None:
+        """Take over a peer's ``failover-server-list``; what is no list changes nothing, an empty one forgets.
+
+        ``allowed`` are the only hosts, in lower case, that it may send us to besides the configured one; None for any.
+        """
         if not isinstance(listed, list | tuple):
             return
         kept = [self.current, *({self._configured} - {self.current})]
-        told = (_place(entry) for entry in listed[:MAX_ALTERNATES])
+        told = (_place(entry, self._configured.scheme) for entry in listed[:MAX_ALTERNATES])
         known = {(place.host, place.port) for place in kept}
+
+        def may_follow(host: str) -> bool:
+            return allowed is None or host.lower() in {self._configured.host.lower(), *allowed}
+
         for place in told:
-            if place is not None and (place.host, place.port) not in known:
+            if place is not None and (place.host, place.port) not in known and may_follow(place.host):
                 known.add((place.host, place.port))
                 kept.append(place)
         self._places = kept
 
 
-def _place(entry: Any) -> Place | None:
-    """One entry of a failover list; None for one that cannot be used. Clear text only: there is no TLS here."""
+def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozenset[str] | None:
+    """Where a peer may send a connector besides its own host (security.md R-1.11b); None for anywhere.
+
+    Who shows credentials shows them only to hosts that the configuration names.
+    """
+    if not entity.allow_redirect:
+        return frozenset()
+    named = frozenset(host.lower() for host in entity.redirect_hosts)
+    return named if named or entity.sasl_password is not None or has_certificate else None
+
+
+def _place(entry: Any, scheme_due: str) -> Place | None:
+    """One entry of a failover list; None for one that cannot be used, and for one of another scheme than ours.
+
+    So TLS is never given up for somebody else's word, and no certificate shown where nobody configured one.
+    """
     if not isinstance(entry, dict):
         return None
-    host, port, scheme = entry.get("network-host"), entry.get("port", "5672"), entry.get("scheme", "amqp")
-    if not isinstance(host, str) or not host or scheme != "amqp" or isinstance(port, bool):
+    host, port, scheme = entry.get("network-host"), entry.get("port"), entry.get("scheme", scheme_due)
+    port = texts.WELL_KNOWN_PORTS[scheme_due] if port is None else port
+    if not isinstance(host, str) or not host or scheme != scheme_due or isinstance(port, bool):
         return None
     if not isinstance(port, str | int) or len(host) > MAX_HOST_CHARACTERS:
         return None
     try:
-        return Place(texts.host(host), texts.port(str(port)))
+        return Place(texts.host(host), texts.port(str(port)), scheme_due)
     except BadValue:
         return None
 
@@ -181,6 +212,7 @@ class OutgoingPeer(Peer):
         name: str = "",
         listed: tuple[str, ...] = (),
         credentials: ConnectorFacts | None = None,
+        ground: Ground = BARE,
     ) -> None:
         """``name`` is who we say that we are, for listings.
 
@@ -194,7 +226,7 @@ class OutgoingPeer(Peer):
         #: Set when the opens are exchanged; the log line that said so.
         self.established = trio.Event()
         self.opening = ""
-        super().__init__(sock, facts, settings, services)
+        super().__init__(sock, facts, settings, services, ground)
 
     def _converse(self) -> Connection:
         self._client = SaslClient(self.settings.limits.max_sasl_rounds)
@@ -300,7 +332,7 @@ class Connector:
         self._settings = settings
         self._services = services
         self._numbers = numbers
-        self._places = Places(Place(entity.host, entity.port))
+        self._places = Places(Place(entity.host, entity.port, "amqps" if entity.ssl_profile else "amqp"))
         self._stopped = False
         #: What stopping cuts short: dialling, and the wait before dialling again.
         self._idle = trio.CancelScope()
@@ -308,6 +340,11 @@ class Connector:
         self._waited = 0
         #: Set when nothing of it is left.
         self.done = trio.Event()
+
+    @property
+    def _has_certificate(self) -> bool:
+        """Whether whoever is called is shown one."""
+        return self._services.secure.has_certificate(self.entity.ssl_profile)
 
     @property
     def failover_urls(self) -> str:
@@ -355,10 +392,13 @@ class Connector:
                 return sock
             except OSError as error:
                 why = cause(error)
+        self._tell_failure(place, why)
+        return None
+
+    def _tell_failure(self, place: Place, why: str) -> None:
         self.status, self.message = "FAILED", f"Connection to {place.host}:{place.port} failed: {why}"
         self._places.failed()
         log.info("%s", self.message)
-        return None
 
     async def _serve(self, sock: socket.socket) -> None:
         """Run the connection; a bug of ours ends it, and the connector goes on."""
@@ -369,12 +409,24 @@ class Connector:
             sock.close()
             self._places.failed()
             return
-        mechanisms = tuple(client_mechanisms(self.entity, facts))
+        ground = BARE
+        if self.entity.ssl_profile:
+            try:
+                with trio.CancelScope() as self._idle:
+                    facts, ground = await self._services.secure.dial(sock, facts, self.entity, place.host)
+            except (OSError, TlsFailed) as error:
+                sock.close()
+                self._tell_failure(place, str(error))
+                return
+            if self._stopped:
+                sock.close()
+                return
+        mechanisms = tuple(client_mechanisms(self.entity, facts, has_certificate=self._has_certificate))
         user, password = self.entity.sasl_username or "", self.entity.sasl_password
         secret = "" if password is None else password.reveal()
         credentials = ConnectorFacts(self.entity.name, place.host, facts.may_send_password, user, secret)
         listed = tuple(name.upper() for name in self.entity.sasl_mechanisms)
-        peer = OutgoingPeer(sock, facts, self._settings, self._services, mechanisms, user, listed, credentials)
+        peer = OutgoingPeer(sock, facts, self._settings, self._services, mechanisms, user, listed, credentials, ground)
         self._peer = peer
         try:
             async with trio.open_nursery() as nursery:
@@ -385,6 +437,7 @@ class Connector:
             log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self._peer = None
+            self._services.secure.keep_session(self.entity, ground)
         if self._stopped:
             return
         if peer.opened:
@@ -401,7 +454,8 @@ class Connector:
         self._places.opened()
         remote = peer.connection.remote_open
         if remote is not None and isinstance(remote.properties, dict):
-            self._places.learn(remote.properties.get("failover-server-list"))
+            allowed = allowed_hosts(self.entity, has_certificate=self._has_certificate)
+            self._places.learn(remote.properties.get("failover-server-list"), allowed)
 
     def _next_wait_s(self) -> float:
         longest_s = FIRST_WAIT_S if len(self._places) > 1 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._waited)
@@ -428,7 +482,9 @@ class Connector:
         )
 
 
-def client_mechanisms(entity: ConnectorEntity, facts: PeerFacts) -> Iterable[SaslMechanism]:
+def client_mechanisms(
+    entity: ConnectorEntity, facts: PeerFacts, *, has_certificate: bool = False
+) -> Iterable[SaslMechanism]:
     """What to authenticate with, the strongest first: what is configured, else what the credentials allow.
 
     A password goes only where nobody on the way can read it, or where the connector says so (security.md R-1.11c).
@@ -436,9 +492,12 @@ def client_mechanisms(entity: ConnectorEntity, facts: PeerFacts) -> Iterable[Sas
     allowed = entity.sasl_mechanisms
     user, password = entity.sasl_username, entity.sasl_password
     if user and password is not None and password.reveal():
-        for mechanism in with_password(user, password.reveal(), plain=facts.may_send_password):
+        bindings = facts.channel_bindings[:1]
+        for mechanism in with_password(user, password.reveal(), plain=facts.may_send_password, bindings=bindings):
             if not allowed or mechanism.name in allowed:
                 yield mechanism
+    if facts.encrypted and has_certificate and (not allowed or "EXTERNAL" in allowed):
+        yield External()
     if "ANONYMOUS" in allowed or not (allowed or user):
         yield Anonymous("trouter")
 

@@ -43,8 +43,10 @@ from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners
 from .parts import Change
 from .rules import Rules
+from .secure import Secure
 from .service import Service, service_of
 from .sockets import ListenError
+from .tls.problems import TlsProblems
 
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
@@ -77,6 +79,7 @@ class Control:
         table: AddressTable,
         plugins: Plugins,
         auth_services: AuthServices,
+        secure: Secure,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
         self.listeners = listeners
@@ -90,6 +93,7 @@ class Control:
         self._rules = Rules(table)
         self._plugins = plugins
         self._auth_services = auth_services
+        self._secure = secure
         self._one_at_a_time = trio.Lock()
 
     # --- what is
@@ -261,8 +265,12 @@ class Control:
                 problems.append(Unfit([problem.message for problem in error.problems], FAILED))
             except ConfigurationRefused as error:
                 problems.append(Unfit(list(error.problems), BAD_REQUEST))
+            except TlsProblems as error:
+                problems.append(Unfit(list(error.lines), BAD_REQUEST))
 
         try:
+            with collecting():
+                change.add(await self._secure.prepare(configuration))
             with collecting():
                 change.add(await self.listeners.prepare(service.listeners))
             change.add(self.connectors.prepare(service.connectors))

@@ -6,7 +6,7 @@ import errno
 import ipaddress
 import logging
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import trio
@@ -16,6 +16,7 @@ from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts
 
 from .peer import Peer, Services
+from .secure import BARE, Ground, Met
 from .settings import listener_settings
 from .sockets import close_all
 
@@ -85,6 +86,8 @@ class Listener:
         self._services = services
         self._numbers = numbers
         self._accepting = trio.CancelScope()
+        #: Those who are not peers yet: what they begin with is not known, or TLS has begun.
+        self._greeting: set[trio.CancelScope] = set()
         self._rate: AcceptRate | None = None
         self.configure(entity)
 
@@ -114,17 +117,24 @@ class Listener:
     def stop(self) -> None:
         """Take no more connections, and close the sockets; connections there are go on."""
         self._accepting.cancel()  # whoever waits for a socket waits no longer
+        for scope in self._greeting:
+            scope.cancel()
         self.close()
 
     def close(self) -> None:
         """Close the sockets; a second call does nothing."""
         close_all(self.sockets)
 
-    async def serve(self, sock: socket.socket, remote: tuple[str, int]) -> None:
-        """Serve a connection that was accepted elsewhere, to its end."""
+    async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
+        """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
         self.accepted += 1
         sock.setblocking(False)
-        await self._serve(sock, self._facts_of(remote))
+        facts = self._facts_of(remote)
+        ground = BARE
+        if below is not None:  # the octets come in clear from whoever has ended TLS
+            facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
+            ground = replace(below[1], channel=None, early=b"", began_s=None)
+        await self._serve_peer(sock, facts, ground)
 
     async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
         in_a_row = 0
@@ -158,7 +168,7 @@ class Listener:
         if self._accepting.cancel_called:  # it came in the turn in which we stopped
             sock.close()
             return
-        if entity.max_connections is not None and len(self.peers) >= entity.max_connections:
+        if entity.max_connections is not None and len(self.peers) + len(self._greeting) >= entity.max_connections:
             self.refused += 1
             log.warning("connection from %s:%s refused: maxConnections %d", *address[:2], entity.max_connections)
             sock.close()
@@ -182,8 +192,27 @@ class Listener:
         )
 
     async def _serve(self, sock: socket.socket, facts: PeerFacts) -> None:
-        """Run one peer; a bug of ours ends this peer and nobody else."""
-        peer = Peer(sock, facts, self._settings, self._services)
+        """Run one peer, through TLS if it wants; a bug of ours ends this peer and nobody else."""
+        if not self.entity.ssl_profile:
+            await self._serve_peer(sock, facts, BARE)
+            return
+        met: Met | None = None
+        try:
+            with trio.CancelScope() as scope:
+                self._greeting.add(scope)
+                timeout_s = self._settings.handshake_timeout_s
+                met = await self._services.secure.accept(sock, facts, self.entity, timeout_s)
+        except Exception:
+            log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        finally:
+            self._greeting.discard(scope)
+            if met is None:
+                sock.close()
+        if met is not None:
+            await self._serve_peer(sock, *met)
+
+    async def _serve_peer(self, sock: socket.socket, facts: PeerFacts, ground: Ground) -> None:
+        peer = Peer(sock, facts, self._settings, self._services, ground)
         self.peers.add(peer)
         try:
             await peer.run()

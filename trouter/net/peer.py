@@ -50,10 +50,12 @@ from .hub import Hub
 from .login import Login
 from .poller import Poller
 from .recorder import Recorder
+from .secure import BARE, Ground, Secure
 from .sessions import Sessions
 from .tenancy import NoTenant, Tenancy
 from .text import describe_properties
 from .ticker import Ticker
+from .tls.problems import TlsFailed
 
 READ_BYTES: Final = 131072
 #: How long a peer has to take in our last words and close.
@@ -72,6 +74,7 @@ class PeerSettings:
     open: Callable[[int], Open]
     link_capacity: int
     require_sasl: bool
+    require_tls: bool
     handshake_timeout_s: float
     #: Parts of each message to log, none for no log at all.
     logged_components: tuple[str, ...] = ()
@@ -96,6 +99,10 @@ class Services:
     guard: LoginGuard = field(default_factory=LoginGuard)
     auth_services: AuthServices = field(default_factory=AuthServices)
     recorder: Recorder = field(default_factory=Recorder)
+    secure: Secure = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder))
 
 
 class Peer:
@@ -104,7 +111,16 @@ class Peer:
     #: We dialled.
     outgoing = False
 
-    def __init__(self, sock: socket.socket, facts: PeerFacts, settings: PeerSettings, services: Services) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        facts: PeerFacts,
+        settings: PeerSettings,
+        services: Services,
+        ground: Ground = BARE,
+    ) -> None:
+        self._ground = ground
+        self._channel = ground.channel
         self.facts = facts
         self.settings = settings
         self.user = ""
@@ -147,7 +163,12 @@ class Peer:
         listener = self.facts.listener
         asks = bool(listener.auth_service)
         mechanisms = None if asks else self._plugins.sasl_mechanisms_for(self.facts)
-        sasl = SaslServer(mechanisms, settings.require_sasl, settings.limits.max_sasl_rounds)
+        sasl = SaslServer(
+            mechanisms,
+            settings.require_sasl,
+            settings.limits.max_sasl_rounds,
+            tls_due=settings.require_tls and not self.facts.encrypted,
+        )
         service = self._auth_services.of(listener, self._plugins) if asks else None
         self._login = Login(self.facts, self._plugins, self._guard, sasl, settings.sasl_timeout_s, service)
         return Connection(
@@ -176,6 +197,11 @@ class Peer:
     @property
     def listener(self) -> str:
         return self.settings.name
+
+    @property
+    def ground(self) -> Ground:
+        """What the connection stands on."""
+        return self._ground
 
     @property
     def trace(self) -> bool:
@@ -213,6 +239,7 @@ class Peer:
             mechanism=self.mechanism,
             user=self.user,
             engine=self.connection,
+            tls=self.facts.tls,
             opened_s=now_s - self._opened_at_s,
             last_delivery_s=self._connections.last_delivery_s(self.number, now_s),
             closing=self.closing,
@@ -226,8 +253,10 @@ class Peer:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self._hub.flush()  # what an outgoing connection begins with
-                with trio.CancelScope(deadline=trio.current_time() + self.settings.handshake_timeout_s) as handshake:
+                began_s = trio.current_time() if self._ground.began_s is None else self._ground.began_s
+                with trio.CancelScope(deadline=began_s + self.settings.handshake_timeout_s) as handshake:
                     self._handshake = handshake
+                    await self._receive_early()
                     await self._serve()
                 if handshake.cancelled_caught and self.opened and trio.current_time() >= self._expires_at_s:
                     self._expire()
@@ -279,16 +308,26 @@ class Peer:
         way = f"to {self._other}" if self.outgoing else f"from {self._other} (to {self._own})"
         server_log.info("%s Connection %s failed: %s", self._label, way, why)
 
+    async def _receive_early(self) -> None:
+        """Take in what came before our turn: octets read to tell what they are, or behind the TLS handshake."""
+        data = self._ground.early if self._channel is None else self._decrypted(b"")
+        if data:
+            if self._frames.on:
+                self._frames.received(data)
+            self._hub.tell_time()
+            self.connection.receive_data(data)
+            self._hub.flush()
+            await self._handle_events()
+            await self._wait_for_room()
+
     async def _serve(self) -> None:
         """Let the poller read, and handle the events of a read before the next one."""
-        while True:
+        while not (self.connection.finished or self._gone):
             self._bell = trio.Event()
             self._poller.add(self._sock, self)
             await self._bell.wait()
             await self._handle_events()
             await self._wait_for_room()
-            if self.connection.finished or self._gone:
-                return
 
     async def _wait_for_room(self) -> None:
         """A peer that makes us answer and does not read the answers is not read either."""
@@ -310,11 +349,28 @@ class Peer:
         if not data:
             self._lost("peer closed the socket")
             return
+        if self._channel is not None:
+            data = self._decrypted(data)
+            if not data:
+                return
         if self._frames.on:
             self._frames.received(data)
         connection.receive_data(data)
         if connection.events or len(connection.out) > self.settings.limits.output_limit_bytes:
             self._ring()
+
+    def _decrypted(self, data: bytes) -> bytes:
+        """What ``data`` says within TLS; b"" if nothing whole, or if that was the end."""
+        channel = self._channel
+        assert channel is not None  # noqa: S101 - who calls has looked
+        try:
+            data = channel.decrypt(data)
+        except TlsFailed as failed:
+            self._lost(str(failed))
+            return b""
+        if channel.ended and not data:
+            self._lost("peer closed the socket")
+        return data
 
     def crash(self, error: Exception) -> None:
         """A bug of ours ends this connection; the peer hears no details."""
@@ -340,6 +396,8 @@ class Peer:
             if self._writing is not None:
                 await self._writing.wait()
             try:
+                if self._channel is not None:
+                    self._channel.say_end(self._sock)
                 self._sock.shutdown(socket.SHUT_WR)
                 while True:
                     await trio.lowlevel.wait_readable(self._sock)
@@ -357,14 +415,15 @@ class Peer:
             return
         if self._frames.on:
             self._frames.show_output()
+        channel = self._channel
         try:
-            sent = self._sock.send(out)
+            sent = self._sock.send(out) if channel is None else channel.send(self._sock, out)
         except BlockingIOError:
             sent = 0
-        except OSError as error:
+        except (OSError, TlsFailed) as error:
             self._lost(str(error))
             return
-        if sent == len(out):
+        if sent == len(out) and (channel is None or not channel.unsent):
             out.clear()
             self._frames.dropped(sent)
             if self.connection.paused:
@@ -378,21 +437,22 @@ class Peer:
         """Write as the socket takes it; links that paused go on once there is room again."""
         connection = self.connection
         out = connection.out
+        channel = self._channel
         low = self.settings.limits.low_water_bytes
         try:
-            while out:
+            while out or (channel is not None and channel.unsent):
                 await trio.lowlevel.wait_writable(self._sock)
                 if self._frames.on:
                     self._frames.show_output()
                 try:
-                    sent = self._sock.send(out)
+                    sent = self._sock.send(out) if channel is None else channel.send(self._sock, out)
                 except BlockingIOError:
                     continue
                 self._sent(sent)
                 if len(out) <= low and connection.paused:
                     connection.resume_output()
                     self._hub.flush()
-        except OSError as error:
+        except (OSError, TlsFailed) as error:
             self._lost(str(error))
         finally:
             self._writing = None
@@ -486,9 +546,10 @@ class Peer:
 
     def _describe_open(self, remote: Open) -> str:
         direction = "out" if self.outgoing else "in"
+        encrypted = self.facts.tls.version if self.facts.tls else "no"
         return (
             f"{self._label} Connection Opened: dir={direction} host={self._other} vhost={remote.hostname or ''} "
-            f"encrypted=no auth={self.mechanism or 'no'} user={self.user} container_id={remote.container_id} "
+            f"encrypted={encrypted} auth={self.mechanism or 'no'} user={self.user} container_id={remote.container_id} "
             f"props={describe_properties(remote.properties)}"
         )
 

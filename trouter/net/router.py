@@ -120,6 +120,7 @@ class RouterProcess:
             self.router.table,
             plugins,
             self.services.auth_services,
+            self.services.secure,
         )
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
@@ -175,6 +176,7 @@ class RouterProcess:
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
         nursery.start_soon(make_rounds, self.router, self.services.connections)
+        nursery.start_soon(self.services.secure.run)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":

@@ -29,6 +29,7 @@ def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
     return replace(
         _settings(router_id, entity, own),
         require_sasl=entity.authenticate_peer or entity.sasl_plugin is not None,
+        require_tls=entity.require_ssl or entity.require_encryption,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
         tenancy=tenancy_of(entity),
     )
@@ -64,6 +65,7 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         open=introduce,
         link_capacity=entity.link_capacity,
         require_sasl=False,
+        require_tls=False,
         logged_components=entity.message_logging_components,
         handshake_timeout_s=HANDSHAKE_TIMEOUT_S,
         name=entity.name,

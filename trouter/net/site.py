@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Final
 
 import trio
@@ -12,13 +13,16 @@ import trio
 import trouter
 from trouter import _twin, logs
 from trouter.config import ListenerEntity
+from trouter.config.facts import listener_facts
 from trouter.core.addresses import temporary_token
 from trouter.core.inprocess import Received
 from trouter.core.latency import BOUNDS_S
 from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.core.rows import router_row
-from trouter.http.figures import Figures, ListenerFigures, MemoryOwner, Totals
+from trouter.hooks import PeerFacts
+from trouter.http.figures import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, Totals
+from trouter.http.ports import Secured
 
 from .control import Control
 from .listen import Listener
@@ -86,7 +90,24 @@ class RouterSite:
             self._router.unsubscribe(subscription)
         return echo.heard == 1
 
-    async def serve_amqp(self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity) -> None:
+    async def secure(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+    ) -> Secured | None:
+        """The stream of an accepted socket, within TLS if the client begins with that; None if that has failed."""
+        loopback = ip_address(remote[0].partition("%")[0]).is_loopback
+        facts = PeerFacts(0, listener_facts(entity), *remote, encrypted=False, loopback=loopback)
+        met = await self._services.secure.accept(sock, facts, entity, timeout_s)
+        if met is None:
+            return None
+        from .tls.stream import SecureStream  # noqa: PLC0415
+
+        facts, ground = met
+        below = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        return Secured(SecureStream(below, ground.channel, ground.early), met if facts.encrypted else None)
+
+    async def serve_amqp(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
+    ) -> None:
         """Serve who came through a WebSocket, if anybody may come in at all."""
         if not self._control.service.serves_amqp or self._control.stopping:
             sock.close()
@@ -96,7 +117,7 @@ class RouterSite:
             gate = self._gates[entity.identity] = self._make_gate(entity)
             standing = {listener.entity.identity for listener in self._control.listeners.standing}
             self._gates = {identity: each for identity, each in self._gates.items() if identity in standing}
-        await gate.serve(sock, remote)
+        await gate.serve(sock, remote, below if isinstance(below, tuple) else None)
 
     def figures(self) -> Figures:
         """This moment's numbers."""
@@ -124,6 +145,7 @@ class RouterSite:
                 for level, count in levels.items()
             },
             log_lines_lost=logs.book.lost,
+            certificates=[CertificateExpiry(*each) for each in self._services.secure.ends()],
         )
 
     def _totals(self) -> Totals:

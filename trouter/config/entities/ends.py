@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config import texts
-from trouter.config.entities.base import NO_NETWORK, NO_POLICY, NO_TLS, ROLES
+from trouter.config.entities.base import NO_NETWORK, NO_POLICY, ROLES
 from trouter.config.schema import Kind, Reload, attribute
 
 DEFAULT_LINK_CAPACITY: Final = 250
@@ -25,7 +25,7 @@ def cost() -> Any:
 
 
 def ssl_profile(doc: str) -> Any:
-    return attribute(Kind.STRING, doc, unserved=NO_TLS)
+    return attribute(Kind.STRING, doc, reload=Reload.NEXT)
 
 
 def policy_vhost() -> Any:

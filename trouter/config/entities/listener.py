@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
-from trouter.config.entities.base import NO_TLS, Entity, entity
+from trouter.config.entities.base import Entity, entity
 from trouter.config.passwords import Secret
 from trouter.config.schema import Kind, Reload, attribute, reported
 from trouter.config.tenants import TenantSource, tenant_source
@@ -82,10 +82,15 @@ class ListenerEntity(Socketed):
         "gets in without it.",
         reload=Reload.NEXT,
     )
-    require_encryption: bool = attribute(Kind.BOOLEAN, "Refuse peers without encryption.", False, unserved=NO_TLS)
-    require_ssl: bool = attribute(Kind.BOOLEAN, "Refuse peers without TLS.", False, unserved=NO_TLS)
+    require_encryption: bool = attribute(Kind.BOOLEAN, "Refuse peers without encryption.", False, reload=Reload.NEXT)
+    require_ssl: bool = attribute(Kind.BOOLEAN, "Refuse peers without TLS.", False, reload=Reload.NEXT)
     trusted_certs_file: str | None = attribute(
-        Kind.PATH, "Certificates of the authorities trusted.", old=("trustedCerts",), unserved=NO_TLS
+        Kind.PATH,
+        "Certificates of the only authorities that may vouch for clients here: a file, or a directory of them.",
+        default_doc="those of the sslProfile",
+        old=("trustedCerts",),
+        parse=files.readable,
+        reload=Reload.NEXT,
     )
     max_frame_size: int = ends.max_frame_size()
     max_sessions: int = ends.max_sessions()
@@ -122,6 +127,15 @@ class ListenerEntity(Socketed):
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
         "Who may send a password without encryption: nobody, peers on this machine, or everybody."
+    )
+    client_cert: str | None = attribute(
+        Kind.ENUM,
+        "Whether TLS clients show a certificate: none is asked for; who has one may; nobody gets in without.",
+        default_doc="`required` with EXTERNAL in saslMechanisms, and with http and authenticatePeer where the "
+        "sslProfile has authorities; else `none`",
+        values=("none", "optional", "required"),
+        reload=Reload.NEXT,
+        extra=True,
     )
     max_connections: int | None = attribute(
         Kind.INTEGER,
@@ -198,7 +212,10 @@ class ConnectorEntity(Socketed):
         reload=Reload.NEXT,
     )
     allow_redirect: bool = attribute(
-        Kind.BOOLEAN, "Whether to follow a peer that sends the router elsewhere.", True, inert="no redirect is followed"
+        Kind.BOOLEAN,
+        "Whether to call, when the connection is lost, hosts that the peer named for that case.",
+        True,
+        reload=Reload.NEXT,
     )
     max_frame_size: int = ends.max_frame_size()
     max_sessions: int = ends.max_sessions()
@@ -211,7 +228,6 @@ class ConnectorEntity(Socketed):
         "Whether the peer's certificate must be for its host.",
         True,
         old=("verifyHostName",),
-        inert=NO_TLS,
     )
     sasl_username: str | None = attribute(Kind.STRING, "Who the router is to the peer.", reload=Reload.NEXT)
     sasl_password: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
@@ -234,6 +250,15 @@ class ConnectorEntity(Socketed):
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
         "Whether the password may be sent without encryption: never, on this machine, or anywhere."
+    )
+    redirect_hosts: tuple[str, ...] = attribute(
+        Kind.STRING,
+        "The only hosts that allowRedirect is about, separated by blanks or commas.",
+        (),
+        default_doc="any for who shows neither a password nor a certificate, else none",
+        parse=texts.hosts,
+        reload=Reload.NEXT,
+        extra=True,
     )
 
     @property

@@ -83,6 +83,60 @@ class SslProfileEntity(Entity):
         reload=Reload.NEXT,
     )
 
+    use_system_ca: bool = attribute(
+        Kind.BOOLEAN,
+        "Trust the system's authorities, too. Without `caCertFile` a connector trusts them anyway, a listener nobody.",
+        False,
+        name="useSystemCA",
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    uid_missing: str = attribute(
+        Kind.ENUM,
+        "What becomes of a part in uidFormat that a certificate lacks: it is left out with its separator, it is empty, "
+        "or the connection is refused.",
+        "skip",
+        values=("skip", "empty", "reject"),
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    uid_escape: bool = attribute(
+        Kind.BOOLEAN,
+        "Write `\\;` for a separator within a part of uidFormat.",
+        False,
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    crl_file: str | None = attribute(
+        Kind.PATH,
+        "Lists of certificates that are revoked, of the authorities in caCertFile: a file, or a directory of them.",
+        parse=files.readable,
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    crl_required: bool = attribute(
+        Kind.BOOLEAN,
+        "Refuse a certificate of an authority that has no list in force.",
+        False,
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    ocsp: str = attribute(
+        Kind.ENUM,
+        "Whether to ask the authority of a peer's certificate if it is revoked: `off` never, `soft` and believe the "
+        "certificate where there is no answer, `hard` and do not. `staple` is refused: Python's TLS cannot staple.",
+        "off",
+        values=("off", "soft", "hard", "staple"),
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    ordinal: int = attribute(
+        Kind.INTEGER, "The generation of the profile, which connections remember.", 0, reload=Reload.NEXT, extra=True
+    )
+    oldest_valid_ordinal: int = attribute(
+        Kind.INTEGER, "Close connections made under an older generation.", 0, extra=True
+    )
+
     def key_password(self) -> Secret | None:
         """The password of the private key, wherever it is configured; BadValue if its file is gone."""
         if self.password is None and self.password_file is not None:

@@ -1,0 +1,322 @@
+"""TLS for the connections of a router: on the way in, on the way out, and as long as they stand (security.md 2, 8.4).
+
+What TLS needs is imported once an sslProfile is configured; most routers of a machine's own do without.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trouter.config import Configuration, ConnectorEntity, ListenerEntity
+from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, TlsFacts
+from trouter.records import Alarm, TlsOutcome
+from trouter.wire.performatives import Error
+
+from .connections import Connections
+from .recorder import Recorder
+from .tls.problems import TlsFailed
+
+if TYPE_CHECKING:
+    from .tls.channel import TlsChannel
+    from .tls.loaded import Loaded
+    from .tls.profiles import PendingProfiles, Renewal, TlsProfiles
+
+#: How much of the time to its open a peer may spend on TLS (security.md 8.2).
+HANDSHAKE_S: Final = 5.0
+#: Between two looks at the files of the profiles.
+WATCH_S: Final = 2.0
+#: Between two looks at the certificates of open connections.
+RECHECK_S: Final = 600.0
+
+NO_LONGER_VALID: Final = Error("amqp:connection:forced", "credentials no longer valid")
+OUT_OF_DATE: Final = Error("amqp:connection:forced", "the sslProfile of this connection is no longer valid")
+
+log = logging.getLogger("trouter.SERVER")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a connection stands on: nothing but its socket, or TLS."""
+
+    channel: TlsChannel | None = None
+    #: Octets that were read to find out.
+    early: bytes = b""
+    #: When the peer's time to its open began, by the clock of the event loop; None for now.
+    began_s: float | None = None
+    #: The certificates that the peer showed, verified, the leaf first, in DER.
+    chain: tuple[bytes, ...] = field(default=(), repr=False)
+    #: The profile and its generation, and the listener's own file of authorities, by which they were verified.
+    profile: str = ""
+    ordinal: int = 0
+    trusted_file: str = ""
+
+
+#: A peer, as far as it is known once TLS is over, and what it stands on.
+Met = tuple[PeerFacts, Ground]
+#: A socket, and what is read from it is the connection.
+BARE: Final = Ground()
+
+
+class Secure:
+    """The router's TLS."""
+
+    def __init__(
+        self,
+        plugins: Plugins,
+        connections: Connections,
+        recorder: Recorder,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``clock`` tells seconds since 1970."""
+        self._plugins = plugins
+        self._connections = connections
+        self._recorder = recorder
+        self._clock = clock
+        self._profiles: TlsProfiles | None = None
+        #: What connectors may resume, by name.
+        self._sessions: dict[str, ssl.SSLSession] = {}
+
+    # --- another configuration
+
+    async def prepare(self, configuration: Configuration) -> PendingSecure:
+        """The profiles that ``configuration`` asks for; TlsProblems."""
+        profiles = self._profiles
+        if profiles is None:
+            if not configuration.ssl_profiles:
+                return PendingSecure(self, None)
+            profiles = await trio.to_thread.run_sync(_make_profiles, self._clock)
+            self._profiles = profiles
+        return PendingSecure(self, await profiles.prepare(configuration))
+
+    def tell(self, renewal: Renewal) -> None:
+        """Log and record what came of a look at a profile's files."""
+        name, problem = renewal.profile, renewal.problem
+        if problem:
+            log.critical("sslProfile %s: its new files cannot be used, the old ones stay: %s", name, problem)
+        else:
+            log.info("sslProfile %s: new connections use what it says now", name)
+        state = "raised" if problem else "cleared"
+        self._recorder.emit(Alarm(name="tls-renewal", severity="critical", subject=name, state=state, value=problem))
+
+    def close_outdated(self) -> None:
+        """Close the connections of generations that are valid no longer (R-2.1b)."""
+        profiles = self._profiles
+        if profiles is None:
+            return
+        for connection in list(self._connections.values()):
+            ground = connection.ground
+            outdated = ground.profile and ground.ordinal < profiles.oldest_valid(ground.profile)
+            if outdated and not connection.closing:
+                log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, ground.profile)
+                connection.force_close(OUT_OF_DATE)
+
+    def ends(self) -> Iterable[tuple[str, float]]:
+        """Each profile with a certificate of its own, and when that ends, in seconds since 1970."""
+        return () if self._profiles is None else self._profiles.ends()
+
+    def has_certificate(self, name: str | None) -> bool:
+        """Whether the profile of this name has a certificate that we can show."""
+        loaded = None if self._profiles is None else self._profiles.loaded(name or "")
+        return loaded is not None and loaded.certificate is not None
+
+    # --- connections on the way in and out
+
+    async def accept(
+        self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, timeout_s: float
+    ) -> Met | None:
+        """Find out what a peer begins with, and go through TLS with it; None if nothing comes of it, which is told.
+
+        ``timeout_s`` is what the peer has until its open.
+        """
+        from .tls.opening import Layer, read_opening  # noqa: PLC0415
+
+        began_s = trio.current_time()
+        why = f"timed out: no open within {timeout_s:g} s"
+        try:
+            with trio.move_on_after(timeout_s):
+                layer, early = await read_opening(sock)
+                if layer is Layer.OTHER:
+                    return facts, Ground(early=early, began_s=began_s)
+                why = f"timed out: TLS took more than {HANDSHAKE_S:g} s"
+                with trio.move_on_after(HANDSHAKE_S):
+                    return await self._accept_tls(sock, facts, entity, early, began_s)
+        except (TlsFailed, OSError) as error:
+            why = str(error)
+        self._tell_failure(facts, why)
+        return None
+
+    async def _accept_tls(
+        self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, early: bytes, began_s: float
+    ) -> Met:
+        from .tls.channel import TlsChannel  # noqa: PLC0415
+
+        found = None if self._profiles is None else self._profiles.server(entity)
+        if found is None:
+            raise TlsFailed("TLS: the listener's sslProfile is gone")
+        loaded, context = found
+        channel = TlsChannel(context, server=True)
+        await channel.handshake(sock, early)
+        profile = loaded.entity
+        trusted = entity.trusted_certs_file or ""
+        ground = Ground(channel, b"", began_s, channel.chain(), profile.name, profile.ordinal, trusted)
+        return await self._judge(facts, ground, loaded, maps_user=True), ground
+
+    async def dial(self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str) -> Met:
+        """Go through TLS with whom we called; TlsFailed, OSError. Nothing is said in clear, whatever comes of it."""
+        from .tls.channel import TlsChannel  # noqa: PLC0415
+
+        found = None
+        if self._profiles is not None:
+            found = self._profiles.client(entity.ssl_profile or "", verify_hostname=entity.verify_hostname)
+        if found is None:
+            raise TlsFailed("TLS: the connector's sslProfile is gone")
+        loaded, context = found
+        session = self._sessions.pop(entity.identity, None)
+        try:
+            channel = TlsChannel(context, server=False, hostname=host, session=session)
+        except ValueError:  # the session is another context's, from before a renewal; or no name can be so
+            channel = TlsChannel(context, server=False, hostname=host)
+        with trio.move_on_after(HANDSHAKE_S):
+            await channel.handshake(sock)
+            ground = Ground(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
+            return await self._judge(facts, ground, loaded, maps_user=False), ground
+        raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
+
+    def keep_session(self, entity: ConnectorEntity, ground: Ground) -> None:
+        """A connection is over; the next one of this connector may resume its session."""
+        if ground.channel is not None and (session := ground.channel.session) is not None:
+            self._sessions[entity.identity] = session
+
+    async def _judge(self, facts: PeerFacts, ground: Ground, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
+        """What is known of the peer now; TlsFailed if its certificate is not to be believed, or stands for nobody."""
+        from cryptography import x509  # noqa: PLC0415
+
+        from .tls.names import distinguished_name  # noqa: PLC0415
+
+        channel = ground.channel
+        assert channel is not None  # noqa: S101 - there was a handshake
+        profiles = self._profiles
+        subject = user = ""
+        if ground.chain and profiles is not None:
+            objection = await profiles.objection(ground.chain, ground.profile, ground.trusted_file)
+            if objection:
+                raise TlsFailed(f"TLS: {objection}")
+            subject = distinguished_name(x509.load_der_x509_certificate(ground.chain[0]).subject)
+            if maps_user:
+                answer = self._plugins.map_uid(CertificateFacts(subject, ground.chain[0]), loaded.facts)
+                if isinstance(answer, Refused):
+                    raise TlsFailed(f"TLS: {answer.reason}")
+                user = answer
+        name, bits = channel.cipher
+        self._recorder.emit(_outcome(facts, ok=True, version=channel.version, cipher=name, subject=subject))
+        return replace(
+            facts,
+            encrypted=True,
+            tls=TlsFacts(channel.version, name, bits, subject, ground.chain[0] if ground.chain else b"", user),
+            channel_bindings=channel.bindings(loaded.certificate),
+        )
+
+    def _tell_failure(self, facts: PeerFacts, why: str) -> None:
+        listener = facts.listener
+        log.info(
+            "[C%d] Connection from %s:%d (to %s:%s) failed: %s",
+            *(facts.connection_id, facts.remote_host, facts.remote_port, listener.host, listener.port, why),
+        )
+        self._recorder.emit(_outcome(facts, ok=False, reason=why))
+
+    # --- as time goes by
+
+    async def run(self) -> None:
+        """Follow the files of the profiles, warn of certificates that end, and look at connections again; for ever."""
+        recheck_at_s = trio.current_time() + RECHECK_S
+        while True:
+            await trio.sleep(WATCH_S)
+            await self.look()
+            if trio.current_time() >= recheck_at_s:
+                await self.recheck()
+                recheck_at_s = trio.current_time() + RECHECK_S
+
+    async def look(self) -> None:
+        """Renew what has changed, and warn of what ends soon."""
+        profiles = self._profiles
+        if profiles is None:
+            return
+        for renewal in await profiles.renew():
+            self.tell(renewal)
+        for name, days, left_s in profiles.endings():
+            left = f"ends in {left_s / 86_400:.1f} days" if left_s > 0 else "has ended"
+            log.warning("sslProfile %s: its certificate %s", name, left)
+            self._recorder.emit(
+                Alarm(
+                    name="tls-certificate-ends",
+                    severity="warning" if days > 1 else "critical",
+                    subject=name,
+                    state="raised",
+                    value=f"{left_s / 86_400:.1f}",
+                    limit=str(days),
+                )
+            )
+
+    async def recheck(self) -> None:
+        """Close connections whose certificates have expired or been revoked."""
+        profiles = self._profiles
+        if profiles is None:
+            return
+        for connection in list(self._connections.values()):
+            ground = connection.ground
+            if not ground.chain or connection.closing:
+                continue
+            objection = await profiles.objection(ground.chain, ground.profile, ground.trusted_file)
+            if objection and self._connections.get(connection.number) is connection:
+                log.info("[C%d] closed: %s", connection.number, objection)
+                self._recorder.emit(TlsOutcome(conn=connection.number, ok=False, reason=objection))
+                connection.force_close(NO_LONGER_VALID)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSecure:
+    """Profiles that are ready."""
+
+    secure: Secure
+    profiles: PendingProfiles | None
+
+    def apply(self) -> None:
+        if self.profiles is not None:
+            self.profiles.apply()
+            for renewal in self.profiles.renewals:
+                self.secure.tell(renewal)
+            self.secure.close_outdated()
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
+    """In a thread, for it is where the libraries are imported."""
+    from .tls.opening import Layer  # noqa: F401, PLC0415
+    from .tls.profiles import TlsProfiles  # noqa: PLC0415
+
+    return TlsProfiles(clock)
+
+
+def _outcome(
+    facts: PeerFacts, *, ok: bool, version: str = "", cipher: str = "", subject: str = "", reason: str = ""
+) -> TlsOutcome:
+    return TlsOutcome(
+        conn=facts.connection_id,
+        host=facts.remote_host,
+        ok=ok,
+        version=version or None,
+        cipher=cipher or None,
+        peer_subject=subject or None,
+        reason=reason or None,
+        listener=facts.listener.name,
+    )

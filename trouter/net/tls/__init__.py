@@ -1,0 +1,1 @@
+"""TLS below AMQP and HTTP: profiles and their files, channels over memory buffers, and who is still believed."""

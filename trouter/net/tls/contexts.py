@@ -1,0 +1,152 @@
+"""From an sslProfile and its material to the contexts of Python's ssl (security.md 2.1, 2.2).
+
+What is not said is the careful choice: TLS 1.2 or later, no suite without authentication or encryption and none that is
+known to be weak, no renegotiation, no compression. ``caCertFile``, where it is given, is all that is trusted.
+"""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from trouter.config import ListenerEntity, SslProfileEntity
+from trouter.config.schema import BadValue
+
+from .problems import TlsProblem
+
+#: Never, whatever ``ciphers`` says (R-2.2c).
+NEVER: Final = "!aNULL:!eNULL:!EXPORT:!LOW:!RC4:!DES:!3DES:!IDEA:!SEED:!MD5"
+#: What OpenSSL demands of keys and digests where nobody says otherwise; TLS before 1.2 is impossible with it.
+OLD_LEVEL: Final = "@SECLEVEL=0"
+VERSIONS: Final = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+DEFAULT_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+VERIFY_MODES: Final = {
+    "none": ssl.CERT_NONE,
+    "optional": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUse:
+    """How a listener uses a profile: whether clients show certificates, and who alone may vouch for them."""
+
+    client_certificates: str
+    trusted_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUse:
+    """How a connector or a service's client uses a profile."""
+
+    verify_hostname: bool = True
+
+
+Use = ServerUse | ClientUse
+
+
+def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
+    """How ``listener`` uses ``profile`` (security.md 2.4)."""
+    trusted = listener.trusted_certs_file or ""
+    asked = listener.client_cert
+    if asked is None:
+        trusts = bool(trusted or profile.ca_cert_file or profile.use_system_ca)
+        wanted = "EXTERNAL" in listener.sasl_mechanisms or (
+            listener.serves_http and listener.authenticate_peer and trusts
+        )
+        asked = "required" if wanted else "none"
+    return ServerUse(asked, trusted)
+
+
+def server_context(
+    profile: SslProfileEntity, use: ServerUse, authorities: Sequence[x509.Certificate]
+) -> ssl.SSLContext:
+    """For those who connect; ``authorities`` may vouch for them. TlsProblem."""
+    if not profile.cert_file:
+        raise TlsProblem("certFile", "a listener needs a certificate")
+    context = _context(ssl.PROTOCOL_TLS_SERVER, profile)
+    context.verify_mode = VERIFY_MODES[use.client_certificates]
+    if use.client_certificates != "none":
+        system = profile.use_system_ca and not use.trusted_file
+        if not (authorities or system):
+            raise TlsProblem("caCertFile", "client certificates are asked for, and nobody is trusted to vouch for them")
+        _trust(context, authorities, system=system)
+    return context
+
+
+def client_context(
+    profile: SslProfileEntity, use: ClientUse, authorities: Sequence[x509.Certificate]
+) -> ssl.SSLContext:
+    """For those whom we call: their certificate is always verified, its name unless told otherwise. TlsProblem."""
+    context = _context(ssl.PROTOCOL_TLS_CLIENT, profile)
+    context.check_hostname = use.verify_hostname
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.hostname_checks_common_name = False
+    _trust(context, authorities, system=profile.use_system_ca or not profile.ca_cert_file)
+    return context
+
+
+def _context(protocol: int, profile: SslProfileEntity) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    _limit_versions(context, profile)
+    if profile.cert_file and profile.private_key_file:
+        _load_pair(context, profile)
+    return context
+
+
+def _limit_versions(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
+    wanted = tuple((profile.protocols or "").split()) or DEFAULT_VERSIONS
+    positions = [list(VERSIONS).index(name) for name in wanted]
+    old = min(positions) < list(VERSIONS).index("TLSv1.2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # who names an old version knows that it is old
+        context.minimum_version = list(VERSIONS.values())[min(positions)]
+        context.maximum_version = list(VERSIONS.values())[max(positions)]
+        for position, option in enumerate((0, ssl.OP_NO_TLSv1_1, ssl.OP_NO_TLSv1_2)):
+            if min(positions) < position < max(positions) and position not in positions:
+                context.options |= option
+    ciphers = f"{profile.ciphers or 'DEFAULT'}:{NEVER}" + (f":{OLD_LEVEL}" if old else "")
+    try:
+        context.set_ciphers(ciphers)
+    except ssl.SSLError:
+        raise TlsProblem("ciphers", "no cipher can be chosen from these") from None
+
+
+def _load_pair(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
+    assert profile.cert_file is not None  # noqa: S101 - the two go together
+    try:
+        secret = profile.key_password()
+    except BadValue as bad:
+        raise TlsProblem("passwordFile", bad.message) from None
+    password = "" if secret is None else secret.reveal()
+    try:
+        # A function, because without a password OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(profile.cert_file, profile.private_key_file, lambda: password)
+    except ssl.SSLError as error:
+        if error.reason in {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"}:
+            raise TlsProblem("privateKeyFile", "this is not the key of the certificate in certFile") from None
+        if error.reason in {"CA_MD_TOO_WEAK", "EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL"}:
+            raise TlsProblem("certFile", "a key or a digest in it is too weak") from None
+        why = "this key cannot be read" if secret is None else "this key cannot be read, or not with this password"
+        raise TlsProblem("privateKeyFile", why) from None
+    except (OSError, ValueError) as error:
+        raise TlsProblem("privateKeyFile", f"the certificate or the key cannot be read: {error}") from None
+
+
+def _trust(context: ssl.SSLContext, authorities: Sequence[x509.Certificate], *, system: bool) -> None:
+    if authorities:
+        context.load_verify_locations(cadata=b"".join(each.public_bytes(Encoding.DER) for each in authorities))
+    if system:
+        context.set_default_verify_paths()

@@ -1,0 +1,69 @@
+"""An sslProfile ready for use: what its files hold, and a context for each way in which it is used."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from cryptography import x509
+
+from trouter.config import SslProfileEntity
+from trouter.hooks import SslProfileFacts
+
+from .contexts import ClientUse, ServerUse, Use, client_context, server_context
+from .material import Material, Stamp, authorities_in, read_material, stamp_of, stamp_of_paths
+from .problems import TlsProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One state of a profile; changed files or attributes make another."""
+
+    entity: SslProfileEntity
+    material: Material
+    contexts: Mapping[Use, ssl.SSLContext]
+    #: Who may vouch for peers, by the file of a listener that says so; "" for the profile itself.
+    authorities: Mapping[str, tuple[x509.Certificate, ...]]
+    facts: SslProfileFacts
+    stamp: Stamp
+
+    @property
+    def certificate(self) -> x509.Certificate | None:
+        """Our own."""
+        return self.material.chain[0] if self.material.chain else None
+
+
+def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loaded:
+    """Read the files of ``entity`` and make a context for each of ``uses``; TlsProblem. Blocks."""
+    stamp = stamp_for(entity, uses)
+    material = read_material(entity, now_s)
+    authorities = {"": material.authorities}
+    for use in uses:
+        if isinstance(use, ServerUse) and use.trusted_file not in authorities:
+            authorities[use.trusted_file] = authorities_in(use.trusted_file, "trustedCertsFile")
+    contexts = {use: _context(entity, use, authorities) for use in uses}
+    if not contexts:  # nobody uses it yet; what is wrong with it is told now all the same
+        client_context(entity, ClientUse(), material.authorities)
+    return Loaded(entity, material, contexts, authorities, _facts(entity, material), stamp)
+
+
+def stamp_for(entity: SslProfileEntity, uses: Collection[Use]) -> Stamp:
+    """The present state of every file that a profile with these uses depends on. Blocks."""
+    trusted = sorted({use.trusted_file for use in uses if isinstance(use, ServerUse) and use.trusted_file})
+    return (*stamp_of(entity), *stamp_of_paths(trusted))
+
+
+def _context(
+    entity: SslProfileEntity, use: Use, authorities: Mapping[str, tuple[x509.Certificate, ...]]
+) -> ssl.SSLContext:
+    if isinstance(use, ServerUse):
+        return server_context(entity, use, authorities[use.trusted_file])
+    return client_context(entity, use, authorities[""])
+
+
+def _facts(entity: SslProfileEntity, material: Material) -> SslProfileFacts:
+    return SslProfileFacts(entity.name, entity.uid_format or "", entity.uid_missing, entity.uid_escape, material.names)
+
+
+__all__ = ["Loaded", "TlsProblem", "load", "stamp_for"]

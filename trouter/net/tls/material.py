@@ -1,0 +1,164 @@
+"""What the files of an sslProfile hold, read and judged before anybody depends on it (security.md R-2.1a, R-2.1c).
+
+Reading blocks, so it is done in a thread. The files are looked at again and again while the router runs: ``stamp``
+tells whether any of them has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from trouter.config import SslProfileEntity
+from trouter.config.files import opened, read_name_map, reason
+from trouter.config.schema import BadValue
+
+from .problems import TlsProblem
+from .revocation import Revocations, revocations_of
+
+#: One file of certificates or revocations; and such files in one directory.
+MAX_FILE_BYTES: Final = 64 << 20
+MAX_FILES: Final = 10_000
+
+#: What tells one state of a file from another: its path, and size, times and number, or None where there is none.
+Stamp = tuple[tuple[str, tuple[int, int, int, int] | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What one profile's files hold."""
+
+    stamp: Stamp
+    #: Who may vouch for peers, where ``caCertFile`` says.
+    authorities: tuple[x509.Certificate, ...]
+    #: Our own certificate, and those after it in the file.
+    chain: tuple[x509.Certificate, ...]
+    #: Other names for users.
+    names: Mapping[str, str]
+    #: Certificates that are good no longer; None without ``crlFile``.
+    revocations: Revocations | None
+
+    @property
+    def ends_at_s(self) -> float | None:
+        """When our own certificate ends, in seconds since 1970."""
+        return self.chain[0].not_valid_after_utc.timestamp() if self.chain else None
+
+
+def read_material(profile: SslProfileEntity, now_s: float) -> Material:
+    """Read everything that ``profile`` names; TlsProblem for the first thing that cannot be used."""
+    stamp = stamp_of(profile)
+    authorities = authorities_in(profile.ca_cert_file, "caCertFile") if profile.ca_cert_file else ()
+    return Material(
+        stamp,
+        authorities,
+        _own_chain(profile.cert_file, now_s) if profile.cert_file else (),
+        _names(profile.uid_name_mapping_file) if profile.uid_name_mapping_file else MappingProxyType({}),
+        revocations_of(octets_of(profile.crl_file, "crlFile"), authorities) if profile.crl_file else None,
+    )
+
+
+def stamp_of(profile: SslProfileEntity) -> Stamp:
+    """The present state of the files that ``profile`` names; never raises for what is not there."""
+    named = (
+        profile.ca_cert_file,
+        profile.cert_file,
+        profile.private_key_file,
+        profile.uid_name_mapping_file,
+        profile.crl_file,
+    )
+    return stamp_of_paths(path for path in named if path)
+
+
+def stamp_of_paths(paths: Iterable[str]) -> Stamp:
+    """The present state of files, and of directories with what is in them."""
+    stamp: list[tuple[str, tuple[int, int, int, int] | None]] = []
+    for path in paths:
+        stamp.append((path, _state(path)))
+        if Path(path).is_dir():
+            stamp += [(each, _state(each)) for each in _files_in(path)]
+    return tuple(stamp)
+
+
+def authorities_in(path: str, attribute: str) -> tuple[x509.Certificate, ...]:
+    """The certificates in a file, or in all files of a directory; TlsProblem if there are none."""
+    found: dict[bytes, x509.Certificate] = {}
+    for octets in octets_of(path, attribute):
+        if b"-----BEGIN CERTIFICATE-----" in octets:
+            for certificate in _certificates(octets, attribute):
+                found.setdefault(certificate.public_bytes(Encoding.DER), certificate)
+    if not found:
+        raise TlsProblem(attribute, f"there is no certificate in {path}")
+    return tuple(found.values())
+
+
+def octets_of(path: str, attribute: str) -> list[bytes]:
+    """What a file holds, or all files of a directory do; TlsProblem."""
+    if not Path(path).is_dir():
+        return [_read(path, attribute)]
+    files = _files_in(path)
+    if len(files) > MAX_FILES:
+        raise TlsProblem(attribute, f"there are more than {MAX_FILES} files in {path}")
+    return [_read(each, attribute) for each in files]
+
+
+def _own_chain(path: str, now_s: float) -> tuple[x509.Certificate, ...]:
+    chain = _certificates(_read(path, "certFile"), "certFile")
+    if not chain:
+        raise TlsProblem("certFile", f"there is no certificate in {path}")
+    now = datetime.fromtimestamp(now_s, UTC)
+    for what, ended in (("ended", chain[0].not_valid_after_utc < now), ("begins", chain[0].not_valid_before_utc > now)):
+        if ended:
+            when = chain[0].not_valid_after_utc if what == "ended" else chain[0].not_valid_before_utc
+            raise TlsProblem("certFile", f"the certificate {what} on {when:%Y-%m-%d %H:%M} UTC")
+    return tuple(chain)
+
+
+def _certificates(octets: bytes, attribute: str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(octets)
+    except ValueError as error:
+        raise TlsProblem(attribute, f"a certificate cannot be read: {error}"[:300]) from None
+
+
+def _names(path: str) -> Mapping[str, str]:
+    try:
+        return read_name_map(path)
+    except BadValue as bad:
+        raise TlsProblem("uidNameMappingFile", bad.message) from None
+
+
+def _read(path: str, attribute: str) -> bytes:
+    try:
+        with opened(path) as file:
+            octets = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as failure:
+        raise TlsProblem(attribute, f"{path} cannot be read: {reason(failure)}") from None
+    if len(octets) > MAX_FILE_BYTES:
+        raise TlsProblem(attribute, f"{path} is larger than {MAX_FILE_BYTES} octets")
+    return octets
+
+
+def _files_in(folder: str) -> list[str]:
+    """The plain files of a directory, by name; one more than MAX_FILES at most."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(islice((entry.path for entry in entries if entry.is_file()), MAX_FILES + 1))
+    except OSError:
+        return []
+
+
+def _state(path: str) -> tuple[int, int, int, int] | None:
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino

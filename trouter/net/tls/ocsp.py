@@ -1,0 +1,158 @@
+"""Asking an authority whether it still stands by a certificate (OCSP, RFC 6960). Blocks: asked in a thread.
+
+The responder is the one that the certificate itself names, which an authority that we trust has signed. Its answer
+counts if that authority signed it, or somebody whom it appointed, and if it is in force.
+"""
+
+from __future__ import annotations
+
+import http.client
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Final
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, ExtensionOID
+
+MAX_ANSWER_BYTES: Final = 65536
+#: How far clocks may be apart.
+LEEWAY: Final = timedelta(minutes=5)
+#: How old an answer may be that does not say until when it holds.
+MAX_AGE: Final = timedelta(days=1)
+
+
+class Standing(Enum):
+    """What is known of a certificate."""
+
+    GOOD = "good"
+    REVOKED = "revoked"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of asking; ``why`` there is no better answer."""
+
+    standing: Standing
+    why: str = ""
+
+
+def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, timeout_s: float) -> Answer:
+    """Ask the responder that ``leaf`` names; whatever goes wrong is UNKNOWN."""
+    url = responder_of(leaf)
+    if url is None:
+        return Answer(Standing.UNKNOWN, "the certificate names no OCSP responder")
+    # The digest only names the issuer to the responder, and SHA-1 is the one that all of them know.
+    question = ocsp.OCSPRequestBuilder().add_certificate(leaf, issuer, hashes.SHA1()).build()  # noqa: S303
+    try:
+        octets = _post(url, question.public_bytes(Encoding.DER), timeout_s)
+        answer = ocsp.load_der_ocsp_response(octets)
+        if answer.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
+            return Answer(Standing.UNKNOWN, "the OCSP responder gave no answer")
+        return _judged(answer, leaf, issuer, datetime.fromtimestamp(now_s, UTC))
+    except (OSError, http.client.HTTPException):
+        return Answer(Standing.UNKNOWN, "the OCSP responder cannot be reached")
+    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
+        return Answer(Standing.UNKNOWN, "the OCSP responder's answer is not to be believed")
+
+
+def responder_of(leaf: x509.Certificate) -> str | None:
+    """The ``http`` URL that the certificate names."""
+    try:
+        access = leaf.extensions.get_extension_for_oid(ExtensionOID.AUTHORITY_INFORMATION_ACCESS).value
+    except (x509.ExtensionNotFound, ValueError):
+        return None
+    if not isinstance(access, x509.AuthorityInformationAccess):
+        return None
+    for description in access:
+        location = description.access_location
+        wanted = description.access_method == AuthorityInformationAccessOID.OCSP
+        if wanted and isinstance(location, x509.UniformResourceIdentifier) and location.value.startswith("http://"):
+            return location.value
+    return None
+
+
+def _post(url: str, question: bytes, timeout_s: float) -> bytes:
+    parts = urlsplit(url)
+    if not parts.hostname:
+        raise ValueError("a URL without a host")
+    connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout_s)
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", path, question, {"Content-Type": "application/ocsp-request"})
+        answer = connection.getresponse()
+        octets = answer.read(MAX_ANSWER_BYTES + 1)
+        if answer.status != http.client.OK or len(octets) > MAX_ANSWER_BYTES:
+            raise ValueError(f"HTTP status {answer.status}, {len(octets)} octets")
+        return octets
+    finally:
+        connection.close()
+
+
+def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Certificate, now: datetime) -> Answer:
+    """ValueError, InvalidSignature for an answer that proves nothing."""
+    _check_signature(answer, issuer, now)
+    for single in answer.responses:
+        if single.serial_number != leaf.serial_number or single.issuer_key_hash != _key_hash(single, issuer):
+            continue
+        until = single.next_update_utc or single.this_update_utc + MAX_AGE
+        if not single.this_update_utc - LEEWAY <= now <= until + LEEWAY:
+            return Answer(Standing.UNKNOWN, "the OCSP responder's answer is out of date")
+        if single.certificate_status is ocsp.OCSPCertStatus.REVOKED:
+            return Answer(Standing.REVOKED, "the certificate is revoked")
+        if single.certificate_status is ocsp.OCSPCertStatus.GOOD:
+            return Answer(Standing.GOOD)
+        return Answer(Standing.UNKNOWN, "the OCSP responder does not know the certificate")
+    return Answer(Standing.UNKNOWN, "the OCSP responder's answer is about another certificate")
+
+
+def _key_hash(single: ocsp.OCSPSingleResponse, issuer: x509.Certificate) -> bytes:
+    """The issuer's key as the question named it; ValueError if the answer names it otherwise."""
+    if not isinstance(single.hash_algorithm, hashes.SHA1):
+        raise ValueError("a digest that was not asked with")
+    return x509.SubjectKeyIdentifier.from_public_key(issuer.public_key()).digest
+
+
+def _check_signature(answer: ocsp.OCSPResponse, issuer: x509.Certificate, now: datetime) -> None:
+    for signer in (issuer, *_appointed(answer, issuer, now)):
+        try:
+            _verify(signer.public_key(), answer)
+        except InvalidSignature:
+            continue
+        return
+    raise InvalidSignature
+
+
+def _appointed(answer: ocsp.OCSPResponse, issuer: x509.Certificate, now: datetime) -> list[x509.Certificate]:
+    """Those in the answer whom the issuer has appointed to speak for it (RFC 6960, 4.2.2.2)."""
+    appointed = []
+    for certificate in answer.certificates[:4]:
+        try:
+            certificate.verify_directly_issued_by(issuer)
+            usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        except (InvalidSignature, ValueError, TypeError, x509.ExtensionNotFound):
+            continue
+        in_force = certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+        if in_force and ExtendedKeyUsageOID.OCSP_SIGNING in usage:
+            appointed.append(certificate)
+    return appointed
+
+
+def _verify(key: object, answer: ocsp.OCSPResponse) -> None:
+    """InvalidSignature, TypeError."""
+    signature, signed, digest = answer.signature, answer.tbs_response_bytes, answer.signature_hash_algorithm
+    if isinstance(key, rsa.RSAPublicKey) and digest is not None:
+        key.verify(signature, signed, padding.PKCS1v15(), digest)
+    elif isinstance(key, ec.EllipticCurvePublicKey) and digest is not None:
+        key.verify(signature, signed, ec.ECDSA(digest))
+    elif isinstance(key, ed25519.Ed25519PublicKey | ed448.Ed448PublicKey):
+        key.verify(signature, signed)
+    else:
+        raise TypeError("a kind of key that signs no answers")

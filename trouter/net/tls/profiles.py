@@ -1,0 +1,304 @@
+"""The sslProfiles in force, by name: loaded, renewed when their files change, and asked who is to be believed.
+
+Listeners and connectors find their profile here anew for each connection, so a renewed certificate or another attribute
+holds for the next handshake, while connections there are keep what they agreed on (security.md R-2.1b, R-2.1c).
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar, TypeVarTuple
+
+import trio
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from trouter.config import Configuration, ListenerEntity, SslProfileEntity
+
+from .contexts import ClientUse, Use, use_of
+from .loaded import Loaded, load, stamp_for
+from .material import Stamp
+from .ocsp import Answer, Standing, ask
+from .problems import TlsProblem, TlsProblems
+
+#: How long an OCSP responder may take, and how long its good word is remembered.
+OCSP_S: Final = 5.0
+OCSP_REMEMBERED_S: Final = 300.0
+MAX_OCSP_REMEMBERED: Final = 10_000
+OCSP_AT_ONCE: Final = 8
+#: Before the end of our own certificate: when to warn, in days.
+WARN_DAYS: Final = (1, 7, 30)
+DAY_S: Final = 86_400.0
+
+A = TypeVarTuple("A")
+T = TypeVar("T")
+
+log = logging.getLogger("trouter.SERVER")
+
+
+@dataclass(slots=True)
+class Profile:
+    """One profile, and what was seen of its files since it was loaded."""
+
+    loaded: Loaded
+    uses: frozenset[Use]
+    #: The files as they were at the last look, and as they were when they could not be used.
+    seen: Stamp
+    failed: Stamp | None = None
+    #: The smallest number of days of which the operator was warned, for the present certificate.
+    warned_days: int = field(default=10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What came of a look at a profile's files."""
+
+    profile: str
+    #: Why they cannot be used; "" if they are in use now.
+    problem: str = ""
+
+
+class TlsProfiles:
+    """Profiles by name."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        """``clock`` tells seconds since 1970."""
+        self._clock = clock
+        self._profiles: dict[str, Profile] = {}
+        self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
+        self._ocsp_threads: trio.CapacityLimiter | None = None
+
+    # --- another configuration
+
+    async def prepare(self, configuration: Configuration) -> PendingProfiles:
+        """What ``configuration`` asks for, loaded; TlsProblems with a line for each profile that cannot be used.
+
+        A profile of which only the files have changed stays as it is if they cannot be used.
+        """
+        uses = uses_in(configuration)
+        profiles: dict[str, Profile] = {}
+        lines: list[str] = []
+        renewals: list[Renewal] = []
+        for entity in configuration.ssl_profiles:
+            wanted = frozenset(uses.get(entity.name, ()))
+            before = self._profiles.get(entity.name)
+            same = before is not None and before.loaded.entity == entity and before.uses == wanted
+            if same and before is not None:
+                stamp = await _in_thread(stamp_for, entity, wanted)
+                if stamp in {before.loaded.stamp, before.failed}:
+                    profiles[entity.name] = before
+                    continue
+            try:
+                loaded = await _in_thread(load, entity, wanted, self._clock())
+            except TlsProblem as problem:
+                if not same or before is None:
+                    lines.append(_line(entity, problem))
+                else:
+                    profiles[entity.name] = before
+                    before.failed = stamp
+                    renewals.append(Renewal(entity.name, str(problem)))
+            else:
+                profiles[entity.name] = Profile(loaded, wanted, loaded.stamp)
+                if before is not None:
+                    renewals.append(Renewal(entity.name))
+        if lines:
+            raise TlsProblems(*lines)
+        return PendingProfiles(self, profiles, renewals)
+
+    def become(self, profiles: dict[str, Profile]) -> None:
+        """Use these from now on."""
+        self._profiles = profiles
+
+    # --- what is in force
+
+    def loaded(self, name: str) -> Loaded | None:
+        """The profile of this name as it is now."""
+        profile = self._profiles.get(name)
+        return None if profile is None else profile.loaded
+
+    def server(self, listener: ListenerEntity) -> tuple[Loaded, ssl.SSLContext] | None:
+        """What those who connect to ``listener`` are met with; None where it has no such profile any more."""
+        loaded = self.loaded(listener.ssl_profile or "")
+        if loaded is None:
+            return None
+        context = loaded.contexts.get(use_of(listener, loaded.entity))
+        return None if context is None else (loaded, context)
+
+    def client(self, name: str, *, verify_hostname: bool = True) -> tuple[Loaded, ssl.SSLContext] | None:
+        """What to call others with; None where there is no such profile any more."""
+        loaded = self.loaded(name)
+        context = None if loaded is None else loaded.contexts.get(ClientUse(verify_hostname))
+        return None if loaded is None or context is None else (loaded, context)
+
+    def ends(self) -> Iterable[tuple[str, float]]:
+        """Each profile with a certificate of its own, and when that ends, in seconds since 1970."""
+        for name, profile in self._profiles.items():
+            if (end_s := profile.loaded.material.ends_at_s) is not None:
+                yield name, end_s
+
+    def oldest_valid(self, name: str) -> int:
+        """The oldest generation of a profile whose connections may stay."""
+        loaded = self.loaded(name)
+        return 0 if loaded is None else loaded.entity.oldest_valid_ordinal
+
+    # --- as time goes by
+
+    async def renew(self) -> list[Renewal]:
+        """Look at the files once more, and use those that have changed; what cannot be used changes nothing.
+
+        Files that are still changing from one look to the next are left for a later one.
+        """
+        renewals = []
+        for name, profile in list(self._profiles.items()):
+            entity, uses = profile.loaded.entity, profile.uses
+            stamp = await _in_thread(stamp_for, entity, uses)
+            settled, profile.seen = stamp == profile.seen, stamp
+            if stamp in {profile.loaded.stamp, profile.failed} or not settled:
+                continue
+            try:
+                loaded = await _in_thread(load, entity, uses, self._clock())
+            except TlsProblem as problem:
+                profile.failed = stamp
+                renewals.append(Renewal(name, str(problem)))
+            else:
+                if self._profiles.get(name) is profile:  # nobody has changed it meanwhile
+                    self._profiles[name] = Profile(loaded, uses, loaded.stamp)
+                    renewals.append(Renewal(name))
+        return renewals
+
+    def endings(self) -> list[tuple[str, int, float]]:
+        """Profiles whose certificate ends within 30, 7 or 1 days, each told once: name, days, and seconds left."""
+        told = []
+        for name, end_s in self.ends():
+            left_s = end_s - self._clock()
+            profile = self._profiles[name]
+            days = next((days for days in WARN_DAYS if left_s <= days * DAY_S), None)
+            if days is not None and days < profile.warned_days:
+                profile.warned_days = days
+                told.append((name, days, left_s))
+        return told
+
+    async def objection(self, chain: Sequence[bytes], name: str, trusted_file: str = "") -> str:
+        """Why a chain that was verified once is not to be believed now; "" if it is (security.md 8.4)."""
+        loaded = self.loaded(name)
+        if loaded is None:
+            return "its sslProfile is gone"
+        certificates = [x509.load_der_x509_certificate(each) for each in chain]
+        authorities = loaded.authorities.get(trusted_file, loaded.material.authorities)
+        certificates += _issuers(certificates[-1], authorities)
+        now_s = self._clock()
+        if any(each.not_valid_after_utc.timestamp() < now_s for each in certificates):
+            return "the certificate, or one that vouches for it, has expired"
+        if loaded.material.revocations is not None:
+            required = loaded.entity.crl_required
+            if problem := loaded.material.revocations.problem(certificates, now_s, required=required):
+                return problem
+        if loaded.entity.ocsp in {"soft", "hard"}:
+            return await self._ask(certificates, hard=loaded.entity.ocsp == "hard")
+        return ""
+
+    async def _ask(self, chain: Sequence[x509.Certificate], *, hard: bool) -> str:
+        """What the authority of the leaf says of it; "" unless that speaks against it."""
+        leaf = chain[0]
+        key = (leaf.issuer.public_bytes(), leaf.serial_number)
+        now_s = self._clock()
+        if now_s < self._ocsp.get(key, 0.0):
+            return ""
+        issuer = next(iter(chain[1:]), None)
+        if issuer is None:
+            answer = Answer(Standing.UNKNOWN, "the authority of the certificate is not known")
+        else:
+            if self._ocsp_threads is None:
+                self._ocsp_threads = trio.CapacityLimiter(OCSP_AT_ONCE)
+            answer = Answer(Standing.UNKNOWN, "the OCSP responder took too long")
+            with trio.move_on_after(OCSP_S):
+                answer = await trio.to_thread.run_sync(
+                    ask, leaf, issuer, now_s, OCSP_S, abandon_on_cancel=True, limiter=self._ocsp_threads
+                )
+        if answer.standing is Standing.GOOD:
+            self._ocsp[key] = now_s + OCSP_REMEMBERED_S
+            while len(self._ocsp) > MAX_OCSP_REMEMBERED:
+                self._ocsp.popitem(last=False)
+            return ""
+        if answer.standing is Standing.REVOKED or hard:
+            return answer.why
+        log.warning("OCSP: %s; the certificate is believed, as ocsp: soft says", answer.why)
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingProfiles:
+    """Profiles that are ready, and word of those whose files changed."""
+
+    parts: TlsProfiles
+    profiles: dict[str, Profile]
+    renewals: list[Renewal]
+
+    def apply(self) -> None:
+        self.parts.become(self.profiles)
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+def problems_in(configuration: Configuration, now_s: float) -> list[str]:
+    """What is wrong with the profiles, a line for each that cannot be used. Blocks."""
+    uses = uses_in(configuration)
+    lines = []
+    for entity in configuration.ssl_profiles:
+        try:
+            load(entity, frozenset(uses.get(entity.name, ())), now_s)
+        except TlsProblem as problem:
+            lines.append(_line(entity, problem))
+    return lines
+
+
+def _line(entity: SslProfileEntity, problem: TlsProblem) -> str:
+    return f"{entity.identity} ({entity.place}): {problem}"
+
+
+def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
+    """How each profile is used, by its name."""
+    profiles: dict[str, SslProfileEntity] = {entity.name: entity for entity in configuration.ssl_profiles}
+    uses: dict[str, set[Use]] = {}
+    for listener in configuration.listeners:
+        if (profile := profiles.get(listener.ssl_profile or "")) is not None:
+            uses.setdefault(profile.name, set()).add(use_of(listener, profile))
+    for connector in configuration.connectors:
+        if connector.ssl_profile:
+            uses.setdefault(connector.ssl_profile, set()).add(ClientUse(connector.verify_hostname))
+    for service in configuration.auth_services:
+        if service.ssl_profile:
+            uses.setdefault(service.ssl_profile, set()).add(ClientUse())
+    return uses
+
+
+def _issuers(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> list[x509.Certificate]:
+    """Those who vouch for ``certificate``, one for the other, as far as they are among ``authorities``."""
+    found: list[x509.Certificate] = []
+    while certificate.issuer != certificate.subject and len(found) < 8:
+        for authority in authorities:
+            if authority.subject == certificate.issuer and _vouches(authority, certificate):
+                found.append(authority)
+                certificate = authority
+                break
+        else:
+            break
+    return found
+
+
+def _vouches(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+async def _in_thread(work: Callable[[*A], T], *arguments: *A) -> T:
+    return await trio.to_thread.run_sync(work, *arguments)

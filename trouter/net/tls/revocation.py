@@ -1,0 +1,90 @@
+"""Lists of certificates that are good no longer (RFC 5280, 5), and whether a chain has one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+from .problems import TlsProblem
+
+_PEM: Final = b"-----BEGIN X509 CRL-----"
+_PEM_END: Final = b"-----END X509 CRL-----"
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationList:
+    """What one authority has revoked, and until when that is the last word, in seconds since 1970."""
+
+    serials: frozenset[int]
+    good_until_s: float
+
+
+class Revocations:
+    """The lists of all authorities, by their names."""
+
+    def __init__(self, lists: Iterable[tuple[x509.Name, RevocationList]]) -> None:
+        self._lists: dict[bytes, list[RevocationList]] = {}
+        for issuer, each in lists:
+            self._lists.setdefault(issuer.public_bytes(), []).append(each)
+
+    def problem(self, chain: Sequence[x509.Certificate], now_s: float, *, required: bool) -> str:
+        """Why ``chain``, the leaf first, is not to be believed; "" if it is.
+
+        ``required``: each of its certificates must be on a list that is there and in force, or rather not on it.
+        """
+        for certificate in chain:
+            if certificate.issuer == certificate.subject:
+                continue  # an authority of its own; who trusts it does not ask it whether to
+            lists = self._lists.get(certificate.issuer.public_bytes(), ())
+            if any(certificate.serial_number in each.serials for each in lists):
+                return "the certificate, or one that vouches for it, is revoked"
+            if required and not any(now_s < each.good_until_s for each in lists):
+                return "no list of revocations in force covers the certificate"
+        return ""
+
+    def ended(self, now_s: float) -> int:
+        """How many lists are not in force any more."""
+        return sum(each.good_until_s <= now_s for lists in self._lists.values() for each in lists)
+
+
+def revocations_of(files: Iterable[bytes], authorities: Sequence[x509.Certificate]) -> Revocations:
+    """The lists in these files, PEM or DER, each signed by one of the authorities; TlsProblem."""
+    found = [each for octets in files for each in _lists_in(octets)]
+    if not found:
+        raise TlsProblem("crlFile", "there is no list of revocations")
+    return Revocations((each.issuer, _judged(each, authorities)) for each in found)
+
+
+def _lists_in(octets: bytes) -> list[x509.CertificateRevocationList]:
+    try:
+        if _PEM not in octets:
+            return [x509.load_der_x509_crl(octets)]
+        pieces = octets.split(_PEM)[1:]
+        return [x509.load_pem_x509_crl(_PEM + piece.partition(_PEM_END)[0] + _PEM_END) for piece in pieces]
+    except ValueError as error:
+        raise TlsProblem("crlFile", f"a list of revocations cannot be read: {error}"[:300]) from None
+
+
+def _judged(revoked: x509.CertificateRevocationList, authorities: Sequence[x509.Certificate]) -> RevocationList:
+    """What the list says; TlsProblem if nobody we trust says it, or if it says it in a way not understood."""
+    who = revoked.issuer.rfc4514_string()[:200]
+    if not any(_signed_by(revoked, authority) for authority in authorities if authority.subject == revoked.issuer):
+        raise TlsProblem("crlFile", f"the list of {who} is signed by no authority in caCertFile")
+    for extension in revoked.extensions:
+        if extension.critical:  # delta and indirect lists, and lists of some reasons only
+            raise TlsProblem("crlFile", f"the list of {who} is not complete, or not only of its own certificates")
+    until = revoked.next_update_utc
+    return RevocationList(
+        frozenset(each.serial_number for each in revoked), float("inf") if until is None else until.timestamp()
+    )
+
+
+def _signed_by(revoked: x509.CertificateRevocationList, authority: x509.Certificate) -> bool:
+    try:
+        return revoked.is_signature_valid(authority.public_key())  # type: ignore[arg-type]  # others raise TypeError
+    except (InvalidSignature, UnsupportedAlgorithm, TypeError, ValueError):
+        return False
