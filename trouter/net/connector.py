@@ -62,7 +62,9 @@ TRIES_EACH: Final = 2
 #: Alternates that a peer may name; more are not looked at.
 MAX_ALTERNATES: Final = 64
 #: What the router's own client does, or refuses to do.
-OWN_MECHANISMS: Final = frozenset({"ANONYMOUS", "EXTERNAL", "PLAIN", *SCRAM_MECHANISMS})
+OWN_MECHANISMS: Final = frozenset(
+    {"ANONYMOUS", "EXTERNAL", "PLAIN", *SCRAM_MECHANISMS, *(f"{name}-PLUS" for name in SCRAM_MECHANISMS)}
+)
 #: No host's name is longer.
 MAX_HOST_CHARACTERS: Final = 255
 #: Names looked up at the same time.
