@@ -347,3 +347,26 @@ def test_a_reload_follows_the_file(start_router: StartRouter, tmp_path: Any) -> 
 
 def test_integers_of_any_width_are_integers(own: Node) -> None:
     assert own.create("dummy", {"name": "n", "num1": ulong(5)})["num1"] == 5
+
+
+# --- what is of the machine, not of the router
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "name"),
+    [
+        ("listener", {"host": "0.0.0.0", "port": "0"}, "listener.host"),
+        ("listener", {"host": "127.0.0.1", "port": "0", "httpRootDir": "/proc"}, "listener.httpRootDir"),
+    ],
+)
+def test_management_may_not_open_the_machine(node: Node, kind: str, attributes: dict[str, Any], name: str) -> None:
+    status, text = node.refused("CREATE", attributes, type=PREFIX + kind, name="spy")
+    assert (status, text.startswith(f"{name}: ")) == (403, True)
+    assert node.refused("READ", type=PREFIX + kind, name="spy")[0] == 404
+
+
+def test_management_may_not_write_where_it_likes(node: Node, tmp_path: Any) -> None:
+    path = tmp_path / "planted"
+    status, text = node.refused("UPDATE", {"outputFile": str(path)}, name="log/AGENT")
+    assert (status, "log.outputFile: " in text) == (403, True)
+    assert not path.exists()

@@ -65,8 +65,10 @@ def test_the_unit_starts_what_there_is() -> None:
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read(UNIT)
     assert unit["Service"]["Type"] == "notify"
-    for name in ("ProtectSystem", "NoNewPrivileges", "DynamicUser", "MemoryDenyWriteExecute", "SystemCallFilter"):
+    for name in ("ProtectSystem", "NoNewPrivileges", "MemoryDenyWriteExecute", "SystemCallFilter"):
         assert name in unit["Service"]
+    users = UNIT.with_suffix(".sysusers").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[1] for line in users if line.startswith("u ")] == [unit["Service"]["User"]]
     program, *arguments = unit["Service"]["ExecStart"].removeprefix("/usr/bin/env ").split()
     assert program == "trouter"
     done = subprocess.run(
