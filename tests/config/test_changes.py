@@ -224,15 +224,6 @@ def test_what_would_not_be_served_is_refused(short: str, attributes: dict[str, o
     assert text in description
 
 
-def test_no_amqp_listener_is_made_where_the_policy_must_hold() -> None:
-    strict = load(text="policy { enableVhostPolicy: yes }\nlistener { port: 1 }")
-    assert strict.unserved(strict.listeners[0])
-    with pytest.raises(ChangeRefused, match="enableVhostPolicy") as caught:
-        created(strict, kind("listener"), None, {"port": 2})
-    assert caught.value.status == 501
-    assert created(strict, kind("listener"), None, {"port": 2, "http": True})[1].name == "listener/:2"
-
-
 @pytest.mark.parametrize("short", ["router", "log", "policy", "logStats", "entity", "connection"])
 def test_what_cannot_be_created_is_not_implemented(short: str) -> None:
     assert refusal(short, module="AGENT")[0] == 501
@@ -336,7 +327,6 @@ def test_an_update_is_refused(identity: str, attributes: dict[str, object], text
 
 
 def test_an_update_that_would_not_be_served_is_refused() -> None:
-    assert refused_change("policy/None", {"enableVhostPolicy": True})[0] == 501
 
 
 @pytest.mark.parametrize("identity", ["router/A", "address/0"])

@@ -585,8 +585,6 @@ NOT_SERVED = {
     "an auto link": ("autoLink { addr: a, dir: in }", "autoLink", "this version attaches no links of its own"),
     "an exchange": ("exchange { name: a, address: b }", "exchange", "this version has no exchanges"),
     "a console": ("console { home: a, proxy: b }", "console", "trouter starts no other programs"),
-    "a policy": ("policy { enableVhostPolicy: yes }", "policy", "enableVhostPolicy: this version has no vhost policy"),
-    "a limit": ("policy { maxConnections: 5 }", "policy", "maxConnections: this version counts connections by listener"),
 }  # fmt: skip
 
 

@@ -240,7 +240,7 @@ def test_vhosts_that_hold_nobody_are_warned_of() -> None:
         "holds nobody to anything: the policy does not say enableVhostPolicy"
     ]
     enabled = load(text=f"policy {{ enableVhostPolicy: yes }}\n{text}")
-    assert ["not served" in warning.message for warning in enabled.warnings] == [True]
+    assert not enabled.warnings
 
 
 def test_the_users_token_is_told_from_its_text() -> None:

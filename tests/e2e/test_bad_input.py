@@ -166,7 +166,7 @@ CONNECTION_FAULTS: dict[str, tuple[bytes, str, str]] = {
     "a begin above channel-max": (
         frame(65_535, encode_performative(SESSIONS)),
         FRAMING,
-        "channel 65535 exceeds channel-max",
+        "remote channel 65535 is above negotiated channel_max",
     ),
     "a handle above handle-max": (frame(0, encode_performative(attach(handle=WIDE))), FRAMING, "exceeds handle-max"),
     "a SASL performative in an AMQP frame": (

@@ -144,7 +144,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.FRAME_TYPE, "frame type 1 where AMQP frames are due", sends(frame(0, b"\0\x53\x41\x45", FRAME_SASL))),
     (Fault.FRAME_TYPE, "frame type 7 where AMQP frames are due", sends(frame(0, b"", 7))),
     (Fault.ILLEGAL_CONNECTION_STEP, "peer: receive open while opened", sends(Open("again"))),
-    (Fault.CHANNEL_MAX, "channel 4 exceeds channel-max 3", sends(begin(), channel=4)),
+    (Fault.CHANNEL_MAX, "remote channel 4 is above negotiated channel_max 3.", sends(begin(), channel=4)),
     (Fault.CHANNEL_IN_USE, "begin on channel 1, which has a session", sends(begin(), channel=1)),
     (
         Fault.REMOTE_CHANNEL,
@@ -336,7 +336,7 @@ LATER: list[tuple[Fault, str, Callable[[], Script]]] = [
     ),
     (
         Fault.CHANNEL_MAX,
-        "channel 1 exceeds channel-max 0",
+        "remote channel 1 is above negotiated channel_max 0.",
         lambda: begun(peer=Open("peer", channel_max=0))[0].peer_sends(begin(), channel=1),
     ),
     (

@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "engine": ("wire",),
     "hooks": (),
     "core": ("engine", "wire", "hooks"),
-    "security": ("config", "hooks", "core.patterns"),
+    "security": ("config", "hooks", "core.patterns", "wire"),
     "mesh": ("wire",),
     "config": ("hooks", "core.patterns", "core.tenants"),  # patterns and names of tenants are text, and one idea each
     "logs": ("config",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import trio
@@ -14,6 +14,7 @@ from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.logs import book
 from trouter.management import Agent, ConnectionFacts, ReloadReport
+from trouter.management.ports import Rights
 from trouter.testing.memory import MemoryRouter
 from trouter.wire.codec import decode, encode
 from trouter.wire.types import Described, ULong
@@ -26,6 +27,9 @@ class StillControl:
         self.configuration: Configuration = load(text=text)
         self.gate: trio.Event | None = None
         self.waiting = 0
+        #: What everybody may do, and what somebody was told that he may not.
+        self.allowed = Rights("admin")
+        self.denials: list[tuple[int, str]] = []
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
         if self.gate is not None:
@@ -50,8 +54,14 @@ class StillControl:
     def status(self, entity: Entity) -> Mapping[str, object]:
         return {}
 
-    def accepted_count(self) -> int:
-        return 0
+    def vhost_statistics(self) -> Iterable[tuple[str, Mapping[str, object]]]:
+        return ()
+
+    def rights(self, connection: int) -> Rights:
+        return self.allowed
+
+    def denied(self, connection: int, what: str) -> None:
+        self.denials.append((connection, what))
 
 
 class Asker:

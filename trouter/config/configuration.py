@@ -107,8 +107,6 @@ class Configuration:
     def unserved(self, entity: Entity) -> tuple[str, ...]:
         """Why an entity is not put into service, the policy of all considered; nothing when it is."""
         reasons = entity.unserved()
-        if isinstance(entity, ListenerEntity) and self.policy.enable_vhost_policy and not entity.serves_http:
-            reasons += ("the policy says enableVhostPolicy, and this version has no vhost policy",)
         if isinstance(entity, ListenerEntity):
             reason = why_no_tenants(partial(getattr, entity), self.policy.enable_vhost_policy)
             reasons += (reason,) if reason else ()

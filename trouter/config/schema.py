@@ -225,9 +225,18 @@ def reported(
     values: tuple[str, ...] = (),
     old: tuple[str, ...] = (),
     graph: bool = False,
+    extra: bool = False,
 ) -> Any:
     """Declare, among the fields of an entity, an attribute that only management shows; the field itself stays None."""
-    row = {"name": name, "kind": kind, "doc": doc, "values": values, "old_names": old, "graph": graph}
+    row = {
+        "name": name,
+        "kind": kind,
+        "doc": doc,
+        "values": values,
+        "old_names": old,
+        "graph": graph,
+        "extra": extra,
+    }
     return field(default=None, init=False, repr=False, compare=False, metadata=row)
 
 

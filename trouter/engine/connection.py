@@ -134,6 +134,20 @@ class Connection(ConnectionPort):
             self._step(ConnectionStep.SEND_OPEN)
             self._put(0, self.local_open)
 
+    def adopt(self, limits: EngineLimits, local_open: Open) -> None:
+        """Go by other limits than we began with, and introduce ourselves accordingly; before our open was sent.
+
+        Sessions that the peer has begun already go by them too.
+        """
+        if (self.state, ConnectionStep.SEND_OPEN) not in CONNECTION_NEXT:
+            raise Misuse("our open has been sent")
+        self.limits = limits
+        self.local_open = local_open
+        self.high_water = limits.high_water_bytes
+        self._reader.max_frame_bytes = limits.max_frame_bytes
+        for session in self._sessions.values():
+            session.adopt(limits)
+
     def close(self, error: Error | None = None) -> None:
         """Send our close behind everything gathered so far; does nothing when it was sent before or cannot be."""
         if self.state in _UNANSWERED:

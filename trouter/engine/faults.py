@@ -56,7 +56,9 @@ class Fault(Enum):
         "amqp:invalid-field", Scope.CONNECTION, "max-frame-size {size} is below the minimum of 512"
     )
     CHANNEL_MAX = FaultRow(
-        "amqp:connection:framing-error", Scope.CONNECTION, "channel {channel} exceeds channel-max {channel_max}"
+        "amqp:connection:framing-error",
+        Scope.CONNECTION,
+        "remote channel {channel} is above negotiated channel_max {channel_max}.",
     )
     CHANNEL_IN_USE = FaultRow(
         "amqp:not-allowed", Scope.CONNECTION, "begin on channel {channel}, which has a session"

@@ -112,6 +112,14 @@ class Session(SessionPort):
         self._flow_due = False
         self._last_incoming_delivery = -1
 
+    def adopt(self, limits: EngineLimits) -> None:
+        """Go by other limits; before our begin was sent."""
+        self.limits = limits
+        self.handle_max = limits.handle_max
+        self.window_frames = limits.window_frames
+        self.window_bytes = self.window_frames * limits.max_frame_bytes
+        self.incoming_window = self.window_frames
+
     def step(self, step: SessionStep) -> None:
         """Advance the machine; IllegalStep."""
         self.state = advance(SESSION_NEXT, self.state, step)

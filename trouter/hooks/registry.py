@@ -25,6 +25,7 @@ from trouter.hooks.installed import allowed_plugins, installed_plugins, uncached
 from trouter.hooks.types import (
     CLEARTEXT_MECHANISMS,
     AnnotationFilter,
+    AttachRequest,
     Authenticated,
     AuthService,
     AuthServiceFacts,
@@ -32,6 +33,7 @@ from trouter.hooks.types import (
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
+    ConnectionRequest,
     ConnectorFacts,
     ListenerFacts,
     PeerFacts,
@@ -43,6 +45,8 @@ from trouter.hooks.types import (
     SaslClientExchange,
     SaslExchange,
     SslProfileFacts,
+    VhostPolicy,
+    Vote,
 )
 
 ENTRY_POINT_GROUP: Final = "trouter.plugins"
@@ -360,6 +364,34 @@ class Plugins:
             and not mechanism.upper().endswith(_BOUND)
         )
 
+    def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
+        """What plugins hold ``connection`` to, None for what is configured."""
+        try:
+            answer = self._pm.hook.vhost_policy(connection=connection)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("vhost_policy", error)
+            return VhostPolicy(denied="plugin-failed")
+        match answer:
+            case None | VhostPolicy(str(), Permissions() | None, str()):
+                return answer
+        self._rubbish("vhost_policy", answer)
+        return VhostPolicy(denied="plugin-failed")
+
+    def may_attach(self, request: AttachRequest) -> bool:
+        """Whether no plugin denies the link."""
+        if not self._judges_attach:
+            return True
+        try:
+            votes = self._pm.hook.judge_attach(request=request)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._raised("judge_attach", error)
+            return False
+        for vote in votes:
+            if not isinstance(vote, Vote):
+                self._rubbish("judge_attach", vote)
+                return False
+        return Vote.DENY not in votes
+
     def annotation_filter(self, endpoint: ListenerFacts) -> AnnotationFilter:
         """What to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
         if endpoint.role in _ROUTER_ROLES:
@@ -374,6 +406,11 @@ class Plugins:
         if answer is not None:
             self._rubbish("annotation_filter", answer)
         return _STRIP_BOTH
+
+    @property
+    def _judges_attach(self) -> bool:
+        """Anybody votes on links; most routers have nobody who does."""
+        return bool(self._pm.hook.judge_attach.get_hookimpls())
 
     # Registration.
 

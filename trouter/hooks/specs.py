@@ -15,8 +15,10 @@ import pluggy
 
 from trouter.hooks.types import (
     AnnotationFilter,
+    AttachRequest,
     AuthService,
     CertificateFacts,
+    ConnectionRequest,
     ConnectorFacts,
     ListenerFacts,
     PeerFacts,
@@ -25,6 +27,8 @@ from trouter.hooks.types import (
     SaslClientExchange,
     SaslExchange,
     SslProfileFacts,
+    VhostPolicy,
+    Vote,
 )
 
 PROJECT = "trouter"
@@ -101,6 +105,25 @@ def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService | 
     Asked once for a listener and whenever the listener or the service changes. A raise, an object that is no
     AuthService, or silence from everybody lets nobody in; so does a session that raises, answers rubbish or outlives
     its deadline.
+    """
+
+
+@hookspec(firstresult=True)
+def vhost_policy(connection: ConnectionRequest) -> VhostPolicy | None:
+    """Say what ``connection`` is held to; None passes to the next plugin.
+
+    Asked once per connection, when it opens, and again when the policy changes; with a vhost the configured policy of
+    that name decides, whatever the peer asked for. A raise or rubbish closes the connection; silence from everybody
+    leaves it to the configuration.
+    """
+
+
+@hookspec
+def judge_attach(request: AttachRequest) -> Vote | None:
+    """Vote on a link that the configured policy allows.
+
+    Asked per attach; every plugin answers, and one DENY wins. A raise or rubbish is a DENY. Silence leaves the link as
+    the policy has it: what that denies no vote can allow, and nobody is asked.
     """
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
@@ -309,6 +310,66 @@ class AnnotationFilter:
 
     strip_in: bool
     strip_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRequest:
+    """Who opens a connection. ``hostname`` is the peer's word; ``user`` is proven if ``authenticated`` says so."""
+
+    connection_id: int
+    user: str
+    authenticated: bool
+    #: The address that it comes from, or the host that the router called.
+    remote_host: str
+    #: Of the listener or the connector.
+    listener: str
+    role: str
+    #: What the Open names; "" for nothing.
+    hostname: str
+    #: The router called.
+    outgoing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VhostPolicy:
+    """What a connection is held to: the rules of a vhost of the configuration, and addresses in the place of theirs.
+
+    An empty ``vhost`` leaves the choice to the configuration. ``permissions`` replace its sources and targets. A
+    ``denied`` connection is closed; the word goes to records and the log.
+    """
+
+    vhost: str = ""
+    permissions: Permissions | None = None
+    denied: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachRequest:
+    """A link that a peer wants, and may have as far as the configured policy goes. Names and addresses are its word."""
+
+    connection_id: int
+    user: str
+    authenticated: bool
+    remote_host: str
+    role: str
+    #: Those that the connection was let in under; "" without a policy.
+    vhost: str
+    group: str
+    link_name: str
+    #: The peer sends on it, else it receives.
+    sends: bool
+    #: Of the target if it sends, of the source if it receives; None for none.
+    address: str | None
+    #: The router is to make the address up.
+    dynamic: bool
+    capabilities: tuple[str, ...] = ()
+
+
+class Vote(Enum):
+    """A plugin's word on an attach."""
+
+    ALLOW = "allow"
+    DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True)

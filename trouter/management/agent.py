@@ -29,6 +29,7 @@ from .profile import Profile
 from .query import Queries
 from .requests import Request, read_request, shown
 from .responses import Answer, compose, refusal
+from .rights import Forbidden
 from .status import INTERNAL_ERROR, Refusal
 
 #: Where the agent is reached on its own router; from elsewhere these are ``_topo/0/ID/...`` and ``_edge/ID/...``.
@@ -157,7 +158,7 @@ class Agent:
     def receive(self, received: Received) -> None:
         """A request came: accepted at once, whatever it will be answered, unless there is no room for it."""
         desk = self._desk_of(received.tenant)
-        if not desk.full and self._incoming.put((desk, received.message), len(received.message)):
+        if not desk.full and self._incoming.put((desk, received.message, received.origin), len(received.message)):
             desk.waiting += 1
             received.settle()
         else:
@@ -165,9 +166,10 @@ class Agent:
 
     async def _serve(self) -> None:
         while True:
-            desk, data = await self._incoming.take()
+            desk, data, origin = await self._incoming.take()
             desk.waiting -= 1
             request = read_request(data)
+            request.origin = origin
             if not self._is_awaited(desk, request):
                 continue
             operation = request.properties.get("operation")
@@ -203,6 +205,9 @@ class Agent:
         try:
             with self._profile.working():
                 return await perform(node, request)
+        except Forbidden as refused:
+            self._node.control.denied(request.origin, request.summary())
+            return self._refuse(request, refused.status, refused.description)
         except Refusal as refused:
             return self._refuse(request, refused.status, refused.description)
         except ChangeRefused as refused:

@@ -9,7 +9,7 @@ from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 
 from .directory import Directory, Found
-from .ports import Control, LogBook
+from .ports import Control, LogBook, Rights
 from .profile import Profile
 from .query import Queries
 from .requests import Request
@@ -28,6 +28,10 @@ class Node:
     profile: Profile
     #: Who asks; None for somebody who is no tenant.
     tenant: Tenant | None = None
+
+    def rights(self, request: Request) -> Rights:
+        """What whoever asks may do, as of now."""
+        return self.control.rights(request.origin)
 
 
 Operation = Callable[[Node, Request], Awaitable[Answer]]

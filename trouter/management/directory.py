@@ -51,7 +51,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "logStats": lambda kind, of: process.LogStatistics(kind, of.book),
     "allocator": lambda kind, of: process.Allocator(kind, of.router),
     "router.node": lambda kind, of: process.Node(kind, of.router),
-    "policy": lambda kind, of: process.Policy(kind, of.control),
+    "policy": lambda kind, of: Configured(kind, of.control),
     "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),
 }
 

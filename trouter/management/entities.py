@@ -14,6 +14,7 @@ from .live import UPDATES
 from .providers.configured import Configured
 from .requests import Request, shown
 from .responses import Answer, answer
+from .rights import check_level, check_update
 from .showing import shown_entity
 from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_implemented
 
@@ -40,11 +41,13 @@ async def on_entity(node: Node, request: Request, operation: str) -> Answer:
     if not name and not identity:
         raise bad_request("the properties 'name' and 'identity' are both missing: one of them must name the entity")
     if kind is not None and not is_base(kind):
+        check_level(node.rights(request), operation, kind)
         check_can(kind, operation)
     return await on_found(node, request, operation, find(node, kind, name, identity, operation))
 
 
 async def on_found(node: Node, request: Request, operation: str, found: Found) -> Answer:
+    check_level(node.rights(request), operation, found.kind)
     check_can(found.kind, operation)
     return await ENTITY_OPERATIONS[operation](node, request, found)
 
@@ -87,6 +90,7 @@ async def create(node: Node, request: Request) -> Answer:
     body = request.map_body()
     _check_count(body)
     kind = _kind_to_create(request, body)
+    check_level(node.rights(request), "CREATE", kind)
     check_can(kind, "CREATE")
     for key, value in body.items():
         if value is None and kind.attribute(key) is None:
@@ -123,15 +127,16 @@ async def _delete(node: Node, _: Request, found: Found) -> Answer:
 
 
 async def _update(node: Node, request: Request, found: Found) -> Answer:
-    return await apply(node, request.map_body(), found)
+    return await apply(node, request, request.map_body(), found)
 
 
-async def apply(node: Node, body: Mapping[str, Any], found: Found) -> Answer:
+async def apply(node: Node, request: Request, body: Mapping[str, Any], found: Found) -> Answer:
     """Change what ``body`` says; what identifies the entity, and what only is observed, may stand there unchanged."""
     _check_count(body)
     row = found.provider.row(found.key) or {}
     _check_identifying(body, found)
     attributes = {name: value for name, value in body.items() if name not in _IDENTIFYING}
+    check_update(node.rights(request), found.kind, attributes)
     special = UPDATES.get(found.kind.short)
     if special is not None:
         return await special(node, attributes, found, row)

@@ -13,6 +13,7 @@ from .kinds import SELF, is_node_type
 from .own import NODE_OPERATIONS, query
 from .requests import Request, shown
 from .responses import Answer
+from .rights import NONE, Forbidden, check_level
 from .status import bad_request, not_implemented
 from .tenants import check_operation
 
@@ -30,6 +31,8 @@ async def perform(node: Node, request: Request) -> Answer:
     if not said:
         raise bad_request("the property 'operation' is missing")
     operation = said.upper().replace("_", "-")
+    if node.rights(request).level == NONE:
+        raise Forbidden
     if node.tenant is not None:
         check_operation(operation)
     if operation == "CREATE":
@@ -37,6 +40,8 @@ async def perform(node: Node, request: Request) -> Answer:
     if operation == "QUERY":
         return await query(node, request)
     if _is_for_node(request):
+        if operation != "UPDATE":  # that is for an entity which its body names
+            check_level(node.rights(request), operation, None)
         known = NODE_OPERATIONS.get(operation)
         if known is None:
             raise not_implemented(f"Not implemented: {shown(said)} on the management node")

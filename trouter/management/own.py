@@ -24,6 +24,7 @@ from .kinds import (
 )
 from .requests import Request, shown
 from .responses import Answer, answer
+from .rights import check_level
 from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
@@ -118,8 +119,9 @@ async def _update_by_body(node: Node, request: Request) -> Answer:
     if len(named) != 1 or len(empty) > MAX_EMPTY:
         raise not_implemented("Not implemented: UPDATE on the management node; name an entity")
     found = node.directory.find(None, named[0], "")
+    check_level(node.rights(request), "UPDATE", found.kind)
     check_can(found.kind, "UPDATE")
-    return await apply(node, {key: value for key, value in body.items() if key != named[0]}, found)
+    return await apply(node, request, {key: value for key, value in body.items() if key != named[0]}, found)
 
 
 async def _reload(node: Node, _: Request) -> Answer:

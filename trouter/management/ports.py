@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,15 @@ class ReloadReport:
     deleted: tuple[str, ...] = ()
     kept: int = 0
     restart: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What somebody may do here: ``level`` is one of none, read, operate and admin, each with all before it."""
+
+    level: str
+    allow_admin_status_update: bool = True
+    allow_dynamic_link_routes: bool = True
 
 
 class ConnectionFacts(Protocol):
@@ -76,8 +85,14 @@ class Control(Protocol):
     def status(self, entity: Entity) -> Mapping[str, object]:
         """What is observed of an entity in service, by attribute, such as a connector's connectionStatus."""
 
-    def accepted_count(self) -> int:
-        """How many connections there have been since the start, those there are included."""
+    def vhost_statistics(self) -> Iterable[tuple[str, Mapping[str, object]]]:
+        """What was let in and turned away under each vhost, by its name."""
+
+    def rights(self, connection: int) -> Rights:
+        """What whoever is at a connection may do; 0 is the router itself."""
+
+    def denied(self, connection: int, what: str) -> None:
+        """Somebody asked for what they may not do, a line of text."""
 
 
 class LogEntry(Protocol):

@@ -45,6 +45,8 @@ class Request:
 
     def __init__(self) -> None:
         self.reply_to = ""
+        #: The number of the connection that it came on; 0 for the router itself.
+        self.origin = 0
         #: What the answer is known by to the requester: the correlation id, else the id of the request.
         self.correlation_id: object = None
         self.properties: Mapping[Any, Any] = {}

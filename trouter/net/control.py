@@ -23,6 +23,7 @@ from trouter.config import (
     ConnectorEntity,
     Entity,
     EntityType,
+    PolicyEntity,
     Updated,
     compare,
     created,
@@ -33,15 +34,19 @@ from trouter.config import (
 from trouter.config.facts import listener_facts, router_facts
 from trouter.core.table import AddressTable
 from trouter.hooks import ConfigurationRefused, Plugins
-from trouter.management.ports import ReloadReport
+from trouter.management.ports import ReloadReport, Rights
+from trouter.security.entries import EntryError
+from trouter.security.policy import Policy
 from trouter.wire.performatives import Error
 
 from .auth_services import AuthServices
 from .connections import Connections
 from .connectors import Connectors
+from .host_names import HostNames
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners
 from .parts import Change
+from .policing import Policing
 from .rules import Rules
 from .secure import Secure
 from .service import Service, service_of
@@ -80,6 +85,7 @@ class Control:
         plugins: Plugins,
         auth_services: AuthServices,
         secure: Secure,
+        policing: Policing,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
         self.listeners = listeners
@@ -95,6 +101,8 @@ class Control:
         self._auth_services = auth_services
         self._secure = secure
         self._one_at_a_time = trio.Lock()
+        self._policing = policing
+        self.host_names = HostNames()
 
     # --- what is
 
@@ -107,12 +115,22 @@ class Control:
         """Those that are open, by number."""
         return self._connections
 
-    def accepted_count(self) -> int:
-        """How many connections there have been since the start."""
-        return self._numbers.given
+    def vhost_statistics(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """What was let in and turned away under each vhost, by its name."""
+        return self._policing.shown_vhosts()
+
+    def rights(self, connection: int) -> Rights:
+        """What whoever is at a connection may do in management; 0 is the router itself."""
+        return self._policing.rights(connection)
+
+    def denied(self, connection: int, what: str) -> None:
+        """Somebody asked for what they may not do."""
+        self._policing.deny_management(connection, what)
 
     def status(self, entity: Entity) -> Mapping[str, object]:
-        """What is observed of a connector; nothing of what is not in service."""
+        """What is observed of a connector, and of the policy; nothing of what is not in service."""
+        if isinstance(entity, PolicyEntity):
+            return self._policing.shown_policy()
         connector = self.connectors.find(entity) if isinstance(entity, ConnectorEntity) else None
         if connector is None:
             return {}
@@ -213,6 +231,16 @@ class Control:
         tell(report, self._configuration.source)
         return report
 
+    async def _prepare_policy(self, configuration: Configuration) -> PendingPolicy:
+        """Compile what is configured, and look up the host names in it; the one in force where nothing changed."""
+        entity, vhosts, before = configuration.policy, configuration.vhosts, self._policing.policy
+        if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
+            return PendingPolicy(self._policing, before)
+        policy = await trio.to_thread.run_sync(lambda: Policy.compile(entity, vhosts, previous=before))
+        if policy.host_names:
+            policy = policy.with_addresses(await self.host_names.look_up(policy.host_names))
+        return PendingPolicy(self._policing, policy)
+
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         async with self._one_at_a_time:
@@ -263,6 +291,8 @@ class Control:
                 problems.append(Unfit(list(error.lines), BAD_REQUEST))
             except ConfigurationError as error:
                 problems.append(Unfit([problem.message for problem in error.problems], FAILED))
+            except EntryError as error:
+                problems.append(Unfit([str(error)], BAD_REQUEST))
             except ConfigurationRefused as error:
                 problems.append(Unfit(list(error.problems), BAD_REQUEST))
             except TlsProblems as error:
@@ -273,6 +303,8 @@ class Control:
                 change.add(await self._secure.prepare(configuration))
             with collecting():
                 change.add(await self.listeners.prepare(service.listeners))
+            with collecting():
+                change.add(await self._prepare_policy(configuration))
             change.add(self.connectors.prepare(service.connectors))
             change.add(self._rules.prepare(configuration.addresses, configuration.link_routes))
             change.add(self._auth_services.prepare(configuration.auth_services, configuration.ssl_profiles))
@@ -296,6 +328,20 @@ class Control:
             change.drop()
             raise
         return change
+
+
+class PendingPolicy:
+    """A policy that is compiled; it comes last, as connections that are there may end for it."""
+
+    def __init__(self, policing: Policing, policy: Policy) -> None:
+        self._policing = policing
+        self._policy = policy
+
+    def apply(self) -> None:
+        self._policing.become(self._policy)
+
+    def drop(self) -> None:
+        """Nothing was opened."""
 
 
 class PendingService:

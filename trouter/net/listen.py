@@ -127,6 +127,10 @@ class Listener:
 
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
+        if not self._services.policing.accept(self.entity.role, remote[0]):
+            self.refused += 1
+            sock.close()
+            return
         self.accepted += 1
         sock.setblocking(False)
         facts = self._facts_of(remote)
@@ -134,7 +138,10 @@ class Listener:
         if below is not None:  # the octets come in clear from whoever has ended TLS
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             ground = replace(below[1], channel=None, early=b"", began_s=None)
-        await self._serve_peer(sock, facts, ground)
+        try:
+            await self._serve_peer(sock, facts, ground)
+        finally:
+            self._services.policing.left()
 
     async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
         in_a_row = 0
@@ -173,11 +180,15 @@ class Listener:
             log.warning("connection from %s:%s refused: maxConnections %d", *address[:2], entity.max_connections)
             sock.close()
             return
-        self.accepted += 1
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        facts = self._facts_of(address)
         where = sock.getsockname()
+        if not self._services.policing.accept(entity.role, address[0]):
+            self.refused += 1
+            sock.close()
+            return
+        self.accepted += 1
+        facts = self._facts_of(address)
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address[:2])
         nursery.start_soon(self._serve, sock, facts)
 
@@ -192,7 +203,14 @@ class Listener:
         )
 
     async def _serve(self, sock: socket.socket, facts: PeerFacts) -> None:
-        """Run one peer, through TLS if it wants; a bug of ours ends this peer and nobody else."""
+        """Run one peer, through TLS if it wants, and count it no more."""
+        try:
+            await self._meet(sock, facts)
+        finally:
+            self._services.policing.left()
+
+    async def _meet(self, sock: socket.socket, facts: PeerFacts) -> None:
+        """Find out what the peer speaks, and serve it; a bug of ours ends this peer and nobody else."""
         if not self.entity.ssl_profile:
             await self._serve_peer(sock, facts, BARE)
             return

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import trio
@@ -40,14 +40,18 @@ from trouter.engine.ports import Budget
 from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts, Permissions, Plugins
 from trouter.logs import TRACE
+from trouter.security.policy import Admission
+from trouter.security.settings import Settings
 from trouter.wire.performatives import Error, Open
 
 from .auth_services import AuthServices
 from .connections import Connections, connection_row
 from .frame_log import FrameLog
 from .guard import LoginGuard
+from .hold import Hold
 from .hub import Hub
 from .login import Login
+from .policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant, Policing
 from .poller import Poller
 from .recorder import Recorder
 from .secure import BARE, Ground, Secure
@@ -58,6 +62,8 @@ from .ticker import Ticker
 from .tls.problems import TlsFailed
 
 READ_BYTES: Final = 131072
+#: Who did not authenticate.
+ANONYMOUS: Final = "anonymous"
 #: How long a peer has to take in our last words and close.
 LINGER_S: Final = 2.0
 
@@ -84,6 +90,10 @@ class PeerSettings:
     role: str = "normal"
     #: How it is known whose the connection is; None where nobody asks.
     tenancy: Tenancy | None = None
+    #: The vhost whose policy applies whatever the peer asks for, "" for none.
+    policy_vhost: str = ""
+    #: Messages without a user-id are given the name of the user.
+    stamp_user_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +110,11 @@ class Services:
     auth_services: AuthServices = field(default_factory=AuthServices)
     recorder: Recorder = field(default_factory=Recorder)
     secure: Secure = field(init=False)
+    policing: Policing = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder))
+        object.__setattr__(self, "policing", Policing(self.recorder, self.plugins))
 
 
 class Peer:
@@ -143,6 +155,9 @@ class Peer:
         self._poller = services.poller
         self._guard = services.guard
         self._auth_services = services.auth_services
+        self._policing = services.policing
+        #: What the policy holds the connection to, once it is open.
+        self._hold: Hold | None = None
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
@@ -154,7 +169,7 @@ class Peer:
         self.connection = self._converse()
         self.connection.owner = self
         self._frames = FrameLog(self._label, self.connection.out)
-        self._sessions = Sessions(self._hub, self.connection, self._label)
+        self._sessions = Sessions(self._hub, self.connection, self._label, self.turn_out)
         self.follow_log()
 
     def _converse(self) -> Connection:
@@ -471,6 +486,8 @@ class Peer:
             self._hub.flush()
 
     async def _handle(self, event: Event) -> None:
+        if self._farewell is not None and not isinstance(event, ConnectionClosed):
+            return  # it is over: nothing else of what the peer sent counts
         if isinstance(event, LinkAttached | LinkDetached):
             await self._sessions.pass_on(event)
         elif isinstance(event, SessionBegun):
@@ -504,25 +521,36 @@ class Peer:
             self.connection.receive_data(b"")
 
     def _open(self, remote: Open) -> None:
+        applicant = self._applicant(remote)
+        admission = self._policing.admit(applicant)
+        if admission is None:
+            self._turn_away(CONNECTION_DENIED)
+            return
+        held = self._policing.hold(applicant, admission, self)
+        self._hold = Hold(self._policing, self._plugins, held, stamps=self.settings.stamp_user_id)
         self.opened = True
         self._opened_at_s = trio.current_time()
         self._handshake.deadline = self._expires_at_s
         try:
-            self.tenant = self._enter_tenant(remote)
+            self.tenant = self._enter_tenant(remote, admission.vhost)
         except NoTenant as refusal:
             server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
             self._turn_away(refusal.error)
             return
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
-        self._sessions.terms = PeerTerms(
+        terms = PeerTerms(
             connection_number=self.number,
             link_capacity=self.settings.link_capacity,
-            strip_in=strips.strip_in,
+            # Only routers are believed what they say of a message's way (security.md R-6.2a).
+            strip_in=strips.strip_in or self.role not in ROUTER_ROLES,
             strip_out=strips.strip_out,
             log=MessageLog(components, self._log_message) if components else None,
             tenant=self.tenant,
         )
+        self._sessions.admit(terms, self._hold)
+        if not self.outgoing:
+            self._introduce(admission.settings)
         self.connection.open()
         self._connections.add(self)
         self.follow_log()
@@ -532,17 +560,59 @@ class Peer:
     def _turn_away(self, error: Error) -> None:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""
         self.connection.open()
-        self._farewell = error
-        self._handshake.cancel()
+        self.turn_out(error)
 
-    def _enter_tenant(self, remote: Open) -> Tenant | None:
+    def _enter_tenant(self, remote: Open, vhost: str) -> Tenant | None:
         """Whose the connection is from now on; NoTenant."""
         tenancy = self.settings.tenancy
         if tenancy is None:
             return None
         claimed = "" if self._login is None else self._login.tenant
         own = tenancy.tenants_of(self.user, claimed, self.facts, self._plugins)
-        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, "", own), self.number)
+        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, vhost, own), self.number)
+
+    def _applicant(self, remote: Open) -> Applicant:
+        """Who opens, for the policy; nobody's name is empty."""
+        facts, login = self.facts, self._login
+        return Applicant(
+            number=self.number,
+            name=self._other,
+            hostname=remote.hostname or "",
+            user=self.user or ANONYMOUS,
+            host=facts.remote_host.partition("%")[0],
+            authenticated=bool(self.user) and self.mechanism not in ("", ANONYMOUS.upper()),
+            listener=self.listener,
+            role=self.role,
+            policy_vhost=self.settings.policy_vhost,
+            outgoing=self.outgoing,
+            permissions=None if login is None else login.permissions,
+        )
+
+    def _introduce(self, settings: Settings) -> None:
+        """Go by the numbers of the peer's group where it has any, whatever the listener says (security.md 4.12)."""
+        own = self.connection.limits
+        limits = replace(
+            own,
+            max_frame_bytes=settings.max_frame_size or own.max_frame_bytes,
+            channel_max=own.channel_max if settings.max_sessions is None else settings.max_sessions - 1,
+        )
+        if settings.max_session_window is not None:
+            frames = max(1, settings.max_session_window // limits.max_frame_bytes)
+            limits = replace(limits, session_window_frames=frames)
+        if limits != own:
+            local_open = self.connection.local_open
+            told = replace(local_open, max_frame_size=limits.max_frame_bytes, channel_max=limits.channel_max)
+            self.connection.adopt(limits, told)
+
+    def follow(self, admission: Admission) -> None:
+        """The policy has changed: what stands is held to it, and what comes."""
+        self._sessions.judge_again()
+        self._hub.flush()
+
+    def turn_out(self, error: Error) -> None:
+        """Close the connection, saying why; the peer has ``LINGER_S`` to answer."""
+        self._farewell = error
+        self._handshake.cancel()
 
     def _describe_open(self, remote: Open) -> str:
         direction = "out" if self.outgoing else "in"
@@ -576,8 +646,7 @@ class Peer:
     def force_close(self, error: Error) -> None:
         """Say why and close; the peer has ``LINGER_S`` to answer."""
         self.closing = True
-        self._farewell = error
-        self._handshake.cancel()
+        self.turn_out(error)
 
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
@@ -587,6 +656,8 @@ class Peer:
         self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)
+        if self._hold is not None:
+            self._hold.leave()
         self._sessions.lose_all_links()
         self._hub.flush()
         if self.tenant is not None:

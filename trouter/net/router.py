@@ -26,6 +26,7 @@ from trouter.wire.performatives import Error
 from .connectors import Connectors
 from .control import Control
 from .dump import StateDump
+from .host_names import keep_host_names
 from .hub import Hub
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners, Standing
@@ -121,6 +122,7 @@ class RouterProcess:
             plugins,
             self.services.auth_services,
             self.services.secure,
+            self.services.policing,
         )
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
@@ -178,6 +180,7 @@ class RouterProcess:
         nursery.start_soon(make_rounds, self.router, self.services.connections)
         nursery.start_soon(self.services.secure.run)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
+        nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()

@@ -18,8 +18,6 @@ class Service:
 
     listeners: tuple[ListenerEntity, ...] = ()
     connectors: tuple[ConnectorEntity, ...] = ()
-    #: Whether anybody may be let in to speak AMQP.
-    serves_amqp: bool = True
     withheld: tuple[str, ...] = ()
 
 
@@ -28,7 +26,6 @@ def service_of(configuration: Configuration) -> Service:
     return Service(
         tuple(listener for listener in configuration.listeners if not configuration.unserved(listener)),
         tuple(connector for connector in configuration.connectors if not configuration.unserved(connector)),
-        serves_amqp=not configuration.policy.enable_vhost_policy,
         withheld=tuple(_withheld(configuration)),
     )
 

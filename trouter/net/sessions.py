@@ -7,21 +7,27 @@ without holding up the data path.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import trio
 
 from trouter.core.attach import PeerTerms
+from trouter.core.attach import hold as hold_messages
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
+from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import Link
 from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
+from .hold import Hold
 from .hub import Hub
 from .text import describe_counters, describe_terminus
 
@@ -35,16 +41,55 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 class Sessions:
     """What one connection has begun and attached."""
 
-    def __init__(self, hub: Hub, connection: Connection, label: str) -> None:
+    def __init__(self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None]) -> None:
+        """``turn_out`` closes the connection."""
         #: What holds for links that are attached from now on.
         self.terms = PeerTerms()
+        self._hold: Hold | None = None
+        self._turn_out = turn_out
         self._hub = hub
         self._connection = connection
         self._label = label
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
+    def admit(self, terms: PeerTerms, hold: Hold) -> None:
+        """The connection is open, under these terms."""
+        self._hold = hold
+        self.terms = replace(terms, check=hold.check(), max_message_bytes=hold.max_message_bytes)
+
+    def judge_again(self) -> None:
+        """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
+        hold, router = self._held(), self._hub.router
+        self.terms = replace(self.terms, check=hold.check(), max_message_bytes=hold.max_message_bytes)
+        kept = {True: 0, False: 0}
+        for link in [link for session in self._connection.sessions() for link in session.all_links()]:
+            sink, attach = link.sink, link.remote_attach
+            if getattr(sink, "identity", 0) not in router.links or attach is None:
+                continue
+            error = hold.may_attach(attach, partial(kept.__getitem__, link.incoming))
+            if error is not None:
+                router.detach(link, True, error)
+                self._tell_end(link, "detached by policy", False)
+                continue
+            kept[link.incoming] += 1
+            if isinstance(sink, Ingress):
+                hold_messages(sink, self.terms.check)
+
+    def _held(self) -> Hold:
+        assert self._hold is not None  # noqa: S101 - nobody begins anything before the opens
+        return self._hold
+
     def begin(self, session: Session, nursery: trio.Nursery) -> None:
         """Answer the peer's begin; what it attaches is answered by a task in ``nursery``."""
+        limits = self._connection.limits
+        if session.remote_channel > limits.channel_max:  # it came with the open, before the peer heard how many
+            channel, most = session.remote_channel, limits.channel_max
+            self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=most))
+            return
+        error = self._held().may_begin(len(self._inboxes))
+        if error is not None:
+            session.end(error)
+            return
         sender, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
         self._inboxes[session] = sender
         session.begin()
@@ -92,7 +137,11 @@ class Sessions:
         if self._hub.router.pulse.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
-        self._hub.router.attach(link, self.terms)
+        error = self._held().may_attach(event.attach, partial(self._count, link.incoming))
+        if error is None:
+            self._hub.router.attach(link, self.terms)
+        else:
+            link.refuse(error)
         sink = link.sink
         core_log.info(
             "%s%s: dir=%s source=%s target=%s",
@@ -103,8 +152,18 @@ class Sessions:
             describe_terminus(event.attach.target),
         )
 
+    def _count(self, incoming: bool) -> int:
+        """The links that the peer has in one direction."""
+        routed = self._hub.router.links
+        links = (link for session in self._connection.sessions() for link in session.all_links())
+        return sum(link.incoming == incoming and getattr(link.sink, "identity", 0) in routed for link in links)
+
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
+        if event.fault is not None and event.fault.fault is Fault.MESSAGE_SIZE:
+            error = self._held().too_large()
+            if error is not None:
+                self._turn_out(error)
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._hub.router.detach(link, event.closed)
         self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")

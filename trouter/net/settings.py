@@ -30,6 +30,7 @@ def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
         _settings(router_id, entity, own),
         require_sasl=entity.authenticate_peer or entity.sasl_plugin is not None,
         require_tls=entity.require_ssl or entity.require_encryption,
+        stamp_user_id=entity.stamp_user_id,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
         tenancy=tenancy_of(entity),
     )
@@ -70,4 +71,5 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         handshake_timeout_s=HANDSHAKE_TIMEOUT_S,
         name=entity.name,
         role=entity.role,
+        policy_vhost=entity.policy_vhost or "",
     )

@@ -109,7 +109,7 @@ class RouterSite:
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
     ) -> None:
         """Serve who came through a WebSocket, if anybody may come in at all."""
-        if not self._control.service.serves_amqp or self._control.stopping:
+        if self._control.stopping:
             sock.close()
             return
         gate = self._gates.get(entity.identity)

@@ -24,6 +24,9 @@ class ConnectionCounts:
     def __len__(self) -> int:
         return len(self._connections)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._connections
+
     def over(self, limits: Limits, user: str, host: str) -> tuple[Reason, ...]:
         """Every limit that one more connection of this user from this host would pass; none: it may open.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from trouter.config.collector import held_back
 from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
@@ -43,6 +43,7 @@ class Reason(StrEnum):
     NO_CONNECTOR_GROUP = "no-connector-group"
     REMOTE_HOST = "remote-host"
     BAD_PERMISSIONS = "bad-permissions"
+    PLUGIN = "plugin"
     MAX_CONNECTIONS = "max-connections"
     MAX_CONNECTIONS_PER_USER = "max-connections-per-user"
     MAX_CONNECTIONS_PER_HOST = "max-connections-per-host"
@@ -237,7 +238,8 @@ def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
 
 #: Whoever opens a connection which no vhost has a say in may do what an authentication service grants, and no more.
 GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True)
-UNRESTRICTED: Final = Settings(**{row.name: True for row in fields(Settings) if row.name.startswith("allow_")})
+_ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings) if row.name.startswith("allow_")}
+UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
 NO_POLICY: Final = Rules("no-policy", NameRules("*"))
 NO_LIMITS: Final = Limits(*[2**31 - 1] * 3)
 #: Begins the rules of what an authentication service grants.

@@ -32,6 +32,8 @@ class Settings:
     allow_fallback_links: bool = False
     allow_dynamic_link_routes: bool = False
     allow_admin_status_update: bool = False
+    #: One of `trouter.config.entities.group.LEVELS`.
+    management: str = "none"
 
 
 NAMES: Final = tuple(row.name for row in fields(Settings))

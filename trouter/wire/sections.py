@@ -65,9 +65,9 @@ class MessageScan:
 
     ``scan`` sets, as offsets into the data it was given and -1 for what is absent or lies beyond the depth:
     ``annotations_start`` and ``annotations_end`` around the message-annotations section, descriptor included;
-    ``insert_at`` where that section is or would stand; ``properties_start`` and ``properties_end`` around the properties,
-    descriptor included; ``user_id_start``, ``user_id_end``, ``to_start`` and ``to_end`` around the content of these two;
-    and ``priority`` from the header.
+    ``insert_at`` where that section is or would stand; ``properties_start`` and ``properties_end`` around the
+    properties, descriptor included; ``user_id_start``, ``user_id_end``, ``to_start`` and ``to_end`` around the content
+    of these two; and ``priority`` from the header.
     """
 
     __slots__ = (

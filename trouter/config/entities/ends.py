@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config import texts
-from trouter.config.entities.base import NO_NETWORK, NO_POLICY, ROLES
+from trouter.config.entities.base import NO_NETWORK, ROLES
 from trouter.config.schema import Kind, Reload, attribute
 
 DEFAULT_LINK_CAPACITY: Final = 250
@@ -29,7 +29,9 @@ def ssl_profile(doc: str) -> Any:
 
 
 def policy_vhost() -> Any:
-    return attribute(Kind.STRING, "The vhost whose policy applies, whatever the peer asks for.", unserved=NO_POLICY)
+    return attribute(
+        Kind.STRING, "The vhost whose policy applies, whatever the peer asks for.", reload=Reload.NEXT
+    )
 
 
 def max_frame_size() -> Any:

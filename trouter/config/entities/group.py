@@ -12,6 +12,8 @@ from trouter.config.hosts import HostRange
 from trouter.config.schema import BASES, EntityType, Kind, attribute
 
 MAX_CONNECTIONS: Final = 65535
+#: What a group may do in management, each with all that stands before it.
+LEVELS: Final = ("none", "read", "operate", "admin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,13 @@ class GroupSettings:
         default_doc="none",
         parse=access.address_patterns,
         entries=True,
+    )
+    management: str = attribute(
+        Kind.ENUM,
+        "What they may do through `$management`: nothing, look, operate what runs, or everything.",
+        "none",
+        values=LEVELS,
+        extra=True,
     )
     substitute_anonymous: bool = attribute(
         Kind.BOOLEAN,

@@ -137,6 +137,20 @@ class ListenerEntity(Socketed):
         reload=Reload.NEXT,
         extra=True,
     )
+    stamp_user_id: bool = attribute(
+        Kind.BOOLEAN,
+        "Give the messages of users who authenticated their name as user-id, where they have none.",
+        False,
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    allow_insecure_role: bool = attribute(
+        Kind.BOOLEAN,
+        "Let other routers in (role `inter-router` or `edge`) though they do not authenticate, or without TLS from "
+        "other machines.",
+        False,
+        extra=True,
+    )
     max_connections: int | None = attribute(
         Kind.INTEGER,
         "Connections open at once through this listener.",

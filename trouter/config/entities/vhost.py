@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from trouter.config import access, files
-from trouter.config.entities.base import NO_POLICY, NOTHING, Entity, Single, entity
+from trouter.config.entities.base import NOTHING, Entity, Single, entity
 from trouter.config.entities.group import MAX_CONNECTIONS, GroupSettings
 from trouter.config.groups import parse_groups
-from trouter.config.schema import Kind, attribute, reported
-
-NO_CONNECTION_LIMIT: Final = "this version counts connections by listener only (maxConnections there)"
-NO_VHOST_POLICY: Final = f"{NO_POLICY}, so no AMQP listener is opened"
-NO_SIZE_LIMIT: Final = "this version does not limit the size of messages"
+from trouter.config.schema import Kind, Reload, attribute, reported
 
 
 @entity(
@@ -32,18 +28,14 @@ class PolicyEntity(Single):
         Kind.INTEGER,
         "Connections open at once, of all listeners.",
         MAX_CONNECTIONS,
-        unserved=NO_CONNECTION_LIMIT,
     )
     max_message_size: int = attribute(
         Kind.INTEGER,
         "The largest message in octets, where neither group nor vhost say otherwise; 0 means no limit.",
         0,
         high=2**63 - 1,
-        unserved=NO_SIZE_LIMIT,
     )
-    enable_vhost_policy: bool = attribute(
-        Kind.BOOLEAN, "Hold every connection to the rules of its vhost.", False, unserved=NO_VHOST_POLICY
-    )
+    enable_vhost_policy: bool = attribute(Kind.BOOLEAN, "Hold every connection to the rules of its vhost.", False)
     enable_vhost_name_patterns: bool = attribute(
         Kind.BOOLEAN, "Names of vhosts are patterns: `*` is one token, `#` any number of them.", False
     )
@@ -56,12 +48,47 @@ class PolicyEntity(Single):
     default_vhost: str = attribute(
         Kind.STRING, "The vhost of connections that ask for one which there is not; empty: none.", "$default"
     )
+    oversize_action: str = attribute(
+        Kind.ENUM,
+        "What a message that is too large ends: its link, or its connection as in the older router.",
+        "link",
+        values=("link", "connection"),
+        reload=Reload.NEXT,
+        extra=True,
+    )
+    router_connections: int = attribute(
+        Kind.INTEGER,
+        "Connections of other routers that are let in beyond maxConnections, so that clients cannot keep them out.",
+        64,
+        high=MAX_CONNECTIONS,
+        extra=True,
+    )
+    host_names_seconds: int = attribute(
+        Kind.INTEGER,
+        "How often the host names in remoteHosts are looked up; in between, or if that fails, the last answer counts.",
+        300,
+        low=1,
+        high=86400,
+        extra=True,
+    )
     connections_processed: None = reported(Kind.INTEGER, "Connections accepted or refused.", graph=True)
     connections_denied: None = reported(Kind.INTEGER, "Connections refused.", graph=True)
     connections_current: None = reported(Kind.INTEGER, "Connections open now.", graph=True)
     links_denied: None = reported(Kind.INTEGER, "Links refused.", graph=True)
     max_message_size_denied: None = reported(Kind.INTEGER, "Messages refused as too large.", graph=True)
-    total_denials: None = reported(Kind.INTEGER, "Everything refused.", graph=True)
+    total_denials: None = reported(
+        Kind.INTEGER, "Connections refused for their number, sessions, links and messages too large.", graph=True
+    )
+    vhost_connections_denied: None = reported(
+        Kind.INTEGER, "Connections that the policy refused when they opened.", graph=True, extra=True
+    )
+    messages_denied: None = reported(
+        Kind.INTEGER, "Messages without a link of their own to an address refused for it.", graph=True, extra=True
+    )
+    user_id_denied: None = reported(
+        Kind.INTEGER, "Messages refused for the name of another user.", graph=True, extra=True
+    )
+    management_denied: None = reported(Kind.INTEGER, "Requests refused by the agent.", graph=True, extra=True)
 
 
 def limit(doc: str) -> Any:
@@ -110,6 +137,13 @@ class VhostEntity(Entity):
     )
     allow_unknown_user: bool = attribute(
         Kind.BOOLEAN, "Users whom no group names belong to the group `$default`.", False
+    )
+    apply_to: str = attribute(
+        Kind.ENUM,
+        "Whom a change of these rules is for: all connections, or those that open afterwards.",
+        "all",
+        values=("new", "all"),
+        extra=True,
     )
     groups: Mapping[str, GroupSettings] = attribute(
         Kind.MAP,

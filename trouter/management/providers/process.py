@@ -19,7 +19,6 @@ from trouter.management.ports import Control, LogBook
 from trouter.wire.types import UInt, ULong
 
 from .base import Fixed, Provider, Row
-from .configured import Configured
 
 #: The router's identity among routers; among all entities it is ``router/ID``.
 ROUTER_IDENTITY: Final = "1"
@@ -178,24 +177,6 @@ class Node(Fixed):
         }
 
 
-class Policy(Configured):
-    """``policy``: the settings, and how many connections there were."""
-
-    def row(self, key: str) -> Row | None:
-        row = super().row(key)
-        if row is None:
-            return None
-        return {
-            **row,
-            "connectionsProcessed": self._control.accepted_count(),
-            "connectionsDenied": 0,
-            "connectionsCurrent": len(self._control.connections()),
-            "linksDenied": 0,
-            "maxMessageSizeDenied": 0,
-            "totalDenials": 0,
-        }
-
-
 class VhostStatistics(Fixed):
     """``vhostStats``: what each vhost let in and turned away."""
 
@@ -204,28 +185,14 @@ class VhostStatistics(Fixed):
         self._control = control
 
     def rows(self) -> Mapping[str, Row]:
-        rows: dict[str, Row] = {}
-        for vhost in self._control.configuration.vhosts:
-            identity = f"vhostStats/{vhost.hostname}"
-            rows[identity] = {
-                "id": vhost.hostname,
-                "hostname": vhost.hostname,
-                **dict.fromkeys(_VHOST_COUNTS, 0),
-                "perUserState": {},
-                "perHostState": {},
+        return {
+            (identity := f"vhostStats/{hostname}"): {
+                "id": hostname,
+                "hostname": hostname,
+                **counted,
                 "name": identity,
                 "identity": identity,
                 "type": self.kind.full_name,
             }
-        return rows
-
-
-_VHOST_COUNTS: Final = (
-    "connectionsApproved",
-    "connectionsDenied",
-    "connectionsCurrent",
-    "sessionDenied",
-    "senderDenied",
-    "receiverDenied",
-    "maxMessageSizeDenied",
-)
+            for hostname, counted in self._control.vhost_statistics()
+        }

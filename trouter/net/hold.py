@@ -1,0 +1,128 @@
+"""What one connection is held to: how the policy answers what its peer begins, attaches and sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from trouter.core.check import NO_TO, TARGET, USER_ID, MessageCheck
+from trouter.hooks import AttachRequest, Plugins
+from trouter.security.links import judge_link
+from trouter.security.policy import Admission
+from trouter.wire.performatives import Attach, Error, Source, Target
+
+from .policing import (
+    LINK_DENIED,
+    MESSAGE_TOO_LARGE,
+    SESSION_DENIED,
+    TOO_MANY_LINKS,
+    Denied,
+    Held,
+    Policing,
+)
+
+_OF_MESSAGES: Final = {USER_ID: Denied.USER_ID, TARGET: Denied.TARGET, NO_TO: Denied.NO_TO}
+
+
+class Hold:
+    """One connection's. ``stamps``: messages without a user-id are given the user's name."""
+
+    def __init__(self, policing: Policing, plugins: Plugins, held: Held, *, stamps: bool) -> None:
+        self._policing = policing
+        self._plugins = plugins
+        self._held = held
+        self._stamps = stamps
+
+    @property
+    def admission(self) -> Admission:
+        """The terms as they are now."""
+        return self._held.admission
+
+    @property
+    def max_message_bytes(self) -> int:
+        """The largest message taken in; 0 for any."""
+        return self.admission.settings.max_message_size or 0
+
+    def check(self) -> MessageCheck | None:
+        """What messages are held to, None for nothing.
+
+        Without a policy whoever has proven a name must not use another's; a broker passes on what others sent.
+        """
+        admission, applicant = self.admission, self._held.applicant
+        proven = applicant.authenticated and applicant.role == "normal" and not applicant.outgoing
+        name = applicant.user.encode()
+        own = proven if admission.unrestricted else not admission.settings.allow_user_id_proxy
+        stamp = name if self._stamps and applicant.authenticated else None
+        if admission.unrestricted and not own and stamp is None:
+            return None
+        may_send = None if admission.unrestricted else self._may_send
+        return MessageCheck(name if own else None, stamp, may_send, self._tell)
+
+    def _may_send(self, address: str) -> bool:
+        return self.admission.may_send(address).allowed
+
+    def _tell(self, what: str, text: str) -> None:
+        """A message was denied."""
+        if what == TARGET:
+            rule = self.admission.may_send(text).rule
+            self._policing.deny(Denied.TARGET, self._held, rule, address=text, direction="in")
+        else:
+            self._policing.deny(_OF_MESSAGES[what], self._held, what, text=text, direction="in")
+
+    def may_begin(self, others: int) -> Error | None:
+        """Whether the peer may begin one more session; why not."""
+        most = self.admission.settings.max_sessions
+        if most is None or others < most:
+            return None
+        self._policing.deny(Denied.BEGIN, self._held, self._rule("maxSessions"))
+        return SESSION_DENIED
+
+    def may_attach(self, attach: Attach, others: Callable[[], int]) -> Error | None:
+        """Whether the peer may attach, or keep, a link; why not. ``others`` counts those of its direction."""
+        verdict = judge_link(self.admission, attach, others)
+        sends = not attach.role
+        terminus = attach.target if sends else attach.source
+        address = getattr(terminus, "address", None)
+        address = address if isinstance(address, str) else None
+        direction = "in" if sends else "out"
+        rule = verdict.rule
+        if verdict.allowed:
+            if self._plugins.may_attach(self._request(attach, address, terminus)):
+                self._policing.allow("attach", self._held, rule, address=address, direction=direction)
+                return None
+            rule = "plugin:judge_attach"
+        what = Denied.SENDER if sends else Denied.RECEIVER
+        self._policing.deny(what, self._held, rule, address=address, direction=direction)
+        return TOO_MANY_LINKS if verdict.too_many else LINK_DENIED
+
+    def _request(self, attach: Attach, address: str | None, terminus: object) -> AttachRequest:
+        applicant = self._held.applicant
+        named = terminus if isinstance(terminus, Source | Target) else None
+        return AttachRequest(
+            connection_id=applicant.number,
+            user=applicant.user,
+            authenticated=applicant.authenticated,
+            remote_host=applicant.host,
+            role=applicant.role,
+            vhost=self.admission.vhost,
+            group=self.admission.group,
+            link_name=attach.name,
+            sends=not attach.role,
+            address=address,
+            dynamic=named is not None and named.dynamic,
+            capabilities=() if named is None else tuple(map(str, named.capabilities)),
+        )
+
+    def too_large(self) -> Error | None:
+        """A message was larger than those taken in; why the whole connection is to end, if it is."""
+        self._policing.deny(Denied.TOO_LARGE, self._held, self._rule("maxMessageSize"), direction="in")
+        ends_all = self._policing.policy.entity.oversize_action == "connection"
+        return MESSAGE_TOO_LARGE if ends_all else None
+
+    def leave(self) -> None:
+        """The connection is over."""
+        self._policing.leave(self._held.applicant.number)
+
+    def _rule(self, attribute: str) -> str:
+        admission = self.admission
+        return ":".join(part for part in (admission.vhost, admission.group, attribute) if part)

@@ -1,0 +1,433 @@
+"""The policy in force, what is counted under it, and who is held to it.
+
+Every denial goes through ``Policing.deny``, whatever denied it: so each gives its counters, one line in the log and one
+record (security.md 4.9). What a denied peer hears is said here too, so that it is the same wherever it is decided.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
+
+from trouter.config.entities import PolicyEntity
+from trouter.config.schema import camel
+from trouter.hooks import ConnectionRequest, Permissions, Plugins
+from trouter.management.ports import Rights
+from trouter.records import PolicyDecision
+from trouter.security.counts import ConnectionCounts
+from trouter.security.policy import Admission, Denial, Policy, Reason
+from trouter.wire.performatives import Error
+
+from .recorder import Recorder
+
+RESOURCE: Final = "amqp:resource-limit-exceeded"
+CONNECTION_DENIED: Final = Error(RESOURCE, "connection disallowed by local policy")
+SESSION_DENIED: Final = Error(RESOURCE, "session disallowed by local policy")
+TOO_MANY_LINKS: Final = Error(RESOURCE, "link disallowed by local policy")
+LINK_DENIED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
+MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceeded")
+#: Roles of connections of other routers.
+ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
+
+log = logging.getLogger("trouter.POLICY")
+
+
+class Row(NamedTuple):
+    """What a denial counts as: the operation and the word for it in records, then fields of both kinds of counters."""
+
+    operation: str
+    reason: str
+    policy: tuple[str, ...] = ()
+    vhost: str = ""
+    #: It may come once a message.
+    repeats: bool = False
+
+
+class Denied(Enum):
+    """Everything that can be denied."""
+
+    ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"))
+    OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
+    CONNECTOR = Row("open", "connector", ("vhost_connections_denied",))
+    BEGIN = Row("begin", "session", ("total_denials",), "session_denied")
+    SENDER = Row("attach", "sender", ("links_denied", "total_denials"), "sender_denied")
+    RECEIVER = Row("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied")
+    TARGET = Row("send", "target", ("messages_denied",), repeats=True)
+    NO_TO = Row("send", "no-address", ("messages_denied",), repeats=True)
+    USER_ID = Row("send", "user-id", ("user_id_denied",), repeats=True)
+    TOO_LARGE = Row("send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied")
+    MANAGEMENT = Row("manage", "management", ("management_denied",), repeats=True)
+
+
+@dataclass(slots=True)
+class PolicyCounts:
+    """What the entity ``policy`` shows."""
+
+    connections_processed: int = 0
+    connections_denied: int = 0
+    connections_current: int = 0
+    links_denied: int = 0
+    max_message_size_denied: int = 0
+    total_denials: int = 0
+    vhost_connections_denied: int = 0
+    messages_denied: int = 0
+    user_id_denied: int = 0
+    management_denied: int = 0
+
+
+@dataclass(slots=True)
+class VhostCounts:
+    """What ``vhostStats`` shows of one vhost."""
+
+    connections_approved: int = 0
+    connections_denied: int = 0
+    session_denied: int = 0
+    sender_denied: int = 0
+    receiver_denied: int = 0
+    max_message_size_denied: int = 0
+    open: ConnectionCounts = field(default_factory=ConnectionCounts)
+
+
+@dataclass(frozen=True, slots=True)
+class Applicant:
+    """Who opens a connection, as the policy sees it. ``host`` is an address; ``outgoing``: we called."""
+
+    number: int
+    name: str
+    hostname: str
+    user: str
+    host: str
+    authenticated: bool
+    listener: str = ""
+    role: str = "normal"
+    policy_vhost: str = ""
+    outgoing: bool = False
+    permissions: Permissions | None = None
+
+
+class Holder(Protocol):
+    """The connection itself."""
+
+    def follow(self, admission: Admission) -> None:
+        """Go by other terms from now on, what stands included."""
+
+    def turn_out(self, error: Error) -> None:
+        """Close the connection, saying why."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A connection that was let in, and under which terms it is open now. ``name`` is what it is counted under."""
+
+    applicant: Applicant
+    admission: Admission
+    holder: Holder
+    name: str
+
+
+def _request(applicant: Applicant) -> ConnectionRequest:
+    return ConnectionRequest(
+        connection_id=applicant.number,
+        user=applicant.user,
+        authenticated=applicant.authenticated,
+        remote_host=applicant.host,
+        listener=applicant.listener,
+        role=applicant.role,
+        hostname=applicant.hostname,
+        outgoing=applicant.outgoing,
+    )
+
+
+#: Where nobody is held to anything, or nobody knows who asks.
+EVERYTHING: Final = Rights("admin")
+NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_link_routes=False)
+
+
+class Policing:
+    """One router's."""
+
+    def __init__(self, recorder: Recorder, plugins: Plugins) -> None:
+        self.policy = Policy.compile(PolicyEntity(), ())
+        self.counts = PolicyCounts()
+        self.vhosts: dict[str, VhostCounts] = {}
+        self._recorder = recorder
+        self._plugins = plugins
+        self._held: dict[int, Held] = {}
+
+    # --- sockets
+
+    def accept(self, role: str, host: str) -> bool:
+        """Count a connection that comes in, if there is room for one more; ``left`` when it has gone."""
+        counts, entity = self.counts, self.policy.entity
+        counts.connections_processed += 1
+        reserve = entity.router_connections if role in ROUTER_ROLES and entity.max_connections else 0
+        if counts.connections_current >= entity.max_connections + reserve:
+            self.deny(Denied.ACCEPT, None, "policy:maxConnections", text=host)
+            return False
+        counts.connections_current += 1
+        return True
+
+    def left(self) -> None:
+        """A connection that was counted by ``accept`` has gone."""
+        self.counts.connections_current -= 1
+
+    # --- connections
+
+    def admit(self, applicant: Applicant) -> Admission | None:
+        """The terms under which a connection may open, if it may; ``hold`` it then."""
+        verdict = self._judge(self.policy, applicant)
+        if isinstance(verdict, Admission):
+            over = self._over(verdict, applicant)
+            if not over:
+                self._allowed("open", applicant, verdict, verdict.rule)
+                return verdict
+            verdict = Denial(over[0], verdict.vhost, verdict.group)
+            reasons = "+".join(over)
+            self._deny_open(applicant, verdict, f"{verdict.vhost}:{verdict.group}:{reasons}")
+        else:
+            self._deny_open(applicant, verdict, verdict.rule)
+        return None
+
+    def hold(self, applicant: Applicant, admission: Admission, holder: Holder) -> Held:
+        """Count a connection that was admitted, until ``leave``."""
+        held = self._held[applicant.number] = Held(applicant, admission, holder, applicant.name)
+        if admission.vhost:
+            self._counts_of(admission.vhost).connections_approved += 1
+            self._enter(held)
+        return held
+
+    def leave(self, number: int) -> None:
+        """A connection has gone; nothing happens if it was never held."""
+        held = self._held.pop(number, None)
+        if held is not None:
+            self._forget(held)
+
+    def rights(self, number: int) -> Rights:
+        """What whoever is at a connection may do in management; 0 is the router itself."""
+        if not number or not self.policy.entity.enable_vhost_policy:
+            return EVERYTHING
+        held = self._held.get(number)
+        if held is None or held.admission.unrestricted:
+            return NOTHING
+        settings = held.admission.settings
+        return Rights(
+            settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes
+        )
+
+    def _judge(self, policy: Policy, applicant: Applicant) -> Admission | Denial:
+        """What the policy says; a plugin may have said first which vhost's it is, or what stands for its addresses."""
+        policy_vhost, permissions = applicant.policy_vhost, applicant.permissions
+        answer = self._plugins.vhost_policy(_request(applicant))
+        if answer is not None:
+            if answer.denied or (answer.vhost and not policy.entity.enable_vhost_policy):
+                return Denial(Reason.PLUGIN, answer.vhost if answer.vhost in policy.vhosts else "")
+            policy_vhost = answer.vhost or policy_vhost
+            permissions = permissions if answer.permissions is None else answer.permissions
+        exempt = applicant.role == "inter-router" or (applicant.outgoing and applicant.role == "edge")
+        return policy.admit(
+            applicant.hostname,
+            applicant.user,
+            applicant.host,
+            authenticated=applicant.authenticated,
+            policy_vhost=None if exempt else policy_vhost,
+            connector=applicant.outgoing or exempt,
+            permissions=permissions,
+        )
+
+    def _over(self, admission: Admission, applicant: Applicant) -> tuple[Reason, ...]:
+        counts = self.vhosts.get(admission.vhost) if admission.vhost else None
+        open_now = ConnectionCounts() if counts is None else counts.open
+        return open_now.over(admission.limits, applicant.user, applicant.host)
+
+    def _enter(self, held: Held) -> None:
+        """Count it among its vhost's; one client may come to two listeners from the same port."""
+        applicant, counts = held.applicant, self._counts_of(held.admission.vhost)
+        held.name = applicant.name if applicant.name not in counts.open else f"{applicant.name}[C{applicant.number}]"
+        counts.open.enter(held.name, applicant.user, applicant.host)
+
+    def _counts_of(self, vhost: str) -> VhostCounts:
+        return self.vhosts.setdefault(vhost, VhostCounts())
+
+    def _forget(self, held: Held) -> None:
+        """Count it among its vhost's no longer; a vhost that is gone is forgotten with its last connection."""
+        vhost = held.admission.vhost
+        counts = self.vhosts.get(vhost)
+        if counts is not None and vhost:
+            counts.open.leave(held.name)
+            self._tidy(vhost)
+
+    def _tidy(self, vhost: str) -> None:
+        counts = self.vhosts.get(vhost)
+        if counts is not None and not len(counts.open) and vhost not in self.policy.vhosts:
+            del self.vhosts[vhost]
+
+    # --- another policy
+
+    def become(self, policy: Policy) -> None:
+        """Another policy is in force: for those who come, and for those who are there as their vhosts say (4.13)."""
+        before, self.policy = self.policy, policy
+        if before is policy:
+            return
+        for vhost in list(self.vhosts):
+            self._tidy(vhost)
+        for held in list(self._held.values()):
+            if self._stays(held, before, policy):
+                continue
+            verdict = self._judge(policy, held.applicant)
+            if isinstance(verdict, Denial):
+                self._deny_open(held.applicant, verdict, verdict.rule)
+                held.holder.turn_out(CONNECTION_DENIED)
+            elif verdict != held.admission:
+                self._move(held, verdict)
+
+    def look_up_again(self, policy: Policy) -> None:
+        """The same policy with other addresses for its host names; only those who come are judged by them."""
+        self.policy = policy
+
+    def _stays(self, held: Held, before: Policy, policy: Policy) -> bool:
+        """Whether the change is not for this connection: its vhost has it so, or had it so and is gone."""
+        vhost = held.admission.vhost
+        found = policy.vhosts.get(vhost) or before.vhosts.get(vhost)
+        return found is not None and bool(vhost) and found.entity.apply_to == "new"
+
+    def _move(self, held: Held, admission: Admission) -> None:
+        """Go on under other terms, in another vhost if need be."""
+        moved = held.admission.vhost != admission.vhost
+        if moved:
+            self._forget(held)
+        held.admission = admission
+        if moved and admission.vhost:
+            self._enter(held)
+        held.holder.follow(admission)
+
+    # --- what is told
+
+    def deny(
+        self,
+        what: Denied,
+        held: Held | None,
+        rule: str,
+        *,
+        text: str = "",
+        address: str | None = None,
+        direction: str | None = None,
+    ) -> None:
+        """Count, log and record a denial; ``text`` says more of it in the log, None for ``held``: nobody is in yet."""
+        if held is None:
+            self._deny(what, None, Denial(Reason.MAX_CONNECTIONS), rule, text, address, direction)
+        else:
+            admission = held.admission
+            where = Denial(Reason.NO_GROUP, admission.vhost, admission.group)
+            self._deny(what, held.applicant, where, rule, text, address, direction)
+
+    def deny_management(self, number: int, what: str) -> None:
+        """Whoever is at connection ``number`` asked for what they may not do."""
+        held = self._held.get(number)
+        level = "none" if held is None else held.admission.settings.management
+        self.deny(Denied.MANAGEMENT, held, f"management:{level}", text=what)
+
+    def _deny_open(self, applicant: Applicant, denial: Denial, rule: str) -> None:
+        what = Denied.CONNECTOR if applicant.outgoing else Denied.OPEN
+        self._deny(what, applicant, denial, rule, applicant.hostname, None, None)
+
+    def _deny(
+        self,
+        what: Denied,
+        who: Applicant | None,
+        where: Denial,
+        rule: str,
+        text: str,
+        address: str | None,
+        direction: str | None,
+    ) -> None:
+        row = what.value
+        for name in row.policy:
+            setattr(self.counts, name, getattr(self.counts, name) + 1)
+        if row.vhost and where.vhost:
+            counts = self._counts_of(where.vhost)
+            setattr(counts, row.vhost, getattr(counts, row.vhost) + 1)
+        user, host = ("", text) if who is None else (who.user, who.host)
+        log.log(
+            logging.DEBUG if row.repeats else logging.INFO,
+            "[C%d] DENY %s %s: user=%.128r host=%s vhost=%.128r rule=%.256r %.256r",
+            0 if who is None else who.number,
+            row.operation,
+            row.reason,
+            user,
+            host,
+            where.vhost,
+            rule,
+            text if address is None else address,
+        )
+        if self._recorder.active:
+            record = self._record(who, where.vhost, where.group, row.operation, rule, row.reason, allow=False)
+            record.addr, record.dir = address, direction
+            if record.host is None:
+                record.host = host
+            if row.repeats:
+                self._recorder.emit_repeated((record.conn, row.reason), record)
+            else:
+                self._recorder.emit(record)
+
+    def allow(self, operation: str, held: Held, rule: str, *, address: str | None, direction: str) -> None:
+        """Record that something was allowed."""
+        self._allowed(operation, held.applicant, held.admission, rule, address, direction)
+
+    def _allowed(
+        self,
+        operation: str,
+        applicant: Applicant,
+        admission: Admission,
+        rule: str,
+        address: str | None = None,
+        direction: str | None = None,
+    ) -> None:
+        if self._recorder.active and not admission.unrestricted:
+            record = self._record(applicant, admission.vhost, admission.group, operation, rule, "allowed", allow=True)
+            record.addr, record.dir = address, direction
+            self._recorder.emit(record)
+
+    @staticmethod
+    def _record(
+        who: Applicant | None, vhost: str, group: str, operation: str, rule: str, reason: str, *, allow: bool
+    ) -> PolicyDecision:
+        return PolicyDecision(
+            conn=0 if who is None else who.number,
+            vhost=vhost or None,
+            user=None if who is None else who.user,
+            host=None if who is None else who.host,
+            group=group or None,
+            op=operation,
+            allow=allow,
+            rule=rule,
+            reason=reason,
+            repeat=1,
+        )
+
+    # --- what management shows
+
+    def shown_policy(self) -> Mapping[str, object]:
+        """The counters of ``policy``."""
+        return {camel(name): count for name, count in asdict(self.counts).items()}
+
+    def shown_vhosts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """The attributes of ``vhostStats`` by vhost: those configured, then those that somebody is still in."""
+        for name in dict.fromkeys((*self.policy.vhosts, *self.vhosts)):
+            counts = self.vhosts.get(name) or VhostCounts()
+            yield (
+                name,
+                {
+                    "connectionsApproved": counts.connections_approved,
+                    "connectionsDenied": counts.connections_denied,
+                    "connectionsCurrent": len(counts.open),
+                    "perUserState": counts.open.by_user(),
+                    "perHostState": counts.open.by_host(),
+                    "sessionDenied": counts.session_denied,
+                    "senderDenied": counts.sender_denied,
+                    "receiverDenied": counts.receiver_denied,
+                    "maxMessageSizeDenied": counts.max_message_size_denied,
+                },
+            )
