@@ -326,7 +326,6 @@ def test_an_update_is_refused(identity: str, attributes: dict[str, object], text
     assert text in description
 
 
-def test_an_update_that_would_not_be_served_is_refused() -> None:
 
 
 @pytest.mark.parametrize("identity", ["router/A", "address/0"])

@@ -15,6 +15,7 @@ import trio
 from trouter.hooks import (
     MAX_PERMISSIONS,
     AnnotationFilter,
+    AttachRequest,
     Authenticated,
     AuthService,
     AuthServiceFacts,
@@ -22,6 +23,7 @@ from trouter.hooks import (
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
+    ConnectionRequest,
     ConnectorFacts,
     ListenerFacts,
     PeerFacts,
@@ -31,6 +33,8 @@ from trouter.hooks import (
     Refused,
     RouterFacts,
     SslProfileFacts,
+    VhostPolicy,
+    Vote,
     hookimpl,
     specs,
 )
@@ -797,3 +801,55 @@ def test_map_uid_that_answers_rubbish_refuses(answer: object) -> None:
 def test_map_uid_that_raises_or_says_nothing_refuses() -> None:
     assert isinstance(Plugins([plugin(map_uid=raises)]).map_uid(CERTIFICATE, PROFILE), Refused)
     assert isinstance(Plugins().map_uid(CERTIFICATE, PROFILE), Refused)
+
+
+# vhost_policy
+
+OPENING = ConnectionRequest(1, "alice", True, "192.0.2.1", "here", "normal", "example.com")
+
+
+def test_vhost_policy() -> None:
+    first = plugin("first", vhost_policy=gives(VhostPolicy("asked second")))
+    last = plugin("last", vhost_policy=lambda connection: VhostPolicy(connection.hostname))
+    assert Plugins([first, last]).vhost_policy(OPENING) == VhostPolicy("example.com")
+    silent = plugin("silent", vhost_policy=gives(None))
+    assert Plugins([first, silent]).vhost_policy(OPENING) == VhostPolicy("asked second")
+
+
+def test_vhost_policy_silence_leaves_it_to_the_configuration() -> None:
+    assert Plugins([plugin("silent", vhost_policy=gives(None))]).vhost_policy(OPENING) is None
+    assert Plugins().vhost_policy(OPENING) is None
+
+
+@pytest.mark.parametrize(
+    "answer", [raises, gives("guests"), gives(VhostPolicy(7)), gives(VhostPolicy("a", ("b",))), gives(Vote.ALLOW)]  # type: ignore[arg-type]
+)
+def test_vhost_policy_a_raise_or_rubbish_denies(answer: Callable[[], object]) -> None:
+    plugins = Plugins([plugin("broken", vhost_policy=answer)])
+    found = plugins.vhost_policy(OPENING)
+    assert found is not None
+    assert found.denied
+    assert plugins.faults == {"vhost_policy": 1}
+
+
+# judge_attach
+
+ATTACHING = AttachRequest(1, "alice", True, "192.0.2.1", "normal", "", "", "link", True, "address", False)
+
+
+@pytest.mark.parametrize(
+    ("votes", "allowed"),
+    [((), True), ((None,), True), ((Vote.ALLOW,), True), ((Vote.DENY,), False), ((Vote.ALLOW, Vote.DENY, None), False)],
+)
+def test_judge_attach(votes: tuple[Vote | None, ...], allowed: bool) -> None:
+    voters = [plugin(f"voter_{number}", judge_attach=gives(vote)) for number, vote in enumerate(votes)]
+    plugins = Plugins(voters)
+    assert plugins.may_attach(ATTACHING) == allowed
+    assert not plugins.faults
+
+
+@pytest.mark.parametrize("answer", [raises, gives(True), gives("allow"), gives(0)])
+def test_judge_attach_a_raise_or_rubbish_denies(answer: Callable[[], object]) -> None:
+    plugins = Plugins([plugin("kind", judge_attach=gives(Vote.ALLOW)), plugin("broken", judge_attach=answer)])
+    assert not plugins.may_attach(ATTACHING)
+    assert plugins.faults == {"judge_attach": 1}

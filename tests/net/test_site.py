@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 import trio
 
 from trouter.client import Message, connect
-from trouter.config import load
+from trouter.config import PolicyEntity, load
 from trouter.hooks import Plugins
 from trouter.net.router import RouterProcess
+from trouter.security.policy import Policy
 from trouter.wire.performatives import Error
 
 CONFIGURATION = """
@@ -82,9 +82,12 @@ async def test_who_comes_through_a_websocket_is_an_ordinary_connection(process: 
         await stream.aclose()
 
 
-async def test_nobody_comes_past_a_policy_through_a_websocket(process: RouterProcess) -> None:
-    process.control.service = replace(process.control.service, serves_amqp=False)
+async def test_a_websocket_counts_among_all_connections(process: RouterProcess) -> None:
+    entity = PolicyEntity(max_connections=0)
+    process.services.policing.become(Policy.compile(entity, ()))
     near, far = socket.socketpair()
     with near:
         await process.site.serve_amqp(far, ("192.0.2.7", 1234), process.control.configuration.listeners[0], None)
         assert near.recv(1) == b""
+    counts = process.services.policing.counts
+    assert (counts.connections_denied, counts.connections_current) == (1, 0)

@@ -659,6 +659,7 @@ class Peer:
         if self._hold is not None:
             self._hold.leave()
         self._sessions.lose_all_links()
+        self._sessions.forget()
         self._hub.flush()
         if self.tenant is not None:
             self._hub.router.table.tenants.leave(self.tenant, self.number)

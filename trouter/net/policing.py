@@ -118,6 +118,17 @@ class Holder(Protocol):
         """Close the connection, saying why."""
 
 
+class _Nobody:
+    """Stands for a connection that has gone."""
+
+    def follow(self, admission: Admission) -> None: ...
+
+    def turn_out(self, error: Error) -> None: ...
+
+
+_NOBODY: Final = _Nobody()
+
+
 @dataclass(slots=True)
 class Held:
     """A connection that was let in, and under which terms it is open now. ``name`` is what it is counted under."""
@@ -203,6 +214,7 @@ class Policing:
         """A connection has gone; nothing happens if it was never held."""
         held = self._held.pop(number, None)
         if held is not None:
+            held.holder = _NOBODY  # so that it goes at once, with all that refers to it
             self._forget(held)
 
     def rights(self, number: int) -> Rights:

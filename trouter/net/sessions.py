@@ -57,6 +57,11 @@ class Sessions:
         self._hold = hold
         self.terms = replace(terms, check=hold.check(), max_message_bytes=hold.max_message_bytes)
 
+    def forget(self) -> None:
+        """The connection is gone: let go of what refers back to it."""
+        self._hold = None
+        self._turn_out = _nobody_hears
+
     def judge_again(self) -> None:
         """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
         hold, router = self._held(), self._hub.router
@@ -183,3 +188,7 @@ class Sessions:
         if isinstance(sink, Ingress | Egress):
             counts = describe_counters(sink.counters, blocked)
             core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
+
+
+def _nobody_hears(_: Error) -> None:
+    """There is no connection any more."""

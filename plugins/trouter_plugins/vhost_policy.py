@@ -1,0 +1,34 @@
+"""Users of many domains on one address: whoever logs in as ``name@domain`` is held to the vhost ``domain``.
+
+``pluginSettings: {"vhost_policy": {"userDomain": true}}`` switches it on. Then what a client names in its Open says
+nothing any more, and a user without a domain, or who has not proven to be the user, is not let in.
+"""
+
+from __future__ import annotations
+
+from trouter.hooks import ConfigurationRefused, ConnectionRequest, RouterFacts, VhostPolicy, hookimpl
+
+SETTING = "userDomain"
+
+
+class Plugin:
+    def __init__(self) -> None:
+        self.by_domain = False
+
+    @hookimpl
+    def configure(self, router: RouterFacts) -> None:
+        if unknown := sorted(router.settings.keys() - {SETTING}):
+            raise ConfigurationRefused(f"unknown setting {unknown[0]}; there is {SETTING}")
+        wanted = router.settings.get(SETTING, False)
+        if not isinstance(wanted, bool):
+            raise ConfigurationRefused(f"{SETTING} must be true or false")
+        self.by_domain = wanted
+
+    @hookimpl
+    def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
+        if not self.by_domain or connection.outgoing or connection.role == "inter-router":
+            return None
+        name, _, domain = connection.user.rpartition("@")
+        if not (connection.authenticated and name and domain):
+            return VhostPolicy(denied="the user has no domain")
+        return VhostPolicy(vhost=domain)
