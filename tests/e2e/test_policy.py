@@ -34,6 +34,7 @@ from trouter.wire.performatives import (
     Source,
     Target,
     Transfer,
+    encode_performative,
 )
 from trouter.wire.types import Array, Described, Symbol, UInt, ULong
 from trouter_plugins.users_file import put_user
@@ -344,10 +345,9 @@ def test_the_numbers_of_a_group_stand_in_open_and_begin(
 def test_they_hold_for_what_came_with_the_open(router: RunningRouter) -> None:
     with Peer(router.port, opened=False) as peer:
         assert peer.authenticate("PLAIN", f"\0alice\0{PASSWORD}".encode()) == 0
-        peer.raw(b"AMQP\0\1\0\0")
-        peer.say(Open("peer", "traders.com"))
-        peer.say(Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10))
-        peer.say(Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10), channel=1)
+        begin = encode_performative(Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10))
+        opening = frame(0, encode_performative(Open("peer", "traders.com")))
+        peer.raw(b"".join((b"AMQP\0\1\0\0", opening, frame(0, begin), frame(1, begin))))
         peer.expect_header(b"AMQP\0\1\0\0")
         assert peer.expect(Open).channel_max == 0
         assert peer.expect(Begin).incoming_window == 500

@@ -116,7 +116,7 @@ class Agent:
         self._desk = self._open_desk(None)
         #: Desks of tenants by name, who asked last stands last.
         self._desks: OrderedDict[str, Desk] = OrderedDict()
-        self._incoming: Line[tuple[Desk, bytes]] = Line()
+        self._incoming: Line[tuple[Desk, bytes, int]] = Line()
         self._changes: Line[tuple[Desk, Request]] = Line()
 
     def _open_desk(self, tenant: Tenant | None) -> Desk:
@@ -206,7 +206,7 @@ class Agent:
             with self._profile.working():
                 return await perform(node, request)
         except Forbidden as refused:
-            self._node.control.denied(request.origin, request.summary())
+            node.control.denied(request.origin, request.summary())
             return self._refuse(request, refused.status, refused.description)
         except Refusal as refused:
             return self._refuse(request, refused.status, refused.description)
