@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from proton import Delivery, Link, Message
 from proton.reactor import AtMostOnce, LinkOption
 from proton.utils import BlockingConnection, LinkDetached, SendException
@@ -50,6 +52,9 @@ address {{{{ prefix: t1.example/news, distribution: multicast }}}}
 listener {{{{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}}}
 listener {{{{ name: tenants, {TENANTS} }}}}
 listener {{{{ name: annotated, {TENANTS}, stripAnnotations: no }}}}
+listener {{{{ name: figures, {TENANTS}, http: yes, policyVhost: t1.example }}}}
+listener {{{{ name: web, {TENANTS}, http: yes }}}}
+listener {{{{ name: pinned, {TENANTS}, policyVhost: t1.example }}}}
 """
 
 
@@ -381,6 +386,56 @@ def test_a_tenant_may_be_called_like_a_reserved_address(clients: Callable[..., C
     outside.send("_local/q", "local")
     assert bodies(within, 2) == ["mine", "to it"]
     assert bodies(beyond, 1) == ["local"]
+
+
+# --- policyVhost, HTTP
+
+
+def test_with_policy_vhost_the_hostname_does_not_matter_and_the_user_does(router: RunningRouter) -> None:
+    for hostname in (None, "", "t1.example", "t2.example", "a/b"):
+        with opened(router, "ann", listener=3, hostname=hostname) as peer:
+            peer.begin()
+            assert peer.attach_receiver("q").address == "q"
+    with opened(router, "bob", listener=3, hostname="t1.example") as peer:
+        error = peer.expect_close()
+        assert error is not None
+        assert error.condition == DENIED
+
+
+def page_of(router: RunningRouter, name: str) -> tuple[int, str]:
+    port = router.wait_for_line(rf"Listening for HTTP on 127\.0\.0\.1:(\d+) \({name}\)")[1]
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=DEADLINE_S)
+    try:
+        connection.request("GET", "/metrics")
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_page_of_figures_shows_one_tenant(router: RunningRouter, clients: Callable[..., Client]) -> None:
+    client, other = ann(clients), bob(clients)
+    receivers = [client.receiver("figures"), other.receiver("theirs")]
+    before = page_of(router, "figures")[1]
+    client.send("figures", "x")
+    status, page = page_of(router, "figures")
+    assert status == 200
+    assert set(re.findall(r"^(\w+)", page, re.MULTILINE)) == {
+        f"trouter_tenant_{each}" for each in ("connections", "links", "addresses", "deliveries_total")
+    }
+    assert set(re.findall(r'tenant="(.*?)"', page)) == {"t1.example"}
+
+    def presettled(text: str) -> float:
+        samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+        (counted,) = [each.value for each in samples if each.labels.get("outcome") == "presettled"]
+        return float(counted)
+
+    assert presettled(page) == presettled(before) + 1
+    assert bodies(receivers[0], 1) == ["x"]
+
+
+def test_without_a_tenant_there_is_no_page_of_figures(router: RunningRouter) -> None:
+    assert page_of(router, "web")[0] == 404
 
 
 # --- the manual

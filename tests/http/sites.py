@@ -13,6 +13,7 @@ import trio
 
 from trouter.config import ListenerEntity
 from trouter.http import Figures, HttpListener, Totals
+from trouter.http.figures import TenantFigures
 from trouter.http.ports import Secured
 
 Serve = Callable[[trio.SocketStream], Awaitable[None]]
@@ -39,6 +40,9 @@ class Site:
     def figures(self) -> Figures:
         self.shown += 1
         return Figures(totals=self.totals, version="1.2.3", twin="interpreted", uptime_s=float(self.shown))
+
+    def tenant(self, name: str) -> TenantFigures:
+        return TenantFigures(name, 3)
 
     async def healthy(self) -> bool:
         await trio.lowlevel.checkpoint()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Histogram, Latency
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, Totals
-from trouter.http.metrics import MAX_LABEL_VALUES, exposition
+from trouter.http.figures import TenantFigures
+from trouter.http.metrics import MAX_LABEL_VALUES, exposition, tenant_exposition
 
 #: As dashboards of the older router have them.
 OLDER_ROUTERS = {
@@ -143,6 +145,24 @@ def test_the_values_of_a_label_are_bounded_and_nothing_is_lost_in_the_sum() -> N
         assert len(series) == MAX_LABEL_VALUES + 1
         assert sum(series) == total
     assert samples["trouter_vhost_connections{'vhost': '_other'}"] == 805
+
+
+TENANTS = [TenantFigures(f"t{number}", 1, 2, 3, {"accepted": 4}) for number in range(1000)]
+
+
+def test_the_tenants_are_bounded_and_nothing_is_lost_in_the_sum() -> None:
+    samples = samples_of(dataclasses.replace(PLAIN, tenants=TENANTS))
+    for name, each in (("connections", 1), ("links", 2), ("addresses", 3), ("deliveries_total", 4)):
+        series = [value for key, value in samples.items() if key.startswith(f"trouter_tenant_{name}{{")]
+        assert len(series) == MAX_LABEL_VALUES + 1
+        assert sum(series) == 1000 * each
+
+
+def test_a_tenant_is_shown_nothing_but_its_own() -> None:
+    text = tenant_exposition(TENANTS[7]).decode()
+    names = {line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
+    assert names == {f"trouter_tenant_{each}" for each in ("connections", "links", "addresses", "deliveries_total")}
+    assert set(re.findall(r'tenant="(.*?)"', text)) == {"t7"}
 
 
 def test_deliveries_memory_logs_and_certificates_are_shown() -> None:

@@ -113,6 +113,8 @@ class Router:
             return
         self._watch.forget(ingress)
         ingress.lost(own)
+        if ingress.tenant is not None:
+            ingress.tenant.past.update(ingress.counters.as_dict())
         record = ingress.record
         if record is not None:
             record.senders.pop(ingress, None)

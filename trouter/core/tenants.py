@@ -7,6 +7,7 @@ with whatever address comes to the same key, and so that it begins like no reser
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,8 @@ class Tenant:
         self.known: dict[bytes, Record] = {}
         #: The numbers of its open connections.
         self.connections: set[int] = set()
+        #: What was counted on links that it sent on and that have ended.
+        self.past: Counter[str] = Counter()
 
     def qualify(self, text: str) -> str:
         """The tenant's address ``text`` as it is to be written for who knows no tenants: it has the same key there."""

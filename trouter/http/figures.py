@@ -77,6 +77,18 @@ class CertificateExpiry:
     not_after_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class TenantFigures:
+    """What one tenant has now, and what became of the deliveries that it sent."""
+
+    name: str
+    connections: int = 0
+    links: int = 0
+    addresses: int = 0
+    #: By outcome; presettled ones and those of them that were dropped are counted too.
+    deliveries: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """One moment of the router. Every label set is bounded by the configuration or by the program."""
@@ -105,3 +117,4 @@ class Figures:
     #: Log lines that could not be written.
     log_lines_lost: int = 0
     certificates: Sequence[CertificateExpiry] = ()
+    tenants: Sequence[TenantFigures] = ()

@@ -7,6 +7,7 @@ included. Beside them stand series whose types say what they are. No series has 
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
@@ -15,12 +16,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from .figures import Figures, ListenerFigures
+from .figures import Figures, ListenerFigures, TenantFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Values of one label; what is beyond them is added up under OTHER.
 MAX_LABEL_VALUES: Final = 200
 OTHER: Final = "_other"
+_TENANT: Final = ("tenant",)
 
 GAUGE: Final = GaugeMetricFamily
 COUNTER: Final = CounterMetricFamily
@@ -70,6 +72,21 @@ def exposition(figures: Figures) -> bytes:
     return generate_latest(registry)
 
 
+def tenant_exposition(tenant: TenantFigures) -> bytes:
+    """What a tenant may see: its own figures, nothing of the process and of nobody else."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_OneTenant(tenant))
+    return generate_latest(registry)
+
+
+class _OneTenant(Collector):
+    def __init__(self, tenant: TenantFigures) -> None:
+        self._tenant = tenant
+
+    def collect(self) -> Iterable[Metric]:
+        return _tenants((self._tenant,))
+
+
 class _Snapshot(Collector):
     def __init__(self, figures: Figures) -> None:
         self._figures = figures
@@ -84,6 +101,7 @@ class _Snapshot(Collector):
         yield from _memory(figures)
         yield from _logs(figures)
         yield from _certificates(figures)
+        yield from _tenants(_bounded_tenants(figures.tenants))
 
 
 def _totals(figures: Figures) -> Iterator[Metric]:
@@ -167,6 +185,37 @@ def _certificates(figures: Figures) -> Iterator[Metric]:
     for certificate in figures.certificates:
         ends.add_metric((printable(certificate.profile),), certificate.not_after_s)
     yield ends
+
+
+def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:
+    now = {
+        "connections": GaugeMetricFamily("trouter_tenant_connections", "Open connections by tenant.", labels=_TENANT),
+        "links": GaugeMetricFamily("trouter_tenant_links", "Attached links by tenant.", labels=_TENANT),
+        "addresses": GaugeMetricFamily("trouter_tenant_addresses", "Addresses known by tenant.", labels=_TENANT),
+    }
+    ended = CounterMetricFamily(
+        "trouter_tenant_deliveries", "Deliveries that a tenant sent and that ended.", labels=(*_TENANT, "outcome")
+    )
+    for tenant in tenants:
+        name = printable(tenant.name)
+        for field, family in now.items():
+            family.add_metric((name,), getattr(tenant, field))
+        for outcome, count in tenant.deliveries.items():
+            ended.add_metric((name, outcome), count)
+    yield from (*now.values(), ended)
+
+
+def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
+    """The first MAX_LABEL_VALUES; the rest added up."""
+    every = list(tenants)
+    shown, rest = every[:MAX_LABEL_VALUES], every[MAX_LABEL_VALUES:]
+    if not rest:
+        return shown
+    ended: Counter[str] = Counter()
+    for each in rest:
+        ended.update(each.deliveries)
+    sums = {field: sum(getattr(each, field) for each in rest) for field in ("connections", "links", "addresses")}
+    return [*shown, TenantFigures(OTHER, **sums, deliveries=ended)]
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,7 @@ import h11
 import trio
 
 from .files import open_file
-from .metrics import CONTENT_TYPE
+from .metrics import CONTENT_TYPE, exposition, tenant_exposition
 from .ports import Site
 from .responses import Response, refusal
 from .scrapes import Scrapes
@@ -29,7 +29,8 @@ class Pages:
     def __init__(self, settings: HttpSettings, site: Site) -> None:
         self._site = site
         self._root = settings.root
-        self._scrapes = Scrapes(site.figures)
+        self._tenant = settings.tenant
+        self._scrapes = Scrapes(self._exposition)
         self._pages: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
         #: The pages for machines that only look at the status, and may ask by any method.
         self._probes: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
@@ -61,6 +62,9 @@ class Pages:
         if self._root is None:
             return refusal(404)
         return await trio.to_thread.run_sync(open_file, self._root, path) or refusal(404)
+
+    def _exposition(self) -> bytes:
+        return tenant_exposition(self._site.tenant(self._tenant)) if self._tenant else exposition(self._site.figures())
 
     async def _metrics(self) -> Response:
         return Response(200, await self._scrapes.text(), CONTENT_TYPE)

@@ -10,7 +10,7 @@ import trio
 
 from trouter.config import ListenerEntity
 
-from .figures import Figures
+from .figures import Figures, TenantFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ class Site(Protocol):
 
     def figures(self) -> Figures:
         """This moment's figures."""
+        ...
+
+    def tenant(self, name: str) -> TenantFigures:
+        """This moment's figures of one tenant, which may be unknown yet."""
         ...
 
     async def healthy(self) -> bool:

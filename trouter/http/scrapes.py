@@ -8,9 +8,6 @@ from typing import Final
 
 import trio
 
-from .figures import Figures
-from .metrics import exposition
-
 #: Between two texts: so many times what making the last one cost.
 PAUSE: Final = 9
 
@@ -18,15 +15,15 @@ PAUSE: Final = 9
 class Scrapes:
     """Makes texts, one at a time and for at most a tenth of the time; whoever waits meanwhile gets the same."""
 
-    def __init__(self, figures: Callable[[], Figures]) -> None:
-        self._figures = figures
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        self._make = make
         self._text = b""
         self._number = 0
         self._not_before_s = 0.0
         self._turn = trio.Lock()
 
     async def text(self) -> bytes:
-        """Figures of a moment after the call."""
+        """The text of a moment after the call."""
         begun = self._number
         async with self._turn:
             if self._number > begun:
@@ -34,7 +31,7 @@ class Scrapes:
             await trio.sleep_until(self._not_before_s)
             start_s = time.perf_counter()
             try:
-                self._text = exposition(self._figures())
+                self._text = self._make()
                 self._number += 1
             finally:
                 self._not_before_s = trio.current_time() + PAUSE * (time.perf_counter() - start_s)

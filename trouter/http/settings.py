@@ -36,6 +36,8 @@ class HttpSettings:
     healthz: bool
     metrics: bool
     websockets: bool
+    #: Whose figures /metrics shows; empty for those of the whole router.
+    tenant: str
     #: The folder of files to serve; None for none.
     root: Path | None
     #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` stands for all.
@@ -46,10 +48,11 @@ class HttpSettings:
 
 
 def http_settings(entity: ListenerEntity) -> HttpSettings:
-    """The settings that ``entity`` stands for."""
+    """The settings that ``entity`` stands for. Where tenants are kept apart, nobody sees figures but of its one."""
     return HttpSettings(
         healthz=entity.healthz,
-        metrics=entity.metrics,
+        metrics=entity.metrics and not (entity.multi_tenant and not entity.policy_vhost),
+        tenant=(entity.policy_vhost or "") if entity.multi_tenant else "",
         websockets=entity.websockets,
         root=Path(entity.http_root_dir) if entity.http_root_dir else None,
         origins=entity.web_socket_origins,

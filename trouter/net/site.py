@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import ip_address
 from typing import Final
 
@@ -15,13 +15,15 @@ from trouter import _twin, logs
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.core.addresses import temporary_token
+from trouter.core.ingress import Ingress
 from trouter.core.inprocess import Received
 from trouter.core.latency import BOUNDS_S
 from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.core.rows import router_row
+from trouter.core.tenants import Tenant
 from trouter.hooks import PeerFacts
-from trouter.http.figures import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, Totals
+from trouter.http.figures import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, TenantFigures, Totals
 from trouter.http.ports import Secured
 
 from .control import Control
@@ -49,6 +51,13 @@ _TOTALS: Final = {
     "deliveriesEgressRouteContainer": "deliveries_egress_route_container",
     "deliveriesRedirectedToFallback": "deliveries_redirected_to_fallback",
     "linksBlocked": "links_blocked",
+}
+
+
+#: What becomes of a tenant's deliveries -> what counts it.
+_ENDS: Final = {
+    **{each: each for each in ("accepted", "rejected", "released", "modified", "presettled")},
+    "dropped": "dropped_presettled",
 }
 
 
@@ -146,7 +155,40 @@ class RouterSite:
             },
             log_lines_lost=logs.book.lost,
             certificates=[CertificateExpiry(*each) for each in self._services.secure.ends()],
+            tenants=self._tenants(list(self._router.table.tenants)),
         )
+
+    def tenant(self, name: str) -> TenantFigures:
+        """This moment's numbers of one tenant; without a connection up to now it has none."""
+        known = self._router.table.tenants.get(name)
+        return TenantFigures(name) if known is None else self._tenants((known,))[0]
+
+    def _tenants(self, tenants: Collection[Tenant]) -> list[TenantFigures]:
+        """In one look at all links and addresses, none where nobody is to be told of."""
+        if not tenants:
+            return []
+        owners = {number: each for each in tenants for number in each.connections}
+        spaces = {each.space: each for each in tenants}
+        links: Counter[Tenant] = Counter()
+        ended = {each: Counter(each.past) for each in tenants}
+        for endpoint in self._router.links.values():
+            owner = owners.get(endpoint.connection_number)
+            if owner is not None:
+                links[owner] += 1
+                if isinstance(endpoint, Ingress):
+                    ended[owner].update(endpoint.counters.as_dict())
+        heads = (key[2:].partition("/")[0] for key in self._router.table.records if key.startswith("M"))
+        addresses = Counter(head for head in heads if head in spaces)
+        return [
+            TenantFigures(
+                each.name,
+                len(each.connections),
+                links[each],
+                addresses[each.space],
+                {outcome: ended[each][counted] for outcome, counted in _ENDS.items()},
+            )
+            for each in tenants
+        ]
 
     def _totals(self) -> Totals:
         configuration = self._control.configuration

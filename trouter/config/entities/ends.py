@@ -30,7 +30,9 @@ def ssl_profile(doc: str) -> Any:
 
 def policy_vhost() -> Any:
     return attribute(
-        Kind.STRING, "The vhost whose policy applies, whatever the peer asks for.", reload=Reload.NEXT
+        Kind.STRING,
+        "The vhost whose policy applies, whatever the peer asks for; on a multi-tenant listener also the tenant.",
+        reload=Reload.NEXT,
     )
 
 
