@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.security.policies import group, opened, policy, refused
-from trouter.config import ConfigurationError, load
+from trouter.config import ConfigurationError, VhostEntity, load
 from trouter.security.choice import ChosenBy
+from trouter.security.counts import ConnectionCounts
 from trouter.security.policy import Admission, Limits, MemberBy, Policy, Reason
 
 OPEN = "groups: { g: { users: *, remoteHosts: * } }"
@@ -343,3 +344,18 @@ def test_a_vhost_that_is_gone_leaves_its_names_free() -> None:
     with_aliases = vhosts("a=b,c")
     entity = with_aliases.entity
     assert refused(Policy.compile(entity, (), previous=with_aliases), "b").reason is Reason.NO_VHOST
+
+
+@pytest.mark.parametrize(("per_user", "per_host"), [(1, 100), (100, 1)])
+def test_a_change_does_not_mix_up_users_and_hosts(per_user: int, per_host: int) -> None:
+    def vhost(text: str) -> VhostEntity:
+        return load(text=f"vhost {{\n hostname: v\n{text}\n {OPEN}\n}}").vhosts[0]
+
+    entity = load(text="policy { enableVhostPolicy: yes }").policy
+    before = Policy.compile(entity, [vhost("maxConnectionsPerUser: 7")])
+    changed = vhost(f"maxConnectionsPerUser: {per_user}\n maxConnectionsPerHost: {per_host}")
+    limits = opened(Policy.compile(entity, [changed], previous=before)).limits
+    counts = ConnectionCounts()
+    counts.enter("1", "alice", "10.0.0.1")
+    assert counts.over(limits, "bob", "10.0.0.1") == ((Reason.MAX_CONNECTIONS_PER_HOST,) if per_host == 1 else ())
+    assert counts.over(limits, "alice", "10.0.0.2") == ((Reason.MAX_CONNECTIONS_PER_USER,) if per_user == 1 else ())
