@@ -76,8 +76,8 @@ class Bench:
         self._folders += 1
         return self.folder / f"{self._folders}-{name}"
 
-    def router(self, *, pure: bool = False) -> Router:
-        return Router(self.new_folder("router"), pure=pure)
+    def router(self, *, pure: bool = False, more: str = "") -> Router:
+        return Router(self.new_folder("router"), pure=pure, more=more)
 
     def interleave(self, row: str, subjects: dict[str, Callable[[], Sample]]) -> dict[str, list[Sample]]:
         """Measure a row and keep it."""
@@ -289,7 +289,7 @@ def managing(bench: Bench) -> None:
 
 
 def policy(bench: Bench) -> None:
-    """A policy of very many vhosts: read and compiled, asked at open, and asked at attach among very many entries."""
+    """A policy of very many vhosts: read and compiled, asked at open, at attach, and while messages flow."""
     bench.say(f"{policies.VHOSTS:,} vhosts")
     runs = [policies.measured() for _ in range(bench.extent.repetitions)]
     users = policies.VHOSTS * policies.USERS_OF_A_VHOST
@@ -299,6 +299,12 @@ def policy(bench: Bench) -> None:
     for what in runs[0]["attach_us"]:
         value = Spread.of([run["attach_us"][what] for run in runs])
         bench.figure(f"decision at attach among {policies.ENTRIES:,} entries: {what}", value, "us of CPU", 20.0)
+    with bench.router(more=policies.HELD) as held, bench.router() as free:
+        load = replace(SMALL, seconds=bench.extent.seconds)
+        samples = bench.interleave(
+            "100 B, policy", {"held to a policy": partial(pair, held, load), "router": partial(pair, free, load)}
+        )
+    bench.figure("under a policy: CPU per message to that without", ratios(*samples.values()), "x", 1.05)
 
 
 def settle_down(server: Server) -> None:

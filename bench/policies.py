@@ -26,6 +26,15 @@ USERS_OF_A_VHOST: Final = 10
 ENTRIES: Final = 10_000
 OPENS: Final = 20_000
 ATTACHES: Final = 50_000
+#: A policy for the load generator, which comes without a name.
+HELD: Final = """
+policy { enableVhostPolicy: yes }
+vhost {
+    hostname: $default
+    allowUnknownUser: yes
+    groups: { $default: { remoteHosts: 127.0.0.1, sources: "a, b*, bench*", targets: "a, b*, bench*" } }
+}
+"""
 
 
 def vhosts() -> Iterator[list[Any]]:
