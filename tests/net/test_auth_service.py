@@ -30,6 +30,8 @@ from trouter.hooks import (
 from trouter.net.auth_service import RemoteAuthService, Terms
 from trouter.net.breaker import FAILURES, PAUSE_S, Breaker
 from trouter.net.grants import BadGrant, permissions_of, user_of
+from trouter.net.recorder import Recorder
+from trouter.records import Alarm, Record
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
 from trouter.wire.performatives import (
     Close,
@@ -486,7 +488,7 @@ class Clock:
         return self.now_s
 
 
-def broken(told: list[str]) -> tuple[Breaker, Clock]:
+def broken(told: list[bool]) -> tuple[Breaker, Clock]:
     clock = Clock()
     breaker = Breaker(told.append, clock)
     for _ in range(FAILURES):
@@ -496,7 +498,7 @@ def broken(told: list[str]) -> tuple[Breaker, Clock]:
 
 
 def test_it_opens_after_failures_in_a_row_only() -> None:
-    told: list[str] = []
+    told: list[bool] = []
     breaker = Breaker(told.append, Clock())
     for _ in range(3):
         for _ in range(FAILURES - 1):
@@ -507,9 +509,9 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
 
 
 def test_open_it_lets_nobody_pass_until_one_may_try() -> None:
-    told: list[str] = []
+    told: list[bool] = []
     breaker, clock = broken(told)
-    assert told == ["open"]
+    assert told == [True]
     clock.now_s = PAUSE_S - 0.001
     assert not breaker.admit()
     clock.now_s = PAUSE_S
@@ -517,24 +519,24 @@ def test_open_it_lets_nobody_pass_until_one_may_try() -> None:
     assert not breaker.admit()
     breaker.failed()
     assert not breaker.admit()
-    assert told == ["open"]
+    assert told == [True]
     clock.now_s += PAUSE_S
     assert breaker.admit()
     breaker.reached()
-    assert told == ["open", "closed"]
+    assert told == [True, False]
     assert breaker.admit()
     assert breaker.admit()
 
 
 def test_one_failure_opens_it_again_after_a_try() -> None:
-    told: list[str] = []
+    told: list[bool] = []
     breaker, clock = broken(told)
     clock.now_s = PAUSE_S
     assert breaker.admit()
     breaker.reached()
     breaker.failed()
     assert not breaker.admit()
-    assert told == ["open", "closed", "open"]
+    assert told == [True, False, True]
 
 
 def test_whoever_tries_and_goes_away_leaves_the_try_to_another() -> None:
@@ -545,12 +547,24 @@ def test_whoever_tries_and_goes_away_leaves_the_try_to_another() -> None:
     assert breaker.admit()
 
 
+class Alarms:
+    """Takes in alarms, and nothing else comes."""
+
+    def __init__(self) -> None:
+        self.taken: list[Alarm] = []
+
+    def put(self, record: Record) -> None:
+        assert isinstance(record, Alarm)
+        self.taken.append(record)
+
+
 async def test_a_service_that_fails_again_and_again_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     clock = Clock()
     with service(stops_before("mechanisms", dies=True)) as double:
-        asked = remote(double.port)
-        asked.breaker = Breaker(asked._tell, clock)
+        recorder, alarms = Recorder(), Alarms()
+        recorder.add(alarms)
+        asked = RemoteAuthService(remote(double.port).terms, recorder, clock)
         for _ in range(FAILURES + 3):
             assert isinstance(await asked.begin(PEER), Refused)
         assert double.accepted == FAILURES
@@ -560,6 +574,10 @@ async def test_a_service_that_fails_again_and_again_is_left_alone(caplog: pytest
         clock.now_s = PAUSE_S
         assert isinstance(await logged_in(asked), Authenticated)
         assert "answers again" in caplog.text
+    assert [(alarm.name, alarm.subject, alarm.state) for alarm in alarms.taken] == [
+        ("authService", "there", "raised"),
+        ("authService", "there", "cleared"),
+    ]
 
 
 async def test_peers_that_are_refused_or_make_it_die_do_not_open_the_breaker() -> None:

@@ -40,11 +40,13 @@ from trouter.hooks import (
     PeerFacts,
     Refused,
 )
+from trouter.records import Alarm
 from trouter.wire.performatives import Open
 
 from .breaker import Breaker
 from .connector import Place, cause, connect
 from .grants import BadGrant, permissions_of, user_of
+from .recorder import Recorder
 
 #: What a service may send us in one frame: its open has an entry for each address that the user may use.
 LIMITS: Final = EngineLimits(max_frame_bytes=1024 * 1024, idle_timeout_s=0.0)
@@ -75,9 +77,13 @@ class Terms:
 class RemoteAuthService:
     """One configured service."""
 
-    def __init__(self, terms: Terms, breaker: Breaker | None = None) -> None:
+    def __init__(
+        self, terms: Terms, recorder: Recorder | None = None, now: Callable[[], float] = trio.current_time
+    ) -> None:
+        """``now`` is the breaker's clock."""
         self.terms = terms
-        self.breaker = breaker or Breaker(self._tell)
+        self.breaker = Breaker(self._tell, now)
+        self._recorder = recorder or Recorder()
 
     @property
     def facts(self) -> AuthServiceFacts:
@@ -126,12 +132,15 @@ class RemoteAuthService:
     def _refused(self, why: str) -> Refused:
         return Refused(f"the authentication service {self.facts.name}: {why}", temporary=True)
 
-    def _tell(self, state: str) -> None:
+    def _tell(self, opened: bool) -> None:
+        """The breaker has opened or closed: the log and the records say so."""
         facts = self.facts
-        if state == "open":
+        if opened:
             log.error("authServicePlugin %s (%s:%s) fails again and again", facts.name, facts.host, facts.port)
         else:
             log.info("authServicePlugin %s (%s:%s) answers again", facts.name, facts.host, facts.port)
+        state = "raised" if opened else "cleared"
+        self._recorder.emit(Alarm(name="authService", severity="critical", subject=facts.name, state=state))
 
 
 class _Session:

@@ -10,6 +10,7 @@ from trouter.config import AuthServicePluginEntity, SslProfileEntity
 from trouter.hooks import AuthService, AuthServiceFacts, ListenerFacts, Plugins
 
 from .parts import Pending
+from .recorder import Recorder
 
 if TYPE_CHECKING:
     from .auth_service import RemoteAuthService, Terms
@@ -23,7 +24,8 @@ MAX_KNOWN_LISTENERS: Final = 1024
 class AuthServices:
     """The services by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self._recorder = recorder
         self._services: Mapping[str, RemoteAuthService] = {}
         self._chosen: dict[ListenerFacts, AuthService | None] = {}
 
@@ -41,15 +43,18 @@ class AuthServices:
         profiles = {profile.name: profile for profile in ssl_profiles}
         services: dict[str, RemoteAuthService] = {}
         for entity in entities:
-            from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
-
             if entity.ssl_profile is not None and entity.ssl_profile not in profiles:
                 log.error("%s: its sslProfile is gone, so nobody gets in through it", entity.identity)
                 continue
             terms = _terms(entity, profiles)
             known = self._services.get(entity.name)
-            services[entity.name] = known if known is not None and known.terms == terms else RemoteAuthService(terms)
+            services[entity.name] = known if known is not None and known.terms == terms else self._remote(terms)
         return _PendingServices(self, services)
+
+    def _remote(self, terms: Terms) -> RemoteAuthService:
+        from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
+
+        return RemoteAuthService(terms, self._recorder)
 
     def take_over(self, services: Mapping[str, RemoteAuthService]) -> None:
         """Ask these from now on; what is under way with others goes on."""

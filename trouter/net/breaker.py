@@ -15,8 +15,8 @@ PAUSE_S: Final = 10.0
 class Breaker:
     """Closed while all goes well; open it lets nobody pass, half open one at a time."""
 
-    def __init__(self, told: Callable[[str], None], now: Callable[[], float] = trio.current_time) -> None:
-        """``told`` is told when it opens, and when it closes again."""
+    def __init__(self, told: Callable[[bool], None], now: Callable[[], float] = trio.current_time) -> None:
+        """``told`` is told True when it opens, and False when it closes again."""
         self._told = told
         self._now = now
         self._failures = 0
@@ -44,7 +44,7 @@ class Breaker:
         if self._open:
             self._open = False
             self._failures = FAILURES - 1
-            self._told("closed")
+            self._told(False)
 
     def succeeded(self) -> None:
         """It did all that it is there for."""
@@ -58,7 +58,7 @@ class Breaker:
             self._until_s = self._now() + PAUSE_S
             if not self._open:
                 self._open = True
-                self._told("open")
+                self._told(True)
 
     def gave_up(self) -> None:
         """Nothing was found out: whoever tried has gone."""

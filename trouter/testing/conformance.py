@@ -40,6 +40,7 @@ from trouter.hooks import (
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
+    ConnectorFacts,
     ListenerFacts,
     PeerFacts,
     Plugins,
@@ -230,6 +231,10 @@ class _Remote:
         return Refused("nobody answers", temporary=True)
 
 
+def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:
+    return plugins.open_sasl_client(["X-ANY"], ConnectorFacts("connector", "localhost", may_send_password=True))
+
+
 def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
     said = plugins.map_uid(CertificateFacts("CN=alice", b"not a certificate"), SslProfileFacts("profile"))
     return Refused if isinstance(said, Refused) else said
@@ -241,6 +246,7 @@ ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "refresh": lambda plugins, _: plugins.refresh(),
     "sasl_mechanisms": lambda plugins, subject: plugins.sasl_mechanisms(subject.listener),
     "open_sasl": _ask_open_sasl,
+    "open_sasl_client": _ask_open_sasl_client,
     "map_uid": _ask_map_uid,
     "auth_service": _ask_auth_service,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
@@ -250,6 +256,7 @@ DENIED: Final[dict[str, object]] = {
     "refresh": False,
     "sasl_mechanisms": (),
     "open_sasl": [],
+    "open_sasl_client": None,
     "map_uid": Refused,
     "auth_service": None,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),

@@ -1,0 +1,129 @@
+"""The memory of authentication services: what it remembers, for how long, and that it holds no password."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from trouter.hooks import (
+    Authenticated,
+    AuthService,
+    AuthServiceFacts,
+    AuthSession,
+    Challenge,
+    ListenerFacts,
+    PeerFacts,
+    Permissions,
+    Plugins,
+    Refused,
+)
+from trouter_plugins import auth_service
+from trouter_plugins.auth_service import LONGEST_S, MAX_REMEMBERED, Remembering
+
+LISTENER = ListenerFacts("here", "127.0.0.1", "amqp", auth_service="there")
+PEER = PeerFacts(1, LISTENER, "192.0.2.1", 40000, encrypted=True, loopback=False)
+ALICE = Authenticated("alice", b"last", permissions=Permissions(("a",)))
+SECRET = b"\0alice\0open sesame"
+
+
+class Service:
+    """Gives everybody the same answer, and counts how often it was asked."""
+
+    def __init__(self, answer: Challenge | Authenticated | Refused = ALICE, cache_s: float = 10.0) -> None:
+        self.answer = answer
+        self.facts = AuthServiceFacts("there", "localhost", "5671", cache_s=cache_s)
+        self.begun = self.asked = self.closed = 0
+        self.mechanisms: Sequence[str] = ("PLAIN",)
+
+    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
+        self.begun += 1
+        return self
+
+    async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
+        self.asked += 1
+        return self.answer
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        return ALICE
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Clock:
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def ask(
+    service: AuthService, mechanism: str = "PLAIN", response: bytes | None = SECRET
+) -> Challenge | Authenticated | Refused:
+    session = await service.begin(PEER)
+    assert not isinstance(session, Refused)
+    answer = await session.start(mechanism, response)
+    if isinstance(answer, Challenge):
+        answer = await session.respond(b"more")
+    session.close()
+    return answer
+
+
+async def test_what_was_said_is_remembered_for_as_long_as_configured() -> None:
+    service, clock = Service(cache_s=10), Clock()
+    memory = Remembering(service, clock)
+    assert await ask(memory) == ALICE
+    clock.now_s += 9.9
+    assert await ask(memory, "plain") == ALICE
+    assert service.asked == 1
+    clock.now_s += 0.1
+    assert await ask(memory) == ALICE
+    assert service.asked == 2
+    assert service.begun == service.closed == 3
+
+
+async def test_nothing_is_remembered_for_more_than_a_minute() -> None:
+    service, clock = Service(cache_s=1e9), Clock()
+    memory = Remembering(service, clock)
+    await ask(memory)
+    clock.now_s += LONGEST_S
+    await ask(memory)
+    assert service.asked == 2
+
+
+@pytest.mark.parametrize("other", [("PLAIN", b"\0alice\0other"), ("LOGIN", SECRET), ("PLAIN", None), ("PLAIN", b"")])
+async def test_other_words_are_asked_about(other: tuple[str, bytes | None]) -> None:
+    service = Service()
+    memory = Remembering(service, Clock())
+    await ask(memory)
+    await ask(memory, *other)
+    await ask(memory, *other)
+    assert service.asked == 2 + (not other[1])
+
+
+@pytest.mark.parametrize("answer", [Refused("no"), Refused("later", temporary=True), Challenge(b"?")])
+async def test_only_a_yes_at_once_is_remembered(answer: Challenge | Refused) -> None:
+    service = Service(answer)
+    memory = Remembering(service, Clock())
+    for _ in range(2):
+        await ask(memory)
+    assert service.asked == 2
+
+
+async def test_the_memory_is_bounded_and_holds_no_password() -> None:
+    memory = Remembering(Service(), Clock())
+    for number in range(MAX_REMEMBERED + 10):
+        memory.remember("PLAIN", SECRET + str(number).encode(), ALICE)
+    assert len(memory._known) == MAX_REMEMBERED
+    assert memory.known("PLAIN", SECRET + b"0") is None
+    assert memory.known("PLAIN", SECRET + str(MAX_REMEMBERED).encode()) == ALICE
+    assert b"sesame" not in b"".join(memory._known)
+    assert not set(memory._known) & set(Remembering(Service())._known)
+
+
+def test_without_cache_seconds_there_is_no_memory() -> None:
+    plugins = Plugins([auth_service])
+    service = Service(cache_s=0)
+    assert plugins.auth_service(LISTENER, service) is service
+    assert isinstance(plugins.auth_service(LISTENER, Service(cache_s=1)), Remembering)
