@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import trio
 
 import trouter
-from trouter.config import SslProfileEntity
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -47,6 +44,8 @@ from .breaker import Breaker
 from .connector import Place, cause, connect
 from .grants import BadGrant, permissions_of, user_of
 from .recorder import Recorder
+from .secure import Secure
+from .tls.problems import TlsFailed
 
 #: What a service may send us in one frame: its open has an entry for each address that the user may use.
 LIMITS: Final = EngineLimits(max_frame_bytes=1024 * 1024, idle_timeout_s=0.0)
@@ -66,8 +65,8 @@ class Terms:
     """How a service is spoken to, and how far it is believed."""
 
     facts: AuthServiceFacts
-    #: What the service is verified by; None for a service without TLS.
-    profile: SslProfileEntity | None = None
+    #: What the service is verified by: the name of an sslProfile, empty for a service without TLS.
+    ssl_profile: str = ""
     #: Who may be sent passwords without encryption: "no"body, a service on this machine ("loopback"), or any ("yes").
     allow_insecure_plain: str = "loopback"
     #: A service that says nothing of rights leaves them to the policy; else it grants none.
@@ -78,12 +77,13 @@ class RemoteAuthService:
     """One configured service."""
 
     def __init__(
-        self, terms: Terms, recorder: Recorder | None = None, now: Callable[[], float] = trio.current_time
+        self, terms: Terms, secure: Secure, recorder: Recorder, now: Callable[[], float] = trio.current_time
     ) -> None:
         """``now`` is the breaker's clock."""
         self.terms = terms
         self.breaker = Breaker(self._tell, now)
-        self._recorder = recorder or Recorder()
+        self._secure = secure
+        self._recorder = recorder
 
     @property
     def facts(self) -> AuthServiceFacts:
@@ -113,21 +113,24 @@ class RemoteAuthService:
         return session
 
     async def _call(self) -> _Session:
-        """A connection to the service; _Failure, OSError, and what a TLS handshake raises."""
+        """A connection to the service; OSError, TlsFailed."""
         facts, terms = self.facts, self.terms
-        context = None if terms.profile is None else _context(terms.profile)
-        sock = trio.socket.from_stdlib_socket(await connect(Place(facts.host, facts.port), None))
+        sock = await connect(Place(facts.host, facts.port), None)
         try:
             local = ipaddress.ip_address(sock.getpeername()[0].partition("%")[0]).is_loopback
-            stream: trio.abc.Stream = trio.SocketStream(sock)
-            if context is not None:
-                stream = trio.SSLStream(stream, context, server_hostname=facts.host)
-                await stream.do_handshake()
+            channel = await self._secure.call(sock, terms.ssl_profile, facts.host) if terms.ssl_profile else None
+            below = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         except BaseException:
             sock.close()
             raise
-        secret = context is not None or terms.allow_insecure_plain == "yes"
-        return _Session(self, stream, sock.close, secret or (local and terms.allow_insecure_plain == "loopback"))
+        stream: trio.abc.Stream = below
+        if channel is not None:
+            from .tls.stream import SecureStream  # noqa: PLC0415  # a room that a service without TLS does without
+
+            stream = SecureStream(below, channel)
+        secret = channel is not None or terms.allow_insecure_plain == "yes"
+        secret |= local and terms.allow_insecure_plain == "loopback"
+        return _Session(self, stream, below.socket.close, secret)
 
     def _refused(self, why: str) -> Refused:
         return Refused(f"the authentication service {self.facts.name}: {why}", temporary=True)
@@ -253,36 +256,9 @@ def _in_time(facts: AuthServiceFacts, late: str) -> Iterator[None]:
             yield
     except trio.TooSlowError:
         raise _Failure(f"{late} within {facts.timeout_s:g} s") from None
+    except TlsFailed as failed:
+        raise _Failure(str(failed)) from None
     except OSError as error:
         raise _Failure(f"it cannot be reached: {cause(error)}") from None
-    except trio.BrokenResourceError as error:
-        why = error.__cause__
-        reason = f"TLS failed: {_tls_cause(why)}" if isinstance(why, ssl.SSLError) else "the connection broke"
-        raise _Failure(reason) from None
-
-
-def _context(profile: SslProfileEntity) -> ssl.SSLContext:
-    """What verifies the service, chain and name, by the files as they are now; _Failure if they are of no use."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    password = profile.key_password()
-    try:
-        if profile.ca_cert_file is None:
-            context.load_default_certs()
-        else:
-            folder = Path(profile.ca_cert_file).is_dir()
-            context.load_verify_locations(**{"capath" if folder else "cafile": profile.ca_cert_file})
-        if profile.cert_file is not None:
-            secret = "" if password is None else password.reveal()
-            context.load_cert_chain(profile.cert_file, profile.private_key_file, lambda: secret)
-        if profile.ciphers is not None:
-            context.set_ciphers(profile.ciphers)
-    except (OSError, ValueError) as error:
-        raise _Failure(f"sslProfile {profile.name} is of no use: {error}") from None
-    return context
-
-
-def _tls_cause(error: ssl.SSLError) -> str:
-    """What OpenSSL has against the certificate, or the name of its error."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    return error.reason or "handshake"
+    except trio.BrokenResourceError:
+        raise _Failure("the connection broke") from None

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from trouter.config import AuthServicePluginEntity, SslProfileEntity
+from trouter.config import AuthServicePluginEntity
 from trouter.hooks import AuthService, AuthServiceFacts, ListenerFacts, Plugins
 
 from .parts import Pending
 from .recorder import Recorder
+from .secure import Secure
 
 if TYPE_CHECKING:
     from .auth_service import RemoteAuthService, Terms
-
-log = logging.getLogger("trouter.SERVER")
 
 #: Listeners whose service is remembered; they may be changed for ever.
 MAX_KNOWN_LISTENERS: Final = 1024
@@ -24,7 +22,8 @@ MAX_KNOWN_LISTENERS: Final = 1024
 class AuthServices:
     """The services by name."""
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
+    def __init__(self, secure: Secure, recorder: Recorder) -> None:
+        self._secure = secure
         self._recorder = recorder
         self._services: Mapping[str, RemoteAuthService] = {}
         self._chosen: dict[ListenerFacts, AuthService | None] = {}
@@ -38,15 +37,11 @@ class AuthServices:
             self._chosen[listener] = None if remote is None else plugins.auth_service(listener, remote)
         return self._chosen[listener]
 
-    def prepare(self, entities: Iterable[AuthServicePluginEntity], ssl_profiles: Iterable[SslProfileEntity]) -> Pending:
+    def prepare(self, entities: Iterable[AuthServicePluginEntity]) -> Pending:
         """The services for these; one that is as it was keeps what it has learnt."""
-        profiles = {profile.name: profile for profile in ssl_profiles}
         services: dict[str, RemoteAuthService] = {}
         for entity in entities:
-            if entity.ssl_profile is not None and entity.ssl_profile not in profiles:
-                log.error("%s: its sslProfile is gone, so nobody gets in through it", entity.identity)
-                continue
-            terms = _terms(entity, profiles)
+            terms = _terms(entity)
             known = self._services.get(entity.name)
             services[entity.name] = known if known is not None and known.terms == terms else self._remote(terms)
         return _PendingServices(self, services)
@@ -54,7 +49,7 @@ class AuthServices:
     def _remote(self, terms: Terms) -> RemoteAuthService:
         from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
 
-        return RemoteAuthService(terms, self._recorder)
+        return RemoteAuthService(terms, self._secure, self._recorder)
 
     def take_over(self, services: Mapping[str, RemoteAuthService]) -> None:
         """Ask these from now on; what is under way with others goes on."""
@@ -77,7 +72,7 @@ class _PendingServices:
         """Nothing was opened."""
 
 
-def _terms(entity: AuthServicePluginEntity, profiles: Mapping[str, SslProfileEntity]) -> Terms:
+def _terms(entity: AuthServicePluginEntity) -> Terms:
     from .auth_service import Terms  # noqa: PLC0415
 
     host, port = entity.address
@@ -89,5 +84,4 @@ def _terms(entity: AuthServicePluginEntity, profiles: Mapping[str, SslProfileEnt
         timeout_s=float(entity.timeout_seconds),
         cache_s=float(entity.cache_seconds),
     )
-    profile = None if entity.ssl_profile is None else profiles[entity.ssl_profile]
-    return Terms(facts, profile, entity.allow_insecure_plain, entity.authz_optional)
+    return Terms(facts, entity.ssl_profile or "", entity.allow_insecure_plain, entity.authz_optional)

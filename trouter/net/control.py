@@ -307,7 +307,7 @@ class Control:
                 change.add(await self._prepare_policy(configuration))
             change.add(self.connectors.prepare(service.connectors))
             change.add(self._rules.prepare(configuration.addresses, configuration.link_routes))
-            change.add(self._auth_services.prepare(configuration.auth_services, configuration.ssl_profiles))
+            change.add(self._auth_services.prepare(configuration.auth_services))
             change.add(PendingService(self, service))
             if logs_too:
                 with collecting():

@@ -107,14 +107,15 @@ class Services:
     budget: Budget
     connections: Connections = field(default_factory=Connections)
     guard: LoginGuard = field(default_factory=LoginGuard)
-    auth_services: AuthServices = field(default_factory=AuthServices)
     recorder: Recorder = field(default_factory=Recorder)
     secure: Secure = field(init=False)
     policing: Policing = field(init=False)
+    auth_services: AuthServices = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder))
         object.__setattr__(self, "policing", Policing(self.recorder, self.plugins))
+        object.__setattr__(self, "auth_services", AuthServices(self.secure, self.recorder))
 
 
 class Peer:

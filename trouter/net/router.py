@@ -23,7 +23,6 @@ from trouter.hooks import Plugins
 from trouter.management.agent import Agent
 from trouter.wire.performatives import Error
 
-from .auth_services import AuthServices
 from .connectors import Connectors
 from .control import Control
 from .dump import StateDump
@@ -35,7 +34,6 @@ from .parts import Change
 from .peer import LINGER_S, Services
 from .poller import Poller
 from .privileges import PrivilegeError, forbid_core_files
-from .recorder import Recorder
 from .rounds import make_rounds
 from .settings import connector_settings
 from .sockets import ListenError
@@ -111,16 +109,7 @@ class RouterProcess:
         router = configuration.router
         self.router = Router(router.id, router.mode, router.default_distribution)
         self.hub = Hub(self.router)
-        recorder = Recorder()
-        self.services = Services(
-            self.hub,
-            Poller(self.hub),
-            Ticker(),
-            plugins,
-            Budget(held_limit_bytes()),
-            auth_services=AuthServices(recorder),
-            recorder=recorder,
-        )
+        self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins, Budget(held_limit_bytes()))
         self._numbers = ConnectionNumbers()
         self.control = Control(
             configuration,

@@ -190,6 +190,21 @@ class Secure:
             return await self._judge(facts, ground, loaded, maps_user=False), ground
         raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
 
+    async def call(self, sock: socket.socket, name: str, host: str) -> TlsChannel:
+        """Go through TLS with a service by the profile of this name; TlsFailed, OSError. The caller has a deadline."""
+        from .tls.channel import TlsChannel  # noqa: PLC0415
+
+        profiles = self._profiles
+        found = None if profiles is None else profiles.client(name)
+        if profiles is None or found is None:
+            raise TlsFailed(f"sslProfile {name} is gone")
+        channel = TlsChannel(found[1], server=False, hostname=host)
+        await channel.handshake(sock)
+        objection = await profiles.objection(channel.chain(), name)
+        if objection:
+            raise TlsFailed(f"TLS: {objection}")
+        return channel
+
     def keep_session(self, entity: ConnectorEntity, ground: Ground) -> None:
         """A connection is over; the next one of this connector may resume its session."""
         if ground.channel is not None and (session := ground.channel.session) is not None:
