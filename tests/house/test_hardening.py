@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.sources import ROOT
-from tests.routers import DEADLINE_S
+from tests.routers import DEADLINE_S, RunningRouter
 
 GUIDE = (ROOT / "docs" / "hardening.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
@@ -41,24 +42,61 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_guide_works_from_top_to_bottom(folder: Path) -> None:
-    for command, expected in STEPS:
-        if command.startswith("systemd-analyze") and shutil.which("systemd-analyze") is None:
-            continue  # nobody runs units here
-        refused = command.startswith("! ")
+class Shell:
+    """Somebody who types; what ends in `&` runs until the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.router: RunningRouter | None = None
+        self.environment = {
+            **os.environ,
+            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
+        }
+
+    def start(self, command: str) -> None:
+        """Start the router, on ports that are free."""
+        path = self.folder / "trouter.conf"
+        path.write_text(re.sub(r"port: amqps?$", "port: 0", path.read_text(), flags=re.MULTILINE))
+        process = subprocess.Popen(
+            shlex.split(command), cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
+        )
+        self.router = RunningRouter(process, path)
+        self.router.wait_for_line("Operational")
+
+    def type(self, command: str) -> tuple[int, str]:
+        """The exit status of a command, and what it says."""
+        if self.router is not None:
+            command = command.replace("5671", str(self.router.ports[-1]))
         done = subprocess.run(
-            ["bash", "-c", command.removeprefix("! ")],
-            cwd=folder,
-            env={
-                **os.environ,
-                "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
-                "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
-            },
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.environment,
             capture_output=True,
             text=True,
             timeout=DEADLINE_S,
             check=False,
         )
-        said = done.stdout + done.stderr
-        assert done.returncode == (2 if refused else 0), f"{command}: {said}"
-        assert not [line for line in expected if line.strip() not in said], f"{command}: {said}"
+        return done.returncode, done.stdout + done.stderr
+
+    def stop(self) -> None:
+        """Stop what runs."""
+        if self.router is not None:
+            assert self.router.stop() == 0, self.router.text()
+            self.router.assert_no_fault_of_ours()
+
+
+def test_the_guide_works_from_top_to_bottom(folder: Path) -> None:
+    shell = Shell(folder)
+    try:
+        for command, expected in STEPS:
+            if command.startswith("systemd-analyze") and shutil.which("systemd-analyze") is None:
+                continue  # nobody runs units here
+            if command.endswith(" &"):
+                shell.start(command.removesuffix(" &"))
+                continue
+            status, said = shell.type(command.removeprefix("! "))
+            assert (status == 0) is not command.startswith("! "), f"{command}: {said}"
+            assert not [line for line in expected if line.strip() not in said], f"{command}: {said}"
+    finally:
+        shell.stop()

@@ -222,6 +222,11 @@ def _ask_auth_service(plugins: Plugins, subject: Subject) -> object:
     return plugins.auth_service(subject.listener, _Remote())
 
 
+def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:
+    connector = ConnectorFacts("connector", "localhost", may_send_password=True, user="alice", password="secret")
+    return plugins.open_sasl_client(("X-NOBODY-HAS-THIS",), connector)
+
+
 class _Remote:
     """An authentication service that is never there."""
 
@@ -249,6 +254,7 @@ ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "open_sasl_client": _ask_open_sasl_client,
     "map_uid": _ask_map_uid,
     "auth_service": _ask_auth_service,
+    "open_sasl_client": _ask_open_sasl_client,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
 }
 DENIED: Final[dict[str, object]] = {
@@ -259,6 +265,7 @@ DENIED: Final[dict[str, object]] = {
     "open_sasl_client": None,
     "map_uid": Refused,
     "auth_service": None,
+    "open_sasl_client": None,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
 }
 
