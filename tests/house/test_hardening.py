@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.router: RunningRouter | None = None
+        self.port = 0
         self.environment = {
             **os.environ,
             "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -57,7 +59,10 @@ class Shell:
     def start(self, command: str) -> None:
         """Start the router, on ports that are free."""
         path = self.folder / "trouter.conf"
-        path.write_text(re.sub(r"port: amqps?$", "port: 0", path.read_text(), flags=re.MULTILINE))
+        with socket.create_server(("", 0)) as sock:  # every interface, so the same port on each
+            self.port = sock.getsockname()[1]
+        text = path.read_text().replace("port: amqps\n", f"port: {self.port}\n").replace("port: amqp\n", "port: 0\n")
+        path.write_text(text)
         process = subprocess.Popen(
             shlex.split(command), cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
         )
@@ -67,7 +72,7 @@ class Shell:
     def type(self, command: str) -> tuple[int, str]:
         """The exit status of a command, and what it says."""
         if self.router is not None:
-            command = command.replace("5671", str(self.router.ports[-1]))
+            command = command.replace("5671", str(self.port)).replace("5672", str(self.router.port))
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -82,7 +87,8 @@ class Shell:
     def stop(self) -> None:
         """Stop what runs."""
         if self.router is not None:
-            assert self.router.stop() == 0, self.router.text()
+            with self.router.process:
+                assert self.router.stop() == 0, self.router.text()
             self.router.assert_no_fault_of_ours()
 
 

@@ -34,12 +34,14 @@ from trouter.config import Configuration, load
 from trouter.config.facts import listener_facts, router_facts
 from trouter.hooks import (
     AnnotationFilter,
+    AttachRequest,
     Authenticated,
     AuthServiceFacts,
     AuthSession,
     CertificateFacts,
     Challenge,
     ConfigurationRefused,
+    ConnectionRequest,
     ConnectorFacts,
     ListenerFacts,
     PeerFacts,
@@ -47,6 +49,7 @@ from trouter.hooks import (
     Refused,
     SaslExchange,
     SslProfileFacts,
+    VhostPolicy,
 )
 
 from .loopback import ANYBODY, open_router
@@ -227,6 +230,28 @@ def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:
     return plugins.open_sasl_client(("X-NOBODY-HAS-THIS",), connector)
 
 
+def _ask_vhost_policy(plugins: Plugins, subject: Subject) -> object:
+    request = ConnectionRequest(1, "alice", True, "127.0.0.1", subject.listener.name, "normal", "example.com")
+    return plugins.vhost_policy(request)
+
+
+def _ask_judge_attach(plugins: Plugins, _: Subject) -> object:
+    request = AttachRequest(
+        connection_id=1,
+        user="alice",
+        authenticated=True,
+        remote_host="127.0.0.1",
+        role="normal",
+        vhost="example.com",
+        group="users",
+        link_name="link",
+        sends=True,
+        address="alice.orders",
+        dynamic=False,
+    )
+    return plugins.may_attach(request)
+
+
 class _Remote:
     """An authentication service that is never there."""
 
@@ -255,6 +280,8 @@ ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "map_uid": _ask_map_uid,
     "auth_service": _ask_auth_service,
     "open_sasl_client": _ask_open_sasl_client,
+    "vhost_policy": _ask_vhost_policy,
+    "judge_attach": _ask_judge_attach,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
 }
 DENIED: Final[dict[str, object]] = {
@@ -266,6 +293,8 @@ DENIED: Final[dict[str, object]] = {
     "map_uid": Refused,
     "auth_service": None,
     "open_sasl_client": None,
+    "vhost_policy": VhostPolicy(denied="plugin-failed"),
+    "judge_attach": False,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
 }
 
