@@ -613,7 +613,7 @@ def test_profiles_services_and_vhosts_are_there_before_anybody_uses_them() -> No
 
 def test_every_module_has_a_log_entity() -> None:
     logs = load(text="log { module: SERVER, enable: debug+ }").logs
-    assert len(logs) == 17
+    assert len(logs) == 18
     assert logs[0].identity == "log/SERVER"
     assert [one.output_file for one in logs if one.module == "DEFAULT"] == ["stderr"]
 

@@ -16,7 +16,8 @@ MAY_IMPORT = {
     "core": ("engine", "wire", "hooks"),
     "security": ("config", "hooks", "core.patterns", "wire"),
     "mesh": ("wire",),
-    "config": ("hooks", "core.patterns", "core.tenants"),  # patterns and names of tenants are text, and one idea each
+    # Patterns, names of tenants and kinds of records are text, and one idea each.
+    "config": ("hooks", "core.patterns", "core.tenants", "records.schema"),
     "logs": ("config",),
     "management": ("config", "core", "wire", "engine", "logs"),
     "http": ("config",),

@@ -79,10 +79,10 @@ def test_a_line_that_could_not_be_written_is_kept() -> None:
     assert logs.book.recent(1)[0].text == "kept"
 
 
-def test_there_are_counts_for_19_modules_and_7_levels() -> None:
+def test_there_are_counts_for_20_modules_and_7_levels() -> None:
     counts = logs.book.counts()
     assert list(counts) == list(MODULES)
-    assert len(counts) == 19
+    assert len(counts) == 20
     assert all(list(each) == LEVELS for each in counts.values())
 
 

@@ -110,8 +110,8 @@ def test_secrets_are_never_told(node: Node) -> None:
 
 def test_a_module_of_the_log_exists_whether_it_is_configured_or_not(node: Node) -> None:
     assert node.get("READ", name="log/SERVER")["module"] == "SERVER"
-    assert len(node.query("log")) == 17
-    assert len(node.query("logStats")) == 19
+    assert len(node.query("log")) == 18
+    assert len(node.query("logStats")) == 20
 
 
 def test_log_statistics_have_all_their_counters(node: Node) -> None:

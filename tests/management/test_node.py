@@ -9,11 +9,12 @@ import pytest
 
 from tests.management.node import PREFIX, Node, node_of, small
 from tests.routers import RunningRouter, StartRouter
+from trouter.config import TYPES
 
 
 def test_get_types_maps_each_type_to_what_it_extends(node: Node) -> None:
     types = node.node("GET-TYPES")
-    assert len(types) == 29
+    assert len(types) == len(TYPES)
     assert types[PREFIX + "listener"] == [PREFIX + "configurationEntity", PREFIX + "entity"]
     assert types[PREFIX + "management"][0] == PREFIX + "org.amqp.management"
     assert types[PREFIX + "entity"] == []
@@ -35,7 +36,7 @@ def test_both_spellings_of_the_standard_type_are_one(node: Node, spelling: str) 
 def test_get_attributes_lists_own_ones_first(node: Node) -> None:
     attributes = node.node("GET-ATTRIBUTES", entityType="dummy")[PREFIX + "dummy"]
     assert attributes == ["arg1", "arg2", "num1", "num2", "name", "identity", "type"]
-    assert len(node.node("GET-ATTRIBUTES")) == 29
+    assert len(node.node("GET-ATTRIBUTES")) == len(TYPES)
 
 
 def test_get_operations_lists_own_ones_then_inherited_ones(node: Node) -> None:
@@ -70,7 +71,7 @@ def test_an_interior_router_tells_of_itself(start_router: StartRouter) -> None:
 def test_get_schema_describes_every_type(node: Node) -> None:
     schema = node.node("GET-SCHEMA")
     assert schema["prefix"] == "org.apache.qpid.dispatch"
-    assert len(schema["entityTypes"]) == 29
+    assert len(schema["entityTypes"]) == len(TYPES)
     assert {"address", "linkRoute", "autoLink", "org.amqp.management"} <= set(schema["entityTypes"])
     listener = schema["entityTypes"]["listener"]
     assert listener["fullyQualifiedType"] == PREFIX + "listener"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.records.written import at, opened, taken
@@ -145,13 +145,19 @@ def test_a_segment_of_another_version_is_not_guessed_at(tmp_path: Path) -> None:
     assert "version 2" in error
 
 
+class Later(SaslOutcome, tag="sasl.later"):
+    """What a later program may write."""
+
+
+class Wider(SaslOutcome, tag="sasl.outcome", kw_only=True):
+    more: list[int]
+
+
 def test_kinds_and_fields_of_a_later_program_are_read(tmp_path: Path) -> None:
     writer = opened(tmp_path)
-    outcome = SaslOutcome(conn=1, mech="PLAIN", ok=True, code=0, reason="ok", delay_us=0, plugin="p", t=1)
-    writer._encode = lambda record: msgspec.json.encode(record).replace(b'"mech"', b'"later":[{}],"mech"')
-    writer.write(Taken([outcome], taken(0).lost), at(1))
-    writer._encode = lambda record: msgspec.json.encode(record).replace(b"sasl.outcome", b"sasl.later")
-    writer.write(Taken([outcome], taken(0).lost), at(1))
+    later = Later(conn=1, mech="PLAIN", ok=True, code=0, reason="ok", delay_us=0, plugin="p", t=1)
+    wider = Wider(conn=1, mech="PLAIN", ok=True, code=0, reason="ok", delay_us=0, plugin="p", t=1, more=[1])
+    writer.write(Taken([wider, later], Counter()), at(1))
     writer.close(at(2))
     (place,) = segments_in(tmp_path)
     with place.path.open("rb") as file:

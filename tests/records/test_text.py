@@ -10,8 +10,10 @@ import pytest
 
 from trouter.net.recorder import Recorder
 from trouter.records import KINDS, ManagementChange, PolicyLoaded, Record, RecordsDropped, SaslOutcome
+from trouter.records.segments import numbered
 from trouter.records.stream import Stream
 from trouter.records.text import MAX_CHARACTERS, MAX_TEXTS, clean, tidy
+from trouter.wire.types import Symbol, ULong
 
 HOSTILE = [
     'a\r\n{"k":"sasl.outcome","ok":true}',
@@ -103,3 +105,15 @@ def test_every_text_of_every_kind_is_cleaned(kind: type[Record]) -> None:
     line = msgspec.json.encode(record)
     assert b'"\\n"' not in line
     assert line.count(b'"\\\\n"') == before.count(b'"\\n"')
+
+
+def test_texts_and_numbers_of_amqp_types_are_plain_in_a_line() -> None:
+    record = outcome(Symbol("name"))
+    record.conn = ULong(7)
+    assert json.loads(numbered(3, record))["user"] == "name"
+    assert json.loads(numbered(3, record))["conn"] == 7
+
+
+def test_no_field_hides_what_every_record_has() -> None:
+    for kind in KINDS.values():
+        assert "tag" not in kind.__struct_fields__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,7 @@ from trouter.config.entities import (
     ExchangeEntity,
     ListenerEntity,
     LogEntity,
+    RecordLogEntity,
     SslProfileEntity,
     VhostEntity,
 )
@@ -95,6 +97,12 @@ def _log(get: Get, _: World) -> Iterator[Claim]:
         yield Claim(("log", get("module")), "this module has a section already", "module", MERGE)
 
 
+def _record_log(get: Get, _: World) -> Iterator[Claim]:
+    if get("dir"):
+        key = ("recordLog", os.path.realpath(get("dir")))
+        yield Claim(key, "another section keeps records in this folder", "dir", "give each a folder of its own")
+
+
 def _exchange(get: Get, _: World) -> Iterator[Claim]:
     if get("address"):
         yield Claim(("exchange", get("address")), "duplicate exchange address", "address", "give it another address")
@@ -124,6 +132,7 @@ CLAIMS: Final[dict[type | None, Callable[[Get, World], Iterator[Claim]]]] = {
     ListenerEntity: _listener,
     AddressEntity: _address,
     LogEntity: _log,
+    RecordLogEntity: _record_log,
     ExchangeEntity: _exchange,
     BindingEntity: _binding,
     VhostEntity: _vhost,

@@ -18,6 +18,7 @@ from trouter.config.entities import (
     Entity,
     LinkRouteEntity,
     LogEntity,
+    RecordLogEntity,
     VhostEntity,
 )
 from trouter.config.rows import shown_value
@@ -104,6 +105,8 @@ def _key(entity: Entity) -> Hashable:
             return next((claim.key for claim in _claims(entity) if claim.field != "name"), None)
         case LogEntity():
             return entity.module
+        case RecordLogEntity():
+            return entity.dir
         case VhostEntity():
             return entity.hostname.casefold()
     if entity.type.singleton:

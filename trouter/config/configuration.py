@@ -23,6 +23,7 @@ from trouter.config.entities import (
     ListenerEntity,
     LogEntity,
     PolicyEntity,
+    RecordLogEntity,
     RouterEntity,
     SslProfileEntity,
     VhostEntity,
@@ -36,6 +37,7 @@ BUILT_IN: Final = "(built-in configuration)"
 #: The type of what each field of a configuration holds, in the order in which entities are put into service.
 HOLDS: Final[dict[str, type[Entity]]] = {
     "logs": LogEntity,
+    "record_logs": RecordLogEntity,
     "router": RouterEntity,
     "policy": PolicyEntity,
     "ssl_profiles": SslProfileEntity,
@@ -76,6 +78,7 @@ class Configuration:
     vhosts: tuple[VhostEntity, ...] = ()
     consoles: tuple[ConsoleEntity, ...] = ()
     dummies: tuple[DummyEntity, ...] = ()
+    record_logs: tuple[RecordLogEntity, ...] = ()
     #: Where it comes from: a path, or a name in parentheses.
     source: str = BUILT_IN
     #: To be logged: old names, attributes without effect, what is not served, values that are probably not meant.

@@ -316,6 +316,8 @@ class EntityType:
     referenced: bool = False
     #: Rows carry null for what an entity does not have; otherwise it is left out.
     core: bool = False
+    #: trouter's own; such types come last.
+    extra: bool = False
     #: Why entities of this type are not put into service, whatever they say.
     unserved: str = ""
     #: What becomes of an entity that is not served.

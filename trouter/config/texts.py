@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from trouter.config.problems import nearest
 from trouter.config.schema import BadValue
+from trouter.records.schema import AUDIT, KINDS, TELEMETRY
 
 #: From the least to the most severe.
 LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
@@ -37,6 +38,13 @@ MAX_OPEN_PROPERTIES: Final = 64
 RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
 
 MAX_ROUTER_ID: Final = 127
+
+#: Words for many kinds of records.
+RECORD_GROUPS: Final[Mapping[str, frozenset[str]]] = {
+    "all": frozenset(KINDS),
+    "audit": AUDIT,
+    "telemetry": TELEMETRY,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +214,27 @@ def _levels_of(word: str) -> set[str]:
     if level == DEFAULT_LEVELS:
         return {DEFAULT_LEVELS}
     return set(LEVELS[LEVELS.index(level) :]) if word.endswith("+") else {level}
+
+
+def folder(text: str) -> str:
+    """A folder that may be made when it is needed."""
+    if not text:
+        raise BadValue("must not be empty", "the path of a folder")
+    return text
+
+
+def record_kinds(text: str) -> frozenset[str] | None:
+    """The kinds of records that a list names; None for all of them."""
+    kinds: set[str] = set()
+    for word in re.split(r"[\s,;]+", text.strip()):
+        if word in KINDS:
+            kinds.add(word)
+        elif word in RECORD_GROUPS:
+            kinds |= RECORD_GROUPS[word]
+        else:
+            known = (*RECORD_GROUPS, *KINDS)
+            raise BadValue(f"'{word}' is no kind of record", nearest(word, known) or f"one of {', '.join(known)}")
+    return None if kinds == RECORD_GROUPS["all"] else frozenset(kinds)
 
 
 def remote_host(text: str) -> str:

@@ -1,4 +1,4 @@
-"""All types there are, in the order in which management lists them."""
+"""All types there are, in the order in which management lists them: the older router's, then trouter's own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from trouter.config.entities import (
     ListenerEntity,
     LogEntity,
     PolicyEntity,
+    RecordLogEntity,
     RouterEntity,
     SslProfileEntity,
     VhostEntity,
@@ -58,6 +59,7 @@ TYPES: Final[tuple[EntityType, ...]] = (
     operational.VHOST_STATS,
     DummyEntity.type,
     operational.CONNECTION_LINK_ROUTE,
+    RecordLogEntity.type,
 )
 
 #: The types that have sections in files.

@@ -41,6 +41,8 @@ STUCK_TEXT: Final = (
     "Stuck delivery: At least one delivery on this link has been undelivered/unsettled for more than 10 seconds"
 )
 
+UNBLOCKED_TEXT: Final = "Link unblocked"
+
 
 class _Patient:
     """A link that was found without credit or with stuck deliveries, and what was told of it."""
@@ -129,7 +131,7 @@ class Watch:
             notices.append(Notice(link, f"Link blocked with zero credit for {for_s:.0f} seconds"))
         elif for_s <= BLOCKED_AFTER_S and patient.told_blocked:
             patient.told_blocked = False
-            notices.append(Notice(link, "Link unblocked"))
+            notices.append(Notice(link, UNBLOCKED_TEXT))
         if link.credit > 0 and not patient.told_stuck:
             del self._patients[endpoint]
 

@@ -31,7 +31,9 @@ class Sources:
     now: Callable[[], float]
 
 
-_CONFIGURED: Final = ("sslProfile", "authServicePlugin", "listener", "connector", "log", "console", "vhost", "dummy")
+_CONFIGURED: Final = (
+    "sslProfile", "authServicePlugin", "listener", "connector", "log", "console", "vhost", "dummy", "recordLog",
+)  # fmt: skip
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: What does not appear in the listing of everything: there are too many of them, and they come and go.
 _PASSING: Final = frozenset({"router.link", "router.address", "connection"})

@@ -47,6 +47,8 @@ from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners
 from .parts import Change
 from .policing import Policing
+from .record_logs import RecordLogs
+from .recorder import Recorder
 from .rules import Rules
 from .secure import Secure
 from .service import Service, service_of
@@ -86,6 +88,8 @@ class Control:
         auth_services: AuthServices,
         secure: Secure,
         policing: Policing,
+        record_logs: RecordLogs,
+        recorder: Recorder,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
         self.listeners = listeners
@@ -100,6 +104,8 @@ class Control:
         self._plugins = plugins
         self._auth_services = auth_services
         self._secure = secure
+        self._record_logs = record_logs
+        self._recorder = recorder
         self._one_at_a_time = trio.Lock()
         self._policing = policing
         self.host_names = HostNames()
@@ -309,6 +315,8 @@ class Control:
             change.add(self._rules.prepare(configuration.addresses, configuration.link_routes))
             change.add(self._auth_services.prepare(configuration.auth_services))
             change.add(PendingService(self, service))
+            with collecting():
+                change.add(await self._record_logs.prepare(configuration.record_logs))
             if logs_too:
                 with collecting():
                     change.add(logs.prepare(configuration.logs, configuration.router))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
@@ -21,10 +22,19 @@ from trouter.hooks import (
     Refused,
     SaslExchange,
 )
+from trouter.records import SaslOutcome
 
 from .guard import LoginGuard
+from .recorder import Recorder
 
 log = logging.getLogger("trouter.SERVER")
+
+THROTTLED: Final = "too many failures"
+UNSERVED: Final = "no plugin serves the mechanism"
+TOO_SLOW: Final = "the authentication took too long"
+EXPIRED: Final = "the credentials have expired"
+#: What records call these; any other refusal is one of the credentials, or of a service that cannot be had.
+REASONS: Final = {THROTTLED: "throttled", UNSERVED: "unknown-mechanism", TOO_SLOW: "timeout", EXPIRED: "expired"}
 
 
 class Login:
@@ -37,13 +47,16 @@ class Login:
         guard: LoginGuard,
         sasl: SaslServer,
         step_s: float,
-        service: AuthService | None = None,
+        service: AuthService | None,
+        recorder: Recorder,
     ) -> None:
         """``sasl`` is the engine's side of it; a plugin has ``step_s`` seconds for each answer.
 
         Where the listener has an authentication service, ``service`` is what stands for it, None if nothing does.
         """
         self.facts = facts
+        self._recorder = recorder
+        self._waited_s = 0.0
         #: Who the peer is, once it is in; and the mechanism that it chose.
         self.user = ""
         self.mechanism = ""
@@ -91,9 +104,10 @@ class Login:
         self.mechanism = init.mechanism
         wait_s = self._guard.wait_s(self.facts.remote_host)
         if wait_s is None:
-            self._refuse(Refused("too many failures", temporary=True))
+            self._refuse(Refused(THROTTLED, temporary=True))
             return False
         if wait_s > 0:
+            self._waited_s = wait_s
             await trio.sleep(wait_s)
         if self.facts.listener.auth_service:
             return self._conclude(await self._start(init))
@@ -109,16 +123,16 @@ class Login:
         if isinstance(answer, Challenge):
             self._sasl.challenge(answer.data)
             return False
-        self._exchange = None
         self.close()
         if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
             left_s = answer.expires_at_s - time.time()
             self.expires_at_s = trio.current_time() + left_s
             if not left_s > 0:
-                answer = Refused("the credentials have expired", user=answer.user)
+                answer = Refused(EXPIRED, user=answer.user)
         if isinstance(answer, Refused):
             self._refuse(answer)
             return False
+        self._record(SASL_OK, answer.user, "ok")
         self._still_good = answer.still_good
         self.user, self.tenant, self.permissions = answer.user, answer.tenant, answer.permissions
         self._sasl.finish(SASL_OK, answer.data or None)
@@ -139,10 +153,10 @@ class Login:
         """What the plugin says, or the refusal that stands for its silence."""
         exchange = self._session or self._exchange
         if exchange is None:
-            return Refused("no plugin serves the mechanism")
+            return Refused(UNSERVED)
         with trio.move_on_after(self._step_s if self._service is None else self._longest_s(self._service)):
             return await self._plugins.respond_or_refuse(exchange, response)
-        return Refused("the authentication took too long", temporary=True)
+        return Refused(TOO_SLOW, temporary=True)
 
     async def _start(self, init: SaslInitReceived) -> Challenge | Authenticated | Refused:
         """What the service says to the peer's choice."""
@@ -153,7 +167,7 @@ class Login:
             return Refused("the mechanism was not offered")
         with trio.move_on_after(self._longest_s(service)):
             return await self._plugins.start_or_refuse(session, init.mechanism, init.response)
-        return Refused("the authentication took too long", temporary=True)
+        return Refused(TOO_SLOW, temporary=True)
 
     def _longest_s(self, service: AuthService) -> float:
         """How long a service may take for a step: its verdict and its open, each in its own time, and a bit."""
@@ -164,11 +178,34 @@ class Login:
         facts = self.facts
         if not refusal.temporary:
             self._guard.failed(facts.remote_host)
-        self._sasl.finish(SASL_SYS_TEMP if refusal.temporary else SASL_AUTH)
+        code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
+        reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
+        self._record(code, refusal.user, reason)
+        self._sasl.finish(code)
         log.info(
             "[C%d] Connection from %s:%d refused: SASL %s",
             facts.connection_id,
             facts.remote_host,
             facts.remote_port,
             self.mechanism[:32],
+        )
+
+    def _record(self, code: int, user: str, reason: str) -> None:
+        """Let it be known who was let in or turned away. Nothing that the peer said but its name is told."""
+        exchange, self._exchange = self._exchange, None
+        facts = self.facts
+        plugin = "" if exchange is None else type(exchange).__module__.rpartition(".")[2]
+        self._recorder.emit(
+            SaslOutcome(
+                conn=facts.connection_id,
+                user=user or None,
+                host=facts.remote_host,
+                listener=facts.listener.name or None,
+                mech=self.mechanism,
+                ok=code == SASL_OK,
+                code=code,
+                reason=reason,
+                delay_us=int(self._waited_s * 1_000_000),
+                plugin=facts.listener.auth_service or plugin,
+            )
         )

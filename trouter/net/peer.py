@@ -12,10 +12,11 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import trio
 
+from trouter import records
 from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -45,6 +46,7 @@ from trouter.security.settings import Settings
 from trouter.wire.performatives import Error, Open
 
 from .auth_services import AuthServices
+from .clocks import mono_us, now_us
 from .connections import Connections, connection_row
 from .frame_log import FrameLog
 from .guard import LoginGuard
@@ -159,6 +161,13 @@ class Peer:
         self._policing = services.policing
         #: What the policy holds the connection to, once it is open.
         self._hold: Hold | None = None
+        self._recorder = services.recorder
+        self._accepted_us = mono_us()
+        self._opened_us = 0
+        self._bytes_in = 0
+        self._bytes_out = 0
+        #: Who ended the connection, and with which condition: for records.
+        self._ended = ("transport", "")
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
@@ -170,7 +179,7 @@ class Peer:
         self.connection = self._converse()
         self.connection.owner = self
         self._frames = FrameLog(self._label, self.connection.out)
-        self._sessions = Sessions(self._hub, self.connection, self._label, self.turn_out)
+        self._sessions = Sessions(self._hub, self.connection, self._label, self.turn_out, self._recorder.links)
         self.follow_log()
 
     def _converse(self) -> Connection:
@@ -186,7 +195,9 @@ class Peer:
             tls_due=settings.require_tls and not self.facts.encrypted,
         )
         service = self._auth_services.of(listener, self._plugins) if asks else None
-        self._login = Login(self.facts, self._plugins, self._guard, sasl, settings.sasl_timeout_s, service)
+        self._login = Login(
+            self.facts, self._plugins, self._guard, sasl, settings.sasl_timeout_s, service, self._recorder
+        )
         return Connection(
             settings.limits,
             settings.open(self.number),
@@ -234,6 +245,7 @@ class Peer:
 
     def _sent(self, count: int) -> None:
         """Drop from the front of the output what the socket took."""
+        self._bytes_out += count
         del self.connection.out[:count]
         self._frames.dropped(count)
 
@@ -369,6 +381,7 @@ class Peer:
             data = self._decrypted(data)
             if not data:
                 return
+        self._bytes_in += len(data)
         if self._frames.on:
             self._frames.received(data)
         connection.receive_data(data)
@@ -441,6 +454,7 @@ class Peer:
             return
         if sent == len(out) and (channel is None or not channel.unsent):
             out.clear()
+            self._bytes_out += sent
             self._frames.dropped(sent)
             if self.connection.paused:
                 self.connection.resume_output()
@@ -557,6 +571,7 @@ class Peer:
         self.follow_log()
         self._ticker.add(self.connection)
         core_log.info("%s", self._describe_open(remote))
+        self._record_open(remote)
 
     def _turn_away(self, error: Error) -> None:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""
@@ -624,12 +639,56 @@ class Peer:
             f"props={describe_properties(remote.properties)}"
         )
 
+    def about(self) -> dict[str, Any]:
+        """What every record about this peer says."""
+        remote = self.connection.remote_open
+        return {
+            "conn": self.number,
+            "vhost": (remote.hostname or None) if remote is not None else None,
+            "user": self.user or None,
+            "host": self.facts.remote_host,
+            "tenant": None if self.tenant is None else self.tenant.name,
+        }
+
+    def _record_open(self, remote: Open) -> None:
+        self._opened_us = now_us()
+        self._recorder.emit(
+            records.ConnectionOpened(
+                **self.about(),
+                listener=self.listener,
+                role=self.role,
+                dir="out" if self.outgoing else "in",
+                container=remote.container_id,
+                mech=self.mechanism or None,
+            )
+        )
+
+    def _record_close(self) -> None:
+        by, condition = self._ended
+        if self._farewell is not None:
+            by, condition = "local", self._farewell.condition
+        self._recorder.emit(
+            records.ConnectionClosed(
+                **self.about(),
+                opened_at=self._opened_us,
+                duration_us=mono_us() - self._accepted_us,
+                by=by,
+                condition=condition or None,
+                reason=self.failure or None,
+                bytes_in=self._bytes_in,
+                bytes_out=self._bytes_out,
+            )
+        )
+
     def _log_message(self, link: Link, text: str) -> None:
         message_log.log(TRACE, "%s: %s", self._label, text)
 
     def _close(self, event: ConnectionClosed) -> None:
         if event.fault is not None:
+            self._ended = ("local", event.fault.condition)
             self._tell_failure(str(event.fault))
+        else:
+            self._ended = ("peer", "" if event.error is None else event.error.condition)
         self._sessions.lose_all_links()
         self.connection.close()
 
@@ -662,6 +721,7 @@ class Peer:
         self._sessions.lose_all_links()
         self._sessions.forget()
         self._hub.flush()
+        self._record_close()
         if self.tenant is not None:
             self._hub.router.table.tenants.leave(self.tenant, self.number)
         self.connection.forget()

@@ -6,13 +6,15 @@ raises for what a stranger sent.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable
 from copy import copy
 from typing import Final, Protocol
 
 from trouter.records import PolicyDecision, Record
 from trouter.records.text import tidy
+
+from .clocks import now_us
+from .link_records import LinkRecords
 
 #: Subjects whose repeated denials are counted at a time; with more of them, each denial is told by itself.
 MAX_REPEATED: Final = 10_000
@@ -32,6 +34,8 @@ class Recorder:
         #: Whether anybody takes records; whoever would have to work for a record may ask first.
         self.active = False
         self._takers: tuple[Taker, ...] = ()
+        #: What is remembered of links.
+        self.links = LinkRecords(self)
         self._repeated: dict[Hashable, PolicyDecision] = {}
 
     def add(self, taker: Taker) -> None:
@@ -77,11 +81,6 @@ class Recorder:
             for record in repeated.values():
                 if record.repeat:
                     self.emit(record)
-
-
-def now_us() -> int:
-    """The time of the day in microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 def _none_of(record: PolicyDecision) -> PolicyDecision:

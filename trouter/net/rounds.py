@@ -10,6 +10,7 @@ import trio
 from trouter.core.router import Router
 
 from .connections import Connections
+from .link_records import LinkRecords
 
 #: Between two looks; each is a portion of the whole.
 LOOK_S: Final = 1.0
@@ -17,13 +18,14 @@ LOOK_S: Final = 1.0
 log = logging.getLogger("trouter.ROUTER_CORE")
 
 
-async def make_rounds(router: Router, connections: Connections) -> None:
+async def make_rounds(router: Router, connections: Connections, links: LinkRecords) -> None:
     """Look for ever, and tell of each link once."""
     while True:
         await trio.sleep(LOOK_S)
         now_s = trio.current_time()
         connections.look(now_s)
         for notice in router.scan(now_s):
+            links.stalled(router, notice)
             link = notice.link
             peer: Any = link.session.connection.owner
             identity = getattr(link.sink, "identity", 0)

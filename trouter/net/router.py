@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -34,11 +34,13 @@ from .parts import Change
 from .peer import LINGER_S, Services
 from .poller import Poller
 from .privileges import PrivilegeError, forbid_core_files
+from .record_logs import RecordLogs
 from .rounds import make_rounds
 from .settings import connector_settings
 from .sockets import ListenError
 from .standing import keep_standing
 from .supervision import Supervisor
+from .telemetry import Telemetry
 from .ticker import Ticker
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ class RouterProcess:
         self.hub = Hub(self.router)
         self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins, Budget(held_limit_bytes()))
         self._numbers = ConnectionNumbers()
+        self.record_logs = RecordLogs(router.id, self.services.recorder, self.hub)
         self.control = Control(
             configuration,
             read,
@@ -123,6 +126,8 @@ class RouterProcess:
             self.services.auth_services,
             self.services.secure,
             self.services.policing,
+            self.record_logs,
+            self.services.recorder,
         )
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
@@ -143,7 +148,7 @@ class RouterProcess:
         except BaseException:
             change.drop()
             raise
-        async with trio.open_nursery() as nursery:
+        async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
             self._supervisor.ready()
             nursery.start_soon(self._supervisor.watch)
@@ -168,19 +173,28 @@ class RouterProcess:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start everything and serve until cancelled; ListenError when a listener cannot stand."""
         change = await self.control.prepare_start()
-        async with trio.open_nursery() as nursery:
+        async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
             task_status.started()
+
+    @asynccontextmanager
+    async def _recording(self) -> AsyncIterator[None]:
+        """What takes records outlives everybody who has something to tell."""
+        async with trio.open_nursery() as nursery:
+            self.record_logs.run_in(nursery)
+            yield
+            nursery.cancel_scope.cancel()
 
     async def _start(self, nursery: trio.Nursery, change: Change) -> None:
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
-        nursery.start_soon(make_rounds, self.router, self.services.connections)
+        nursery.start_soon(make_rounds, self.router, self.services.connections, self.services.recorder.links)
         nursery.start_soon(self.services.secure.run)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
+        nursery.start_soon(Telemetry(self.router, self.services.recorder, lambda: self.record_logs.interval_s).run)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()

@@ -29,6 +29,7 @@ from trouter.wire.performatives import Error
 
 from .hold import Hold
 from .hub import Hub
+from .link_records import LinkRecords
 from .text import describe_counters, describe_terminus
 
 #: Attaches and detaches of one session that may wait for their answer before reading pauses.
@@ -41,7 +42,14 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 class Sessions:
     """What one connection has begun and attached."""
 
-    def __init__(self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        connection: Connection,
+        label: str,
+        turn_out: Callable[[Error], None],
+        records: LinkRecords,
+    ) -> None:
         """``turn_out`` closes the connection."""
         #: What holds for links that are attached from now on.
         self.terms = PeerTerms()
@@ -50,6 +58,7 @@ class Sessions:
         self._hub = hub
         self._connection = connection
         self._label = label
+        self._records = records
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
     def admit(self, terms: PeerTerms, hold: Hold) -> None:
@@ -75,6 +84,7 @@ class Sessions:
             if error is not None:
                 router.detach(link, True, error)
                 self._tell_end(link, "detached by policy", False)
+                self._records.gone(router, link, "policy", closed=True, condition=error.condition)
                 continue
             kept[link.incoming] += 1
             if isinstance(sink, Ingress):
@@ -156,6 +166,7 @@ class Sessions:
             describe_terminus(event.attach.source),
             describe_terminus(event.attach.target),
         )
+        self._records.attached(link, event.attach)
 
     def _count(self, incoming: bool) -> int:
         """The links that the peer has in one direction."""
@@ -172,6 +183,7 @@ class Sessions:
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._hub.router.detach(link, event.closed)
         self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
+        self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
     def _lose_links(self, session: Session) -> None:
         """What the session still has is lost; a second call does nothing."""
@@ -181,6 +193,7 @@ class Sessions:
         router.lose_session(session)
         for link, was_blocked in zip(held, blocked, strict=True):
             self._tell_end(link, "lost", was_blocked)
+            self._records.gone(router, link, "lost", closed=True)
 
     def _tell_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
         """Log that a link is gone, and what came and went on it."""
@@ -192,3 +205,10 @@ class Sessions:
 
 def _nobody_hears(_: Error) -> None:
     """There is no connection any more."""
+
+
+def _condition_of(event: LinkDetached) -> str | None:
+    """Why a link ended, where anybody says so."""
+    if event.fault is not None:
+        return event.fault.condition
+    return None if event.error is None else event.error.condition

@@ -25,7 +25,7 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", gc
     t: int = -1
 
     @property
-    def kind(self) -> str:
+    def tag(self) -> str:
         """The kind, as it stands in ``k``."""
         return str(self.__struct_config__.tag)
 

@@ -36,10 +36,10 @@ class Stream:
 
     def put(self, record: Record) -> None:
         """Let ``record``, which nobody changes any more, be taken."""
-        if self.kinds is not None and record.kind not in self.kinds:
+        if self.kinds is not None and record.tag not in self.kinds:
             return
         if len(self._waiting) >= self._most:
-            self._lost[record.kind] += 1
+            self._lost[record.tag] += 1
             self.lost += 1
             return
         self._waiting.append(record)

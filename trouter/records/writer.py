@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from trouter.records.reader import Corrupt, SegmentReader, last_number
 from trouter.records.schema import VERSION, Alarm, Record, RecordsDropped
 from trouter.records.segments import (
@@ -32,6 +30,7 @@ from trouter.records.segments import (
     file_label,
     line_of,
     manifest_name,
+    numbered,
     place_of,
     segment_name,
     segments_in,
@@ -126,7 +125,6 @@ class SegmentWriter:
         #: Segments that could not be completed because the disk failed.
         self._torn: list[Path] = []
         self._lock = -1
-        self._encode = msgspec.json.Encoder().encode
         self._synced_us = 0
         #: Gaps that no record tells of yet, in their order.
         self._untold: list[RecordsDropped] = []
@@ -253,7 +251,7 @@ class SegmentWriter:
     def _store(self, batch: Sequence[Record], now: Now) -> None:
         """Write what is still to be told, then these; or drop these."""
         if self._trouble and now.mono < self._retry_us:
-            self._drop(self._trouble, Counter(record.kind for record in batch))
+            self._drop(self._trouble, Counter(record.tag for record in batch))
             return
         if not batch and not self._untold:
             return
@@ -265,7 +263,7 @@ class SegmentWriter:
             self._recovered()
         except OSError as error:
             self._fail(error, now)
-            self._drop(self._trouble, Counter(record.kind for record in batch))
+            self._drop(self._trouble, Counter(record.tag for record in batch))
 
     def _tell(self, now: Now) -> None:
         """Write what became of records that are not there; OSError, and it is still to be told."""
@@ -280,9 +278,8 @@ class SegmentWriter:
 
     def _put(self, batch: Sequence[Record], now: Now) -> None:
         """Write these, at least one; OSError, and nothing of them stands there."""
-        encode, first = self._encode, self._next
-        lines = [b'{"n":%d,%b\n' % (n, encode(record)[1:]) for n, record in enumerate(batch, first)]
-        octets = b"".join(lines)
+        first = self._next
+        octets = b"".join([numbered(n, record) + b"\n" for n, record in enumerate(batch, first)])
         segment = self._segment
         if segment is not None and segment.bytes + len(octets) > self._segment_bytes:
             self._finish(now)

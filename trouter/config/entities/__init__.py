@@ -10,6 +10,7 @@ from trouter.config.entities.group import GROUP_SETTINGS, GroupSettings
 from trouter.config.entities.listener import ConnectorEntity, ListenerEntity
 from trouter.config.entities.log import DEFAULT_MODULE, LOG_MODULES, LogEntity
 from trouter.config.entities.oddities import ConsoleEntity, DummyEntity
+from trouter.config.entities.records import DELETE_OLDEST, DROP_NEWEST, RecordLogEntity
 from trouter.config.entities.router import RouterEntity
 from trouter.config.entities.routing import (
     AddressEntity,
@@ -24,7 +25,9 @@ from trouter.config.entities.vhost import PolicyEntity, VhostEntity
 __all__ = [
     "DEFAULT_LINK_CAPACITY",
     "DEFAULT_MODULE",
+    "DELETE_OLDEST",
     "DISTRIBUTIONS",
+    "DROP_NEWEST",
     "GROUP_SETTINGS",
     "LOG_MODULES",
     "MANAGEMENT",
@@ -44,6 +47,7 @@ __all__ = [
     "ListenerEntity",
     "LogEntity",
     "PolicyEntity",
+    "RecordLogEntity",
     "RouterEntity",
     "SslProfileEntity",
     "VhostEntity",

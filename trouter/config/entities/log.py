@@ -11,7 +11,7 @@ from trouter.config.schema import Kind, attribute
 
 LOG_MODULES: Final = (
     "ROUTER", "ROUTER_CORE", "ROUTER_HELLO", "ROUTER_LS", "ROUTER_MA", "MESSAGE", "SERVER", "AGENT", "AUTHSERVICE",
-    "CONTAINER", "ERROR", "POLICY", "HTTP", "CONN_MGR", "PYTHON", "PROTOCOL", "DEFAULT",
+    "CONTAINER", "ERROR", "POLICY", "HTTP", "CONN_MGR", "PYTHON", "PROTOCOL", "AUDIT", "DEFAULT",
 )  # fmt: skip
 DEFAULT_MODULE: Final = "DEFAULT"
 

@@ -1,0 +1,172 @@
+"""What a router process records of real clients: each kind where it belongs, complete after a stop and after a kill."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proton import ConnectionException, Message
+from proton.reactor import AtMostOnce
+from proton.utils import BlockingConnection
+
+from tests.routers import StartRouter, running
+from trouter.records.check import check_folder
+from trouter.records.segments import segments_in
+from trouter_plugins.users_file import put_user
+
+SECRET = "ma{rk}er-of-the-secret"
+
+
+def records_of(folder: Path) -> list[dict[str, Any]]:
+    lines = [line for place in segments_in(folder) for line in place.path.read_bytes().splitlines()]
+    return [record for line in lines if not (record := json.loads(line))["k"].startswith("segment.")]
+
+
+def of(records: list[dict[str, Any]], kind: str, **wanted: object) -> list[dict[str, Any]]:
+    return [
+        record
+        for record in records
+        if record["k"] == kind and all(record.get(name) == value for name, value in wanted.items())
+    ]
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("router")
+    put_user(folder / "users", "alice", SECRET.encode())
+    kept = folder / "kept"
+    configuration = f"""
+    router {{ id: R, usersFile: {folder}/users }}
+    listener {{
+        name: here
+        host: 127.0.0.1
+        port: 0
+        authenticatePeer: yes
+        saslMechanisms: PLAIN
+        allowInsecurePlain: loopback
+    }}
+    recordLog {{ dir: {kept}, intervalSeconds: 1 }}
+    """
+    with running(configuration, folder) as router:
+        url = f"127.0.0.1:{router.port}"
+        client = BlockingConnection(
+            url,
+            timeout=10,
+            user="alice",
+            password=SECRET,
+            allowed_mechs="PLAIN",
+            allow_insecure_mechs=True,
+            virtual_host="example.com",
+        )
+        receiver = client.create_receiver("q", credit=20)
+        sender = client.create_sender("q")
+        for _ in range(5):
+            delivery = sender.link.send(Message("x"))
+            receiver.receive(timeout=10)
+            receiver.accept()
+            while not delivery.settled:
+                client.container.process()
+        sender.close()  # type: ignore[no-untyped-call]
+        client.close()
+        for user, password in (("alice", "wrong-" + SECRET), ("mal\r\nlory\x1b[31m", SECRET)):
+            with pytest.raises(ConnectionException):
+                BlockingConnection(
+                    url, timeout=10, user=user, password=password, allowed_mechs="PLAIN", allow_insecure_mechs=True
+                )
+        router.wait_for_line(r"refused: SASL PLAIN", 2)
+        assert router.stop() == 0
+        assert SECRET not in router.text()
+    report = check_folder(kept)
+    assert report.errors == report.notes == []
+    octets = b"".join(place.path.read_bytes() for place in segments_in(kept))
+    assert SECRET.encode() not in octets
+    return records_of(kept)
+
+
+def test_a_connection_is_told_from_beginning_to_end(records: list[dict[str, Any]]) -> None:
+    (opened,) = of(records, "connection.opened", conn=1)
+    assert (opened["user"], opened["vhost"], opened["host"]) == ("alice", "example.com", "127.0.0.1")
+    assert (opened["listener"], opened["role"], opened["dir"], opened["mech"]) == (
+        "here",
+        "normal",
+        "in",
+        "PLAIN",
+    )
+    (closed,) = of(records, "connection.closed", conn=1)
+    assert closed["by"] == "peer"
+    assert closed["opened_at"] <= closed["t"]
+    assert closed["bytes_in"] > 500
+    assert closed["bytes_out"] > 500
+
+
+def test_connections_that_got_nowhere_are_told_too(records: list[dict[str, Any]]) -> None:
+    assert [closed["opened_at"] for closed in of(records, "connection.closed")[1:]] == [0, 0]
+
+
+def test_each_login_has_one_outcome(records: list[dict[str, Any]]) -> None:
+    outcomes = of(records, "sasl.outcome")
+    assert [(outcome["conn"], outcome["ok"], outcome["code"], outcome["reason"]) for outcome in outcomes] == [
+        (1, True, 0, "ok"),
+        (2, False, 1, "bad-credentials"),
+        (3, False, 1, "bad-credentials"),
+    ]
+    assert {outcome["plugin"] for outcome in outcomes} == {"sasl_plain"}
+    assert outcomes[0]["user"] == "alice"
+    assert "\n" not in outcomes[2].get("user", "")
+
+
+def test_links_are_told_with_their_addresses(records: list[dict[str, Any]]) -> None:
+    attached = of(records, "link.attached", conn=1, addr="q")
+    assert [link["dir"] for link in attached] == ["out", "in"]
+    assert {link["user"] for link in attached} == {"alice"}
+    detached = {link["link"]: link for link in of(records, "link.detached", conn=1)}
+    incoming = detached[attached[1]["link"]]
+    assert (incoming["reason"], incoming["closed"]) == ("detached", True)
+    assert detached[attached[0]["link"]]["reason"] == "lost"
+    assert all(link["attached_at"] <= link["t"] for link in detached.values())
+
+
+def test_what_came_and_went_adds_up(records: list[dict[str, Any]]) -> None:
+    for direction in ("in", "out"):
+        intervals = of(records, "delivery.interval", addr="q", dir=direction)
+        assert intervals[-1]["final"]
+        assert not any(interval["final"] for interval in intervals[:-1])
+        assert sum(interval["d_msgs"] for interval in intervals) == intervals[-1]["c_msgs"] == 5
+        assert sum(interval["d_accepted"] for interval in intervals) == intervals[-1]["c_accepted"] == 5
+        assert all(interval["t0"] <= interval["t1"] for interval in intervals)
+
+
+def test_latency_is_told_by_class_of_address(records: list[dict[str, Any]]) -> None:
+    sketches = of(records, "latency.sketch", family="mobile")
+    assert sum(sketch["cnt"] for sketch in sketches) == 5
+    assert all(sum(sketch["bc"]) == sketch["cnt"] for sketch in sketches)
+
+
+def test_numbers_have_no_gaps(records: list[dict[str, Any]]) -> None:
+    assert [record["n"] for record in records] == list(range(len(records)))
+
+
+def test_records_are_sent_to_an_address(start_router: StartRouter, tmp_path: Path) -> None:
+    router = start_router(f"""
+    router {{ id: R }}
+    listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+    recordLog {{ dir: {tmp_path}/kept, kinds: audit, address: events }}
+    """)
+    watcher = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    receiver = watcher.create_receiver("events", credit=100)
+    other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10, container_id="the other")
+    other.create_sender("q", options=AtMostOnce())
+    found: list[dict[str, Any]] = []
+    while not of(found, "link.attached", addr="q"):
+        message = receiver.receive(timeout=10)
+        body: Any = message.body
+        found.append(json.loads(bytes(body)))
+        assert message.subject == found[-1]["k"]
+        assert message.content_type == "application/json"
+    assert of(found, "connection.opened", container="the other")
+    numbers = [record["n"] for record in found]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    other.close()
+    watcher.close()

@@ -1,0 +1,80 @@
+"""Where records of what the router does are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from trouter.config import texts
+from trouter.config.entities.base import Entity, entity
+from trouter.config.schema import Kind, attribute
+
+DELETE_OLDEST: Final = "deleteOldest"
+DROP_NEWEST: Final = "dropNewest"
+_LARGEST: Final = 2**53
+
+
+@entity(
+    "recordLog",
+    "Keeps records of what the router does, for audit and for measuring, in the files of one folder.",
+    "recordLog",
+    operations=("CREATE", "READ", "UPDATE", "DELETE"),
+    inherited=(),
+    extra=True,
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLogEntity(Entity):
+    """Records in one folder."""
+
+    dir: str = attribute(
+        Kind.PATH,
+        "The folder. It is made if need be; routers of different ids may share it.",
+        parse=texts.folder,
+        required=True,
+        update=False,
+    )
+    kinds: frozenset[str] | None = attribute(
+        Kind.STRING,
+        "The kinds of records kept, a list of kinds such as `sasl.outcome`, or `audit` for all that is evidence, "
+        "`telemetry` for all that measures, `all`.",
+        default_doc="`all`",
+        parse=texts.record_kinds,
+    )
+    interval_seconds: int = attribute(
+        Kind.INTEGER,
+        "How often each link tells what came and went on it. Where several logs want to know, the shortest holds.",
+        60,
+        low=1,
+        high=86400,
+    )
+    max_bytes: int = attribute(
+        Kind.INTEGER, "What all files of this router may take in octets.", 2 << 30, low=1 << 20, high=_LARGEST
+    )
+    min_free_bytes: int = attribute(
+        Kind.INTEGER, "What the file system must have left for others, in octets.", 64 << 20, high=_LARGEST
+    )
+    when_full: str = attribute(
+        Kind.ENUM,
+        "Where there is no room: delete the oldest files, or drop what is new, which keeps evidence from being pushed "
+        "out. Either is recorded and `dropNewest` raises an alarm.",
+        DELETE_OLDEST,
+        values=(DELETE_OLDEST, DROP_NEWEST),
+    )
+    keep_days: int = attribute(Kind.INTEGER, "Files that are older are deleted; 0 keeps them.", 0, high=36500)
+    segment_bytes: int = attribute(
+        Kind.INTEGER, "A file of this size, in octets, is completed and the next begun.", 64 << 20, low=64 << 10
+    )
+    segment_seconds: int = attribute(Kind.INTEGER, "So is one whose first record is this old.", 60, low=1, high=86400)
+    fsync_seconds: int = attribute(
+        Kind.INTEGER,
+        "How often the disk is told to hold on to what was written, for a failure of power; 0 after each write. "
+        "What was written outlives the router's own end in any case.",
+        5,
+        high=3600,
+    )
+    address: str | None = attribute(
+        Kind.STRING, "Records are sent to this address too, a message each, to whoever receives from it."
+    )
+
+    def _default_name(self) -> str:
+        return self.dir

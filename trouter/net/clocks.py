@@ -1,0 +1,15 @@
+"""The two clocks that records know, in microseconds."""
+
+from __future__ import annotations
+
+import time
+
+
+def now_us() -> int:
+    """The time of the day, since 1970."""
+    return time.time_ns() // 1000
+
+
+def mono_us() -> int:
+    """A time that nobody sets."""
+    return time.monotonic_ns() // 1000

@@ -1,0 +1,205 @@
+"""What is recorded of links: when they come and go, and what came and went on them in between.
+
+The counters are the core's, and are only read. A link is looked at once in each interval, all links spread over it; the
+last time when it is gone. What of it was told already is remembered here, so that the differences add up.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.core.rows import LINK_COLUMNS
+from trouter.core.watch import STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
+from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled
+from trouter.wire.performatives import Attach
+
+from .clocks import mono_us, now_us
+
+if TYPE_CHECKING:
+    from trouter.core.router import Router
+    from trouter.engine.link import Link
+
+    from .recorder import Recorder
+
+Endpoint = Ingress | Egress
+
+#: What is counted: the name in the record, and in the core.
+COUNTED: Final = {
+    "msgs": "deliveries",
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "released": "released",
+    "modified": "modified",
+    "presettled": "presettled",
+    "dropped_presettled": "dropped_presettled",
+    "delayed1s": "delayed_1s",
+    "delayed10s": "delayed_10s",
+}
+Counts = tuple[int, ...]
+_NONE: Final[Counts] = (0,) * len(COUNTED)
+_DELTAS: Final = tuple(f"d_{name}" for name in COUNTED)
+_CUMULATIVE: Final = tuple(f"c_{name}" for name in COUNTED)
+
+
+class _Told:
+    """What was told of one link: its address, when it was attached, which counts, and up to when."""
+
+    __slots__ = ("address", "attached_us", "counts", "until_us")
+
+    def __init__(self, endpoint: Endpoint, attached_us: int, counts: Counts) -> None:
+        record = endpoint.record
+        self.address = None if record is None else record.text
+        self.attached_us = attached_us
+        self.counts = counts
+        #: By the clock that nobody sets.
+        self.until_us = mono_us()
+
+
+class LinkRecords:
+    """The links of one router. Nothing is remembered of them while nobody takes records."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._told: dict[int, _Told] = {}
+        self._round: Iterator[Endpoint] = iter(())
+        self._stalled: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def attached(self, link: Link, attach: Attach) -> None:
+        """A link was accepted."""
+        endpoint = link.sink
+        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
+            return
+        told = self._told[endpoint.identity] = _Told(endpoint, now_us(), _NONE)
+        terminus: Any = attach.target if link.incoming else attach.source
+        self._recorder.emit(
+            LinkAttached(
+                **_peer_of(link).about(),
+                link=endpoint.identity,
+                addr=told.address,
+                dir=_direction(endpoint),
+                kind="endpoint",
+                dynamic=bool(getattr(terminus, "dynamic", False)),
+                snd_mode=attach.snd_settle_mode,
+                rcv_mode=attach.rcv_settle_mode,
+                max_message=attach.max_message_size or None,
+                credit=endpoint.link.credit,
+            )
+        )
+
+    def gone(self, router: Router, link: Link, reason: str, *, closed: bool, condition: str | None = None) -> None:
+        """A link is gone: detached, or lost with its session."""
+        endpoint = link.sink
+        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
+            return
+        self._stalled.discard(endpoint.identity)
+        told = self._told.pop(endpoint.identity, None) or _Told(endpoint, 0, _counts(endpoint))
+        self._tell(router, endpoint, told, final=True)
+        self._recorder.emit(
+            LinkDetached(
+                **_peer_of(link).about(),
+                link=endpoint.identity,
+                addr=told.address,
+                dir=_direction(endpoint),
+                attached_at=told.attached_us,
+                closed=closed,
+                reason=reason,
+                condition=condition,
+            )
+        )
+
+    def stalled(self, router: Router, notice: Notice) -> None:
+        """The watch found a link stuck, without credit, or with credit again."""
+        endpoint = notice.link.sink
+        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
+            return
+        ended = notice.text == UNBLOCKED_TEXT
+        if ended == (endpoint.identity not in self._stalled):
+            return
+        (self._stalled.discard if ended else self._stalled.add)(endpoint.identity)
+        record = endpoint.record
+        for_s = max(router.zero_credit_s(notice.link), 0.0 if ended else STUCK_AFTER_S)
+        self._recorder.emit(
+            LinkStalled(
+                conn=endpoint.connection_number,
+                link=endpoint.identity,
+                addr=None if record is None else record.text,
+                since=now_us() - int(for_s * 1_000_000),
+                unsettled=endpoint.unsettled,
+                state="end" if ended else "start",
+            )
+        )
+
+    def look(self, router: Router, most: int) -> None:
+        """Tell what came and went on the next ``most`` links, if anything did."""
+        portion = list(islice(self._round, most))
+        if len(portion) < most:
+            self._round = iter(list(router.links.values()))
+            portion += islice(self._round, most - len(portion))
+        for endpoint in portion:
+            if endpoint.identity in router.links:
+                told = self._told.get(endpoint.identity)
+                if told is not None:
+                    self._tell(router, endpoint, told, final=False)
+                else:  # it came before anybody took records; from here on it is told of
+                    self._told[endpoint.identity] = _Told(endpoint, 0, _counts(endpoint))
+
+    def forget(self) -> None:
+        """Nobody takes records any more."""
+        self._told.clear()
+        self._stalled.clear()
+
+    def _tell(self, router: Router, endpoint: Endpoint, told: _Told, *, final: bool) -> None:
+        """Tell what changed. Of a link on which nothing moved nothing is told, except at its end."""
+        counts, until_us = _counts(endpoint), mono_us()
+        since_us, told.until_us = told.until_us, until_us
+        if counts == (_NONE if final else told.counts):
+            return
+        numbers: dict[str, Any] = dict(zip(_CUMULATIVE, counts, strict=True))
+        numbers.update(zip(_DELTAS, map(operator.sub, counts, told.counts), strict=True))
+        told.counts = counts
+        peer = _peer_of(endpoint.link).about()
+        now = now_us()
+        self._recorder.emit(
+            DeliveryInterval(
+                conn=peer["conn"],
+                vhost=peer["vhost"],
+                user=peer["user"],
+                tenant=peer["tenant"],
+                link=endpoint.identity,
+                addr=told.address,
+                dir=_direction(endpoint),
+                t0=now - (until_us - since_us),
+                t1=now,
+                **numbers,
+                unsettled=int(_unsettled(router, endpoint)),
+                undelivered=int(_undelivered(router, endpoint)),
+                credit0_us=int(router.zero_credit_s(endpoint.link) * 1_000_000),
+                final=final,
+            )
+        )
+
+
+_unsettled: Final[Any] = LINK_COLUMNS["unsettledCount"]
+_undelivered: Final[Any] = LINK_COLUMNS["undeliveredCount"]
+
+
+def _counts(endpoint: Endpoint) -> Counts:
+    counters = endpoint.counters
+    return tuple([getattr(counters, name) for name in COUNTED.values()])
+
+
+def _direction(endpoint: Endpoint) -> str:
+    return "in" if isinstance(endpoint, Ingress) else "out"
+
+
+def _peer_of(link: Any) -> Any:
+    """Whose link it is."""
+    return link.session.connection.owner

@@ -1,0 +1,136 @@
+"""What is recorded as time goes by: what came and went on links, how long deliveries took, and steps of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from trouter.core.latency import BOUNDS_S, FAMILIES, Latency
+from trouter.core.router import Router
+from trouter.records import ClockStep, LatencySketch
+from trouter.records.sketch import BITS, bucket_of, merged
+
+from .clocks import mono_us, now_us
+from .recorder import Recorder
+
+#: How often is looked, and how many links in one turn of the event loop: about a millisecond.
+LOOK_S: Final = 1.0
+PORTION: Final = 256
+#: When nobody says how often links are to tell what came and went on them.
+DEFAULT_INTERVAL_S: Final = 60
+#: The clock of the day may drift against the other by this much before it is a step.
+STEP_US: Final = 500_000
+
+#: The bucket that each bound of the core's histograms falls into, and one for what is above the last.
+_BUCKETS: Final = tuple(bucket_of(round(bound * 1_000_000)) for bound in BOUNDS_S)
+_ABOVE: Final = _BUCKETS[-1] + 1
+
+
+class Telemetry:
+    """Looks about once a second, while anybody takes records."""
+
+    def __init__(self, router: Router, recorder: Recorder, interval_s: Callable[[], int | None]) -> None:
+        self._router = router
+        self._recorder = recorder
+        self._interval_s = interval_s
+        self._due = 0.0
+        self._sketches = Sketches(router.latency)
+        self._sketched_at_s = 0.0
+        self._offset_us = _offset_us()
+
+    async def run(self) -> None:
+        """Look for ever, and a last time at the end."""
+        try:
+            while True:
+                await trio.sleep(LOOK_S)
+                self._recorder.tell_repeated()
+                if self._recorder.active:
+                    await self._look()
+                else:
+                    self._idle()
+        finally:
+            self._recorder.tell_repeated()
+            self._tell_latency()
+
+    async def _look(self) -> None:
+        self._look_at_clock()
+        interval_s = self._interval_s() or DEFAULT_INTERVAL_S
+        self._due = min(self._due + len(self._router.links) * LOOK_S / interval_s, len(self._router.links))
+        while self._due >= 1:
+            portion = min(PORTION, int(self._due))
+            self._due -= portion
+            self._recorder.links.look(self._router, portion)
+            await trio.lowlevel.checkpoint()
+        if trio.current_time() - self._sketched_at_s >= interval_s:
+            self._tell_latency()
+
+    def _idle(self) -> None:
+        """Whoever takes records later has nothing of what was before."""
+        self._recorder.links.forget()
+        self._sketches.begin(now_us())
+        self._sketched_at_s = trio.current_time()
+        self._offset_us = _offset_us()
+
+    def _tell_latency(self) -> None:
+        self._sketched_at_s = trio.current_time()
+        for sketch in self._sketches.take(now_us()):
+            self._recorder.emit(sketch)
+
+    def _look_at_clock(self) -> None:
+        offset_us = _offset_us()
+        if abs(offset_us - self._offset_us) > STEP_US:
+            self._recorder.emit(ClockStep(old_offset=self._offset_us, new_offset=offset_us))
+            self._offset_us = offset_us
+
+
+class Sketches:
+    """What the core's histograms of latency have more than the last time they were looked at."""
+
+    def __init__(self, latency: Latency) -> None:
+        self._latency = latency
+        self._counts = _counts_of(latency)
+        self._since_us = now_us()
+
+    def begin(self, at_us: int) -> None:
+        """Forget what was before."""
+        self._counts = _counts_of(self._latency)
+        self._since_us = at_us
+
+    def take(self, at_us: int) -> list[LatencySketch]:
+        """A sketch for each class of addresses to which deliveries ended since the last call."""
+        before, since_us = self._counts, self._since_us
+        self.begin(at_us)
+        sketches = []
+        for family in FAMILIES:
+            deltas = [now - then for now, then in zip(self._counts[family], before[family], strict=True)]
+            buckets, counts = merged(zip((*_BUCKETS, _ABOVE), deltas, strict=True))
+            if counts:
+                sketches.append(
+                    LatencySketch(
+                        family=family,
+                        t0=since_us,
+                        t1=at_us,
+                        unit="us",
+                        bits=BITS,
+                        bi=buckets,
+                        bc=counts,
+                        cnt=sum(counts),
+                        rounded=True,
+                    )
+                )
+        return sketches
+
+
+def _counts_of(latency: Latency) -> dict[str, list[int]]:
+    """Deliveries by how long they took, for each class of addresses, whatever their outcome."""
+    counts = {family: [0] * (len(BOUNDS_S) + 1) for family in FAMILIES}
+    for (family, _), histogram in latency.snapshot().items():
+        counts[family] = [total + more for total, more in zip(counts[family], histogram.counts, strict=True)]
+    return counts
+
+
+def _offset_us() -> int:
+    """How far the clock of the day is ahead of the one that nobody sets."""
+    return now_us() - mono_us()
