@@ -63,7 +63,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         receiver = client.create_receiver("q", credit=20)
         sender = client.create_sender("q")
         for _ in range(5):
-            delivery = sender.link.send(Message("x"))
+            delivery: Any = sender.link.send(Message("x"))
             receiver.receive(timeout=10)
             receiver.accept()
             while not delivery.settled:
