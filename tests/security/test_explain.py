@@ -70,6 +70,12 @@ TOLD = {
         "traders.com:feeds:targetPattern:1",
         ["entry 1 of targetPattern: ${user}/#"],
     ),
+    "no target": (
+        Question(vhost="traders.com", user="feeder", host="10.0.0.1", target=""),
+        False,
+        "traders.com:feeds:allowAnonymousSender",
+        ["a sender without an address: allowAnonymousSender is no"],
+    ),
     "a target of somebody who did not prove his name": (
         Question(vhost="traders.com", user="feeder", host="10.0.0.1", authenticated=False, target="feeder/1"),
         False,
@@ -121,8 +127,14 @@ TOLD = {
     "a connector without policyVhost": (
         Question(vhost="closed.com", connector=True, target="x"),
         True,
-        "no-policy:1",
+        "no-policy",
         ["nothing is held to a vhost: no policyVhost for it", "every address"],
+    ),
+    "a sender without an address where there is no policy": (
+        Question(vhost="closed.com", connector=True, target=""),
+        True,
+        "no-policy",
+        ["every address"],
     ),
     "a search that is given up": (
         Question(vhost="t.com", user="feeder", host="10.0.0.1", target="/".join("a" * 20_000) + "/b"),

@@ -100,8 +100,13 @@ def explain(policy: Policy, question: Question) -> Explanation:
 
 
 def _verdict(admission: Admission, question: Question) -> Verdict | None:
+    if admission.unrestricted:
+        return None if question.source is None and question.target is None else Verdict(True, admission.rule)
     if question.source is not None:
         return admission.may_receive(question.source)
+    if question.target == "":
+        rule = f"{admission.vhost}:{admission.group}:{ANONYMOUS_SENDER}"
+        return Verdict(admission.settings.allow_anonymous_sender, rule)
     return None if question.target is None else admission.may_send(question.target)
 
 
@@ -193,16 +198,20 @@ def _group(policy: Policy, vhost: str, group: str) -> GroupSettings:
 
 def _entry(policy: Policy, admission: Admission, verdict: Verdict) -> str:
     """The entry that decided, as it is configured."""
+    if admission.unrestricted:
+        return "every address"
     label, _, number = verdict.rule.rpartition(":")
+    if number == ANONYMOUS_SENDER:
+        return f"a sender without an address: {ANONYMOUS_SENDER} is {_told(verdict.allowed)}"
     attribute = label.rpartition(":")[2]
     if not verdict.allowed:
         return f"too many ways to match {attribute}" if number == "undecided" else f"no entry of {attribute} has it"
-    if admission.unrestricted:
-        return "every address"
     entries = getattr(_group(policy, admission.vhost, admission.group), FIELDS[attribute])
     return f"entry {number} of {attribute}: {entries[int(number) - 1]}"
 
 
+#: The setting that decides on an empty target.
+ANONYMOUS_SENDER: Final = "allowAnonymousSender"
 FIELDS: Final = {
     "sources": "sources",
     "targets": "targets",
