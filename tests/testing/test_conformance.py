@@ -21,6 +21,7 @@ from trouter.hooks import (
     Plugins,
     Refused,
     SaslExchange,
+    Vote,
     hookimpl,
     specs,
 )
@@ -63,6 +64,30 @@ def test_every_hook_has_its_row() -> None:
 @pytest.mark.parametrize("plugin", [sasl_anonymous, strip_annotations], ids=lambda plugin: plugin.__name__)
 def test_plugins_without_secrets_conform(plugin: ModuleType) -> None:
     assert run(Subject(plugin)) == {}
+
+
+class Voter:
+    """A plugin that has a say in connections and links."""
+
+    @hookimpl
+    def vhost_policy(self) -> None:
+        return None
+
+    @hookimpl
+    def judge_attach(self) -> Vote:
+        return Vote.ALLOW
+
+
+def test_plugins_that_vote_conform() -> None:
+    assert run(Subject(Voter)) == {}
+    assert len([case for case in cases(Subject(Voter)) if "a real router refuses" in str(case)]) == 2
+
+
+def test_a_router_that_overlooked_a_broken_vote_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Plugins, "may_attach", lambda *_: True)
+    failed = run(Subject(Voter))
+    message = failed["judge_attach that raises: a real router refuses"]
+    assert message == "a router whose judge_attach raises attaches a link"
 
 
 @pytest.fixture(scope="module")

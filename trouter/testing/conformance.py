@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 import trio
 
-from trouter.client import AuthenticationFailed, ConnectionClosed, connect
+from trouter.client import AuthenticationFailed, ConnectionClosed, LinkDetached, connect
 from trouter.client.sasl import SaslMechanism
 from trouter.config import Configuration, load
 from trouter.config.facts import listener_facts, router_facts
@@ -160,6 +160,8 @@ def cases(subject: Subject) -> list[Case]:
             Case(f"{hook} that raises denies", partial(_denies, subject, hook, raises)),
             Case(f"{hook} that answers rubbish denies", partial(_denies, subject, hook, lambda: RUBBISH)),
         ]
+        if hook in REFUSED:
+            found.append(Case(f"{hook} that raises: a real router refuses", partial(_trio, _refuses, subject, hook)))
     for login in subject.logins:
         mechanism = login.right().name
         found += [
@@ -204,6 +206,19 @@ def _denies(subject: Subject, hook: str, answer: Callable[[], object]) -> None:
     assert any(line.startswith("a plugin ") and hook in line for line in lines), f"a broken {hook} was not logged"
 
 
+async def _refuses(subject: Subject, hook: str) -> None:
+    plugins = {subject.name: broken(subject.plugin, hook, raises)}
+    async with open_router(ANYBODY, plugins) as router:
+        for _ in range(2):  # and goes on refusing, which it could not if it had fallen
+            try:
+                async with router.connect() as connection, connection.open_sender("address"):
+                    pass
+            except REFUSED[hook]:
+                continue
+            raise AssertionError(f"a router whose {hook} raises attaches a link")
+        assert router.faults[hook] >= 2, f"a broken {hook} was not counted"
+
+
 def _ask_configure(plugins: Plugins, subject: Subject) -> object:
     try:
         subject.configure(plugins)
@@ -223,11 +238,6 @@ def _ask_open_sasl(plugins: Plugins, subject: Subject) -> object:
 
 def _ask_auth_service(plugins: Plugins, subject: Subject) -> object:
     return plugins.auth_service(subject.listener, _Remote())
-
-
-def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:
-    connector = ConnectorFacts("connector", "localhost", may_send_password=True, user="alice", password="secret")
-    return plugins.open_sasl_client(("X-NOBODY-HAS-THIS",), connector)
 
 
 def _ask_vhost_policy(plugins: Plugins, subject: Subject) -> object:
@@ -279,7 +289,6 @@ ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "open_sasl_client": _ask_open_sasl_client,
     "map_uid": _ask_map_uid,
     "auth_service": _ask_auth_service,
-    "open_sasl_client": _ask_open_sasl_client,
     "vhost_policy": _ask_vhost_policy,
     "judge_attach": _ask_judge_attach,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
@@ -292,11 +301,14 @@ DENIED: Final[dict[str, object]] = {
     "open_sasl_client": None,
     "map_uid": Refused,
     "auth_service": None,
-    "open_sasl_client": None,
     "vhost_policy": VhostPolicy(denied="plugin-failed"),
     "judge_attach": False,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
 }
+
+
+#: What a client hears of a router in which these are broken.
+REFUSED: Final[dict[str, type[Exception]]] = {"vhost_policy": ConnectionClosed, "judge_attach": LinkDetached}
 
 
 # --- ways in

@@ -74,9 +74,14 @@ async def open_router(
     read = load(text=configuration) if isinstance(configuration, str) else configuration
     loaded.configure(router_facts(read), read.router.plugin_settings)
     process = RouterProcess(read, loaded)
+    failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         await nursery.start(process.run)
         try:
             yield LoopbackRouter(process, read, loaded)
+        except Exception as error:  # noqa: BLE001 - it is the block's own, and goes on below as it is, in no group
+            failure = error
         finally:
             nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
