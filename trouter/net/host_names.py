@@ -58,11 +58,15 @@ async def keep_host_names(policing: Policing, names: HostNames) -> None:
     """Look names up as often as the policy says, for ever."""
     while True:
         await trio.sleep(policing.policy.entity.host_names_seconds)
-        policy = policing.policy
-        if not policy.host_names:
-            continue
-        before = names.found
-        found = await names.look_up(policy.host_names)
-        if found != before and policing.policy is policy:
-            policing.look_up_again(policy.with_addresses(found))
-            log.info("remoteHosts: the addresses of host names have changed")
+        await look_again(policing, names)
+
+
+async def look_again(policing: Policing, names: HostNames) -> None:
+    """Look the policy's names up once more; it goes by what is found."""
+    policy, before = policing.policy, names.found
+    if not policy.host_names:
+        return
+    found = await names.look_up(policy.host_names)
+    if found != before and policing.policy is policy:
+        policing.look_up_again(policy.with_addresses(found))
+        log.info("remoteHosts: the addresses of host names have changed")

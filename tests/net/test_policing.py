@@ -1,0 +1,245 @@
+"""What the policy decides, counts and records in one process: each denial is one record, and names have addresses."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+import trio
+
+from trouter.config import load
+from trouter.hooks import Plugins, VhostPolicy, hookimpl
+from trouter.net import host_names
+from trouter.net.host_names import HostNames
+from trouter.net.policing import ROUTER_ROLES, Applicant, Denied, Policing
+from trouter.net.recorder import Recorder
+from trouter.records import PolicyDecision, Record
+from trouter.security.policy import Admission, Policy
+from trouter.wire.performatives import Error
+
+POLICY = """
+policy { enableVhostPolicy: yes, maxConnections: 2, routerConnections: 1, defaultVhost: }
+vhost { hostname: one, maxConnections: 2, groups: { all: { users: *, remoteHosts: *, sources: *, targets: * } } }
+vhost { hostname: named, groups: { all: { users: *, remoteHosts: some.where.example } } }
+"""
+
+
+class Takes:
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def put(self, record: Record) -> None:
+        self.records.append(record)
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.followed: list[Admission] = []
+        self.errors: list[Error] = []
+
+    def follow(self, admission: Admission) -> None:
+        self.followed.append(admission)
+
+    def turn_out(self, error: Error) -> None:
+        self.errors.append(error)
+
+
+def policing(text: str = POLICY, *plugins: object) -> tuple[Policing, Takes]:
+    recorder, takes = Recorder(), Takes()
+    recorder.add(takes)
+    made = Policing(recorder, Plugins(plugins))
+    made.become(compiled(text))
+    return made, takes
+
+
+def compiled(text: str) -> Policy:
+    configuration = load(text=text)
+    return Policy.compile(configuration.policy, configuration.vhosts)
+
+
+def applicant(number: int = 1, user: str = "alice", hostname: str = "one", **more: Any) -> Applicant:
+    name = f"192.0.2.1:{number}"
+    return Applicant(number, name, hostname, user, "192.0.2.1", **{"authenticated": True, **more})
+
+
+def enter(made: Policing, who: Applicant) -> Holder:
+    admission = made.admit(who)
+    assert admission is not None
+    holder = Holder()
+    made.hold(who, admission, holder)
+    return holder
+
+
+def test_routers_have_room_that_clients_cannot_take() -> None:
+    made, _ = policing()
+    assert [made.accept("normal", "192.0.2.1") for _ in range(3)] == [True, True, False]
+    for role in sorted(ROUTER_ROLES):
+        assert made.accept(role, "192.0.2.1")
+        assert not made.accept(role, "192.0.2.1")
+        made.left()
+    closed, _ = policing("policy { maxConnections: 0 }")
+    assert not any(closed.accept(role, "192.0.2.1") for role in ("normal", *ROUTER_ROLES))
+
+
+@pytest.mark.parametrize("what", Denied)
+def test_each_denial_counts_and_is_one_record(what: Denied) -> None:
+    made, takes = policing()
+    holder = enter(made, applicant())
+    takes.records.clear()
+    held = made._held[1]
+    before = made.shown_policy()
+    made.deny(what, held, "one:all:rule", text="text", address="address", direction="in")
+    (record,) = takes.records
+    assert isinstance(record, PolicyDecision)
+    assert (record.conn, record.allow, record.rule, record.repeat) == (1, False, "one:all:rule", 1)
+    assert (record.vhost, record.group, record.user, record.host) == ("one", "all", "alice", "192.0.2.1")
+    assert (record.op, record.reason) == (what.value.operation, what.value.reason)
+    after = made.shown_policy()
+    assert [name for name, value in after.items() if value != before[name]]
+    assert not holder.errors
+
+
+def test_what_is_allowed_is_recorded_too_and_messages_are_told_together() -> None:
+    made, takes = policing()
+    enter(made, applicant())
+    (record,) = takes.records
+    assert isinstance(record, PolicyDecision)
+    assert (record.op, record.allow, record.rule) == ("open", True, "one:all:remoteHosts:1")
+    for _ in range(5):
+        made.deny(Denied.USER_ID, made._held[1], "user-id", text="bob")
+    made._recorder.tell_repeated()
+    told = [each.repeat for each in takes.records[1:] if isinstance(each, PolicyDecision)]
+    assert told == [1, 4]
+
+
+def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
+    made, _ = policing()
+    first = applicant(1)
+    second = Applicant(2, first.name, "one", "alice", "192.0.2.1", authenticated=True)
+    enter(made, first)
+    enter(made, second)
+    shown: Any = dict(made.shown_vhosts())["one"]
+    assert shown["perUserState"] == {"alice": ["192.0.2.1:1", "192.0.2.1:1[C2]"]}
+    made.leave(1)
+    made.leave(2)
+    made.leave(2)
+    shown = dict(made.shown_vhosts())["one"]
+    assert (shown["connectionsCurrent"], shown["perUserState"], shown["perHostState"]) == (0, {}, {})
+
+
+@pytest.mark.parametrize("order", [("1", "100"), ("100", "1")])
+def test_q_11_limits_of_users_and_hosts_stay_their_own_through_a_change(order: tuple[str, str]) -> None:
+    per_user, per_host = order
+    text = (
+        "policy {{ enableVhostPolicy: yes }}\n"
+        "vhost {{ hostname: one, maxConnectionsPerUser: {}, maxConnectionsPerHost: {}, groups: {} }}"
+    )
+    groups = "{ all: { users: *, remoteHosts: * } }"
+    made, _ = policing(text.format(50, 50, groups))
+    made.become(compiled(text.format(per_user, per_host, groups)))
+    enter(made, applicant(1, "alice"))
+    assert (made.admit(applicant(2, "bob")) is not None) == (per_user == "1")
+    assert made.admit(applicant(3, "alice")) is None
+
+
+@pytest.mark.parametrize("role", ["normal", "route-container", "edge", "inter-router"])
+@pytest.mark.parametrize("outgoing", [False, True])
+def test_who_is_exempt(role: str, outgoing: bool) -> None:
+    made, _ = policing()
+    exempt = role == "inter-router" or outgoing
+    admission = made.admit(applicant(hostname="nowhere", role=role, outgoing=outgoing))
+    assert (admission is not None) == exempt
+    assert admission is None or admission.unrestricted
+    pinned = made.admit(applicant(hostname="nowhere", role=role, outgoing=outgoing, policy_vhost="one"))
+    bound = outgoing and role in {"normal", "route-container"}  # the vhost has no group $connector
+    assert (pinned is None) == bound
+    if exempt and pinned is not None:
+        made.hold(applicant(7, role=role, outgoing=outgoing), pinned, Holder())
+        assert made.rights(7).level == "none"
+
+
+def test_rights_are_nobody_s_unless_a_group_gives_them() -> None:
+    made, _ = policing()
+    assert made.rights(0).level == "admin"
+    assert made.rights(99).level == "none"
+    made.become(compiled("policy { enableVhostPolicy: no }"))
+    assert made.rights(99).level == "admin"
+
+
+# --- plugins
+
+
+class Chooses:
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    @hookimpl
+    def vhost_policy(self) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "vhost"),
+    [
+        (VhostPolicy("one"), "one"),
+        (VhostPolicy("other"), None),
+        (VhostPolicy(denied="why"), None),
+        (RuntimeError("made up"), None),
+        ("one", None),
+    ],
+)
+def test_a_plugin_says_which_vhost_it_is(answer: object, vhost: str | None) -> None:
+    made, _ = policing(POLICY, Chooses(answer))
+    admission = made.admit(applicant(hostname="named"))
+    assert (None if admission is None else admission.vhost) == vhost
+
+
+def test_without_a_policy_no_plugin_can_choose_from_it() -> None:
+    made, _ = policing("policy { enableVhostPolicy: no }", Chooses(VhostPolicy("one")))
+    assert made.admit(applicant()) is None
+
+
+# --- host names
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str] | None]:
+    """What the system's resolver would say: there is none here that a test could change."""
+    known: dict[str, list[str] | None] = {}
+
+    async def look_up(host: str, *_: object, **__: object) -> list[Any]:
+        await trio.lowlevel.checkpoint()
+        addresses = known[host]
+        if addresses is None:
+            raise OSError("not found")
+        return [(socket.AF_INET, 0, 0, "", (address, 0)) for address in addresses]
+
+    monkeypatch.setattr(host_names, "look_up", look_up)
+    return known
+
+
+async def test_a_host_name_is_what_it_was_last_found_to_be(resolver: dict[str, list[str] | None]) -> None:
+    names = HostNames()
+    resolver.update({"a": ["192.0.2.1"], "b": None})
+    assert await names.look_up(["a", "b"]) == {"a": ("192.0.2.1",), "b": ()}
+    resolver.update({"a": None, "b": ["192.0.2.3", "192.0.2.2", "192.0.2.2"]})
+    assert await names.look_up(["a", "b"]) == {"a": ("192.0.2.1",), "b": ("192.0.2.2", "192.0.2.3")}
+    assert await names.look_up(["b"]) == {"b": ("192.0.2.2", "192.0.2.3")}
+    resolver.update({"a": None})
+    assert await names.look_up(["a"]) == {"a": ()}
+
+
+async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) -> None:
+    made, _ = policing()
+    names, who = HostNames(), applicant(hostname="named")
+    assert made.admit(who) is None
+    resolver["some.where.example"] = ["192.0.2.1"]
+    await host_names.look_again(made, names)
+    holder = enter(made, who)
+    resolver["some.where.example"] = ["192.0.2.9"]
+    await host_names.look_again(made, names)
+    assert not holder.errors  # whoever is there stays
+    assert made.admit(applicant(2, hostname="named")) is None
