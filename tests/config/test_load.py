@@ -646,3 +646,23 @@ def test_a_name_that_was_given_is_told_from_one_by_default() -> None:
     given, default = load(text="listener { name: a, port: 1 }\nlistener { port: 2 }").listeners
     assert (given.given_name, default.given_name, default.name) == ("a", "", "listener/:2")
     assert dataclasses.replace(default, cost=2).given_name == ""
+
+
+# ------------------------------------------------------------------------------------------------ routers prove who they are
+@pytest.mark.parametrize("role", ["inter-router", "edge"])
+@pytest.mark.parametrize(
+    ("more", "let_in"),
+    [
+        ("", False),
+        ("authenticatePeer: yes", False),
+        ("host: 127.0.0.1", False),
+        ("host: 127.0.0.1, authenticatePeer: yes", True),
+        ("authenticatePeer: yes, sslProfile: p", True),
+        ("sslProfile: p", False),
+        ("allowInsecureRole: yes", True),
+    ],
+)
+def test_a_listener_for_routers_lets_in_only_those_who_prove_who_they_are(role: str, more: str, let_in: bool) -> None:
+    lines = "\n".join(["role: " + role, *filter(None, more.split(", "))])
+    listener = load(text=f"router {{ mode: interior }}\nsslProfile {{ name: p }}\nlistener {{\n{lines}\n}}").listeners[0]
+    assert any("must authenticate" in reason for reason in listener.unserved()) != let_in

@@ -6,8 +6,10 @@ The rows are those of security.md 4.9. Counters are compared with what they were
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from proton.utils import BlockingConnection, LinkDetached
 from tests.e2e.peer import Link
 from tests.e2e.peer import Peer as AnyPeer
 from tests.management.node import Node
-from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 from trouter.wire.codec import encode
 from trouter.wire.framing import frame
 from trouter.wire.performatives import (
@@ -785,6 +787,104 @@ def test_annotations_are_bounded(router: RunningRouter, section: int, annotation
         assert isinstance(disposition.state, Rejected)
         assert disposition.state.error is not None
         assert disposition.state.error.condition == "amqp:invalid-field"
+
+
+# --- what stands on a listener and a connector
+
+
+STAMPING = """
+router {{ id: S, usersFile: {folder}/users }}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    saslMechanisms: PLAIN ANONYMOUS
+    allowInsecurePlain: loopback
+    stampUserId: yes
+}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in USERS:
+        put_user(tmp_path / "users", name, PASSWORD.encode())
+    return tmp_path
+
+
+def test_a_listener_may_stamp_messages_with_their_user(start_router: StartRouter, folder: Path) -> None:
+    """Without a policy, too, nobody who has proven a name may use another's; who has proven none has none to keep."""
+    stamping = start_router(STAMPING.format(folder=folder))
+    with session_of(stamping.port, "alice", "any") as peer, session_of(stamping.port, "anonymous", "any") as nobody:
+        receiver = peer.attach_receiver("x", credit=10)
+        sender = peer.attach_sender("x")
+        for piece in (1000, 7):
+            peer.send_in_pieces(sender, data((0x70, [True]), (0x73, ["id", None, "to"]), BODY), piece)
+            octets = peer.take_message(receiver)
+            assert octets == data((0x70, [True])) + properties(["id", b"alice", "to"]) + data(BODY)
+            peer.expect(Disposition)
+        rejected = answered(peer, sender, data((0x73, [None, b"bob"]), BODY))
+        assert rejected == Rejected(Error("amqp:unauthorized-access", "user_id proxy violation"))
+        nobody.send(nobody.attach_sender("x"), data((0x73, [None, b"bob"]), BODY), settled=True)
+        peer.expect_transfer(receiver)
+        assert peer.payload == data((0x73, [None, b"bob"]), BODY)
+
+
+def properties(fields: list[Any]) -> bytes:
+    """A properties section as the router writes it."""
+    octets = b"".join(map(encode, fields))
+    return b"\0\x53\x73\xd0" + (len(octets) + 4).to_bytes(4, "big") + len(fields).to_bytes(4, "big") + octets
+
+
+DIALLING = """
+router {{ id: D }}
+policy {{
+    enableVhostPolicy: yes
+    defaultVhost:
+}}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    saslMechanisms: ANONYMOUS
+}}
+vhost {{
+    hostname: ours
+    groups: {{ all: {{ users: *, remoteHosts: *, sources: *, targets: *, allowDynamicSource: yes, management: read }} }}
+}}
+connector {{
+    name: out
+    host: 127.0.0.1
+    port: {port}
+    policyVhost: {vhost}
+    saslMechanisms: ANONYMOUS
+}}
+"""
+
+
+@pytest.mark.parametrize("vhost", ["ours", "nothing"], ids=["no group for connectors", "no vhost"])
+def test_a_connector_without_a_group_of_its_vhost_is_closed(
+    start_router: StartRouter, folder: Path, vhost: str
+) -> None:
+    far = start_router(STAMPING.format(folder=folder))
+    dialling = start_router(DIALLING.format(port=far.port, vhost=vhost))
+    reason = "no-connector-group" if vhost == "ours" else "no-vhost"
+    dialling.wait_for_line(rf"POLICY \(info\) \[C\d+\] DENY open connector: .*{reason}")
+    far.wait_for_line("Connection .* failed|connection disallowed by local policy|Connection Closed")
+
+
+def test_a_reload_changes_the_policy_as_a_request_does(start_router: StartRouter, folder: Path) -> None:
+    (folder / "vhosts").mkdir()
+    (folder / "vhosts" / "all.json").write_text(json.dumps(VHOSTS))
+    reloading = start_router(CONFIGURATION.format(folder=folder))
+    port = reloading.port
+    with session_of(port, "alice", "moving.org") as alice, session_of(port, "bob", "moving.org") as bob:
+        lost = alice.attach_receiver("b1")
+        text = json.dumps(VHOSTS).replace('"alice, bob", "sources": "a*, b*"', '"alice", "sources": "a*"')
+        (folder / "vhosts" / "all.json").write_text(text)
+        reloading.process.send_signal(signal.SIGHUP)
+        assert bob.expect(Close).error == DENIED_OPEN
+        detach = alice.expect(Detach)
+        assert (detach.handle, detach.error) == (lost.remote_handle, DENIED_LINK)
+        alice.attach_receiver("a1")
 
 
 def test_the_log_and_the_router_stay_whole(router: RunningRouter) -> None:

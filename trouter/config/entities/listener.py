@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
+from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.schema import Kind, Reload, attribute, reported
 from trouter.config.tenants import TenantSource, tenant_source
+
+PROVE_ROUTERS: Final = (
+    "other routers must authenticate (authenticatePeer), and use TLS (sslProfile) unless the listener is on this "
+    "machine only; allowInsecureRole lets them in without"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +187,14 @@ class ListenerEntity(Socketed):
         parse=texts.web_socket_origins,
         extra=True,
     )
+
+    def unserved(self) -> tuple[str, ...]:
+        """Nobody becomes a router of the network without proving who it is, unless the listener says so (R-4.11)."""
+        reasons = Entity.unserved(self)
+        proven = self.authenticate_peer and (self.ssl_profile is not None or is_loopback(self.host))
+        if self.role in {"inter-router", "edge"} and not (proven or self.allow_insecure_role):
+            reasons += (f"role {self.role}: {PROVE_ROUTERS}",)
+        return reasons
 
     @property
     def serves_http(self) -> bool:
