@@ -22,7 +22,7 @@ from trouter.security.entries import EntryError
 from trouter.security.hosts import HostRules, Resolved, names_by_address
 from trouter.security.names import NO_ENTRY, NameRules
 from trouter.security.patterns import UNDECIDED, PatternRules
-from trouter.security.settings import Settings, largest_message, settings_of
+from trouter.security.settings import Settings, largest_message, numbers_and_flags, settings_of
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -193,6 +193,7 @@ class _Compiler:
         self._names: dict[tuple[str, ...], NameRules] = {}
         self._patterns: dict[tuple[str, ...], PatternRules] = {}
         self._hosts: dict[tuple[HostRange, ...], HostRules] = {}
+        self._made_settings: dict[tuple[object, ...], Settings] = {}
 
     def vhost(self, entity: VhostEntity) -> Vhost:
         groups = {name: self._group(name, group, entity) for name, group in entity.groups.items()}
@@ -212,7 +213,7 @@ class _Compiler:
         label = f"{vhost.hostname}:{name}"
         return Group(
             name,
-            settings_of(group, largest_message(group.max_message_size, vhost.max_message_size, self._max_message_size)),
+            self._settings(group, vhost),
             _once(self._hosts, HostRules, group.remote_hosts),
             self._rules(label, "source", group.sources, group.source_pattern),
             self._rules(label, "target", group.targets, group.target_pattern),
@@ -223,6 +224,13 @@ class _Compiler:
             ),
             group.substitute_anonymous,
         )
+
+    def _settings(self, group: GroupSettings, vhost: VhostEntity) -> Settings:
+        largest = largest_message(group.max_message_size, vhost.max_message_size, self._max_message_size)
+        key = (largest, *numbers_and_flags(group))
+        if key not in self._made_settings:
+            self._made_settings[key] = settings_of(group, largest)
+        return self._made_settings[key]
 
     def _rules(self, label: str, what: str, names: tuple[str, ...], patterns: tuple[str, ...]) -> Rules:
         if patterns:
@@ -270,16 +278,21 @@ class Policy:
         addresses: what the names of `host_names` were found to be, as text. previous: the one before, of which what
         did not change is taken over, its addresses too where none are given.
         """
+        with held_back():
+            policy = cls._compiled(entity, vhosts, previous)
+        return policy if addresses is None else policy.with_addresses(addresses)
+
+    @classmethod
+    def _compiled(cls, entity: PolicyEntity, vhosts: Iterable[VhostEntity], previous: Policy | None) -> Policy:
         compiler = _Compiler(entity.max_message_size)
         before = {} if previous is None else previous.vhosts
         compiled: dict[str, Vhost] = {}
-        with held_back():
-            for one in vhosts:
-                old = before.get(one.hostname)
-                same = old is not None and old.entity is one and old.max_message_size == entity.max_message_size
-                compiled[one.hostname] = old if old is not None and same else compiler.vhost(one)
+        for one in vhosts:
+            old = before.get(one.hostname)
+            same = old is not None and old.entity is one and old.max_message_size == entity.max_message_size
+            compiled[one.hostname] = old if old is not None and same else compiler.vhost(one)
         named = ((vhost.name, vhost.entity.aliases, vhost) for vhost in compiled.values())
-        policy = cls(
+        return cls(
             entity,
             compiled,
             VhostChoice(named, entity.enable_vhost_name_patterns, entity.default_vhost),
@@ -292,7 +305,6 @@ class Policy:
             ),
             {} if previous is None else previous.resolved,
         )
-        return policy if addresses is None else policy.with_addresses(addresses)
 
     def with_addresses(self, addresses: Mapping[str, Iterable[str]]) -> Policy:
         """The same, names being looked up anew: for each of `host_names` what it is now, or was last known to be."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Final
 
 from trouter.config.entities import GroupSettings
@@ -37,6 +39,8 @@ class Settings:
 
 
 NAMES: Final = tuple(row.name for row in fields(Settings))
+#: What a group says, in the order of NAMES.
+numbers_and_flags: Final[Callable[[GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES)
 
 
 def settings_of(group: GroupSettings, max_message_size: int | None) -> Settings:
