@@ -129,7 +129,9 @@ class ScramExchange:
             return Refused("an over-long SCRAM message", user=self._user)
         try:
             text = response.decode()
-            return Challenge((self._begin(text) if self._server is None else self._end(self._server, text)).encode())
+            if self._server is None:
+                return Challenge(self._begin(text).encode())
+            return Challenge(self._end(self._server, text).encode(), user=self._user)
         except (ScramException, UnicodeError):
             known = self._server is not None
             return Refused("wrong user or password" if known else "malformed SCRAM message", user=self._user)

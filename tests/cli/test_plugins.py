@@ -43,7 +43,7 @@ def listing(tmp_path: Path, *plugins: str) -> tuple[str, str]:
 def test_a_plugin_of_the_router_loads(capsys: pytest.CaptureFixture[str]) -> None:
     row = told(capsys)["sasl_plain"]
     assert row["loaded"]
-    assert row["hooks"] == ["configure", "open_sasl", "sasl_mechanisms"]
+    assert row["hooks"] == ["configure", "open_sasl", "refresh", "sasl_mechanisms"]
     assert row["distribution"] == "trouter"
     assert str(row["file"]).endswith("trouter_plugins/sasl_plain.py")
 

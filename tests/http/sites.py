@@ -33,6 +33,7 @@ class Site:
     is_ready: bool = True
     is_live: bool = True
     is_healthy: bool = True
+    is_flooded: bool = False
     totals: Totals = field(default_factory=Totals)
     shown: int = 0
     served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
@@ -53,6 +54,9 @@ class Site:
 
     def live(self) -> bool:
         return self.is_live
+
+    def turns_away(self, remote: tuple[str, int]) -> bool:
+        return self.is_flooded
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float

@@ -213,6 +213,22 @@ VHOST_STATS: Final = EntityType(
     ),
 )
 
+AUTH_LOCKOUT: Final = EntityType(
+    "authLockout",
+    "Failed logins of a user from a place, or of all from a place, while they are remembered.",
+    extra=True,
+    bases=BASES["operational"],
+    operations=("DELETE",),
+    columns=(
+        column("host", Kind.STRING, "The place: an address, or an IPv6 network of 64 bits."),
+        column("user", Kind.STRING, "The user whose name was tried; nothing where all from the place are meant."),
+        column("failures", Kind.INTEGER, "Failed logins since the first that is remembered.", graph=True),
+        column("delaySeconds", Kind.INTEGER, "How long the next login has to wait."),
+        column("locked", Kind.BOOLEAN, "Whether the user is locked out there."),
+        column("lockedSeconds", Kind.INTEGER, "For how long yet."),
+    ),
+)
+
 CONNECTION_LINK_ROUTE: Final = EntityType(
     "router.connection.linkRoute",
     "A link route that a client makes for its own connection.",

@@ -280,6 +280,22 @@ def _origin(word: str) -> str:
     return f"{scheme}://{name}" + ("" if number in {None, WEB_PORTS[scheme]} else f":{number}")
 
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """Addresses and networks such as `10.0.0.0/8` or `::1`, separated by commas or blanks; `none` for none."""
+    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    return () if [word.lower() for word in words] == ["none"] else tuple(_network(word) for word in words)
+
+
+def _network(word: str) -> Network:
+    try:
+        return ipaddress.ip_network(word)
+    except ValueError:
+        raise BadValue(f"'{word}' is not an address or a network", "e.g. 192.0.2.7, 10.0.0.0/8, ::1") from None
+
+
 TLS_PROTOCOLS: Final = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 
 

@@ -60,6 +60,7 @@ TYPES: Final[tuple[EntityType, ...]] = (
     DummyEntity.type,
     operational.CONNECTION_LINK_ROUTE,
     RecordLogEntity.type,
+    operational.AUTH_LOCKOUT,
 )
 
 #: The types that have sections in files.

@@ -514,7 +514,7 @@ def _is_hookspec(value: object) -> bool:
 def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
     """Whether the fields are what they claim to be, too: nobody becomes the user None."""
     match answer:
-        case Challenge(bytes()) | Refused(str(), bool(), str()):
+        case Challenge(bytes(), str()) | Refused(str(), bool(), str()):
             return True
         case Authenticated(str(), bytes(), float() | int() | None, Permissions() | None, str()):
             return True

@@ -150,9 +150,14 @@ class RouterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The exchange goes on: send ``data`` to the peer. Never shown in a repr, it may belong to a secret."""
+    """The exchange goes on: send ``data`` to the peer. Never shown in a repr, it may belong to a secret.
+
+    ``user`` is who the peer has proved to be when ``data`` tells it so and only its assent is due: it is sent to nobody
+    who may not come in for other reasons.
+    """
 
     data: bytes
+    user: str = ""
 
     def __repr__(self) -> str:
         return f"Challenge({len(self.data)} bytes)"

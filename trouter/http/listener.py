@@ -120,6 +120,9 @@ class HttpListener:
             self._next_accept_s = trio.current_time() + 1 / entity.accept_rate
         if entity.max_connections is not None and self._count >= entity.max_connections:
             self._turn_away(sock, address, f"maxConnections {entity.max_connections}")
+        elif self._site.turns_away((address[0], address[1])):
+            self.refused += 1
+            sock.close()
         elif self._count - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
             self._turn_away(sock, address, f"{MAX_PLAIN} requests are being answered")
         else:

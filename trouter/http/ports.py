@@ -44,6 +44,10 @@ class Site(Protocol):
         """Whether the process should be left running."""
         ...
 
+    def turns_away(self, remote: tuple[str, int]) -> bool:
+        """Whether a connection that just arrived is to be closed, because too many come from there; tells why."""
+        ...
+
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
     ) -> Secured | None:

@@ -36,7 +36,7 @@ _CONFIGURED: Final = (
 )  # fmt: skip
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: What does not appear in the listing of everything: there are too many of them, and they come and go.
-_PASSING: Final = frozenset({"router.link", "router.address", "connection"})
+_PASSING: Final = frozenset({"router.link", "router.address", "connection", "authLockout"})
 
 Maker = Callable[[EntityType, Sources], Provider]
 _MAKERS: Final[dict[str, Maker]] = {
@@ -54,6 +54,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "allocator": lambda kind, of: process.Allocator(kind, of.router),
     "router.node": lambda kind, of: process.Node(kind, of.router),
     "policy": lambda kind, of: Configured(kind, of.control),
+    "authLockout": lambda kind, of: process.AuthLockouts(kind, of.control),
     "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),
 }
 
@@ -94,7 +95,7 @@ class Directory:
         return self._providers[kind.short]
 
     def providers(self, base: EntityType | None, *, passing: bool = True) -> Iterator[Provider]:
-        """Who has entities of a type or one that extends it; ``passing`` includes links, addresses, connections."""
+        """Who has entities of a type or one that extends it; ``passing`` includes what comes and goes."""
         for kind in descendants_of(base):
             if passing or kind.short not in _PASSING:
                 yield self._providers[kind.short]

@@ -12,11 +12,12 @@ from .directory import Found
 from .kinds import NODE_TYPES, is_base, is_node_type, kind_of
 from .live import UPDATES
 from .providers.configured import Configured
+from .providers.process import AuthLockouts
 from .requests import Request, shown
 from .responses import Answer, answer
 from .rights import check_level, check_update
 from .showing import shown_entity
-from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_implemented
+from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_found, not_implemented
 
 #: Attributes of one change; no type has half as many.
 MAX_ATTRIBUTES: Final = 128
@@ -121,6 +122,10 @@ async def _read(_: Node, __: Request, found: Found) -> Answer:
 
 
 async def _delete(node: Node, _: Request, found: Found) -> Answer:
+    if isinstance(found.provider, AuthLockouts):
+        if not found.provider.forgive(found.key):
+            raise not_found("those failed logins are forgotten already")
+        return answer({}, NO_CONTENT)
     await node.control.delete(_entity(found))
     found.provider.keys()  # so that its number goes with it, whatever is made under its identity afterwards
     return answer({}, NO_CONTENT)

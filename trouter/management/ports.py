@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from trouter.config import Configuration
 from trouter.config.entities import Entity
@@ -60,6 +60,22 @@ class ConnectionFacts(Protocol):
         """End the connection, saying why."""
 
 
+class Lockouts(Protocol):
+    """Failed logins that are remembered, and hold somebody up."""
+
+    def keys(self) -> Sequence[Any]:
+        """Whose they are."""
+
+    def row(self, key: Any) -> Mapping[str, object] | None:
+        """The attributes of the type authLockout; None when they are forgotten."""
+
+    def find(self, identity: str) -> Any | None:
+        """The key of an entity."""
+
+    def forgive(self, key: Any) -> bool:
+        """Forget them; whether they were remembered still."""
+
+
 class Control(Protocol):
     """Changes to a running router. Each is done when the call returns, or has not happened at all."""
 
@@ -93,6 +109,9 @@ class Control(Protocol):
 
     def denied(self, connection: int, what: str) -> None:
         """Somebody asked for what they may not do, a line of text."""
+
+    def lockouts(self) -> Lockouts:
+        """Failed logins that are remembered."""
 
 
 class LogEntry(Protocol):

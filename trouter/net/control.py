@@ -24,6 +24,7 @@ from trouter.config import (
     Entity,
     EntityType,
     PolicyEntity,
+    RouterEntity,
     Updated,
     compare,
     created,
@@ -42,6 +43,7 @@ from trouter.wire.performatives import Error
 from .auth_services import AuthServices
 from .connections import Connections
 from .connectors import Connectors
+from .guard import Guard, Lockouts
 from .host_names import HostNames
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners
@@ -90,6 +92,7 @@ class Control:
         policing: Policing,
         record_logs: RecordLogs,
         recorder: Recorder,
+        guard: Guard,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
         self.listeners = listeners
@@ -106,6 +109,8 @@ class Control:
         self._secure = secure
         self._record_logs = record_logs
         self._recorder = recorder
+        self._guard = guard
+        self._lockouts = Lockouts(guard.lockout)
         self._one_at_a_time = trio.Lock()
         self._policing = policing
         self.host_names = HostNames()
@@ -132,6 +137,10 @@ class Control:
     def denied(self, connection: int, what: str) -> None:
         """Somebody asked for what they may not do."""
         self._policing.deny_management(connection, what)
+
+    def lockouts(self) -> Lockouts:
+        """Whose logins failed."""
+        return self._lockouts
 
     def status(self, entity: Entity) -> Mapping[str, object]:
         """What is observed of a connector, and of the policy; nothing of what is not in service."""
@@ -317,6 +326,7 @@ class Control:
             change.add(PendingService(self, service))
             with collecting():
                 change.add(await self._record_logs.prepare(configuration.record_logs))
+            change.add(PendingGuard(self._guard, configuration.router))
             if logs_too:
                 with collecting():
                     change.add(logs.prepare(configuration.logs, configuration.router))
@@ -365,6 +375,20 @@ class PendingService:
         for line in self._service.withheld:
             if line not in known:
                 log.critical("%s", line)
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+class PendingGuard:
+    """Other numbers for those at the door; what was counted stays."""
+
+    def __init__(self, guard: Guard, router: RouterEntity) -> None:
+        self._guard = guard
+        self._router = router
+
+    def apply(self) -> None:
+        self._guard.configure(self._router)
 
     def drop(self) -> None:
         """Nothing was opened."""

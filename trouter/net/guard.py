@@ -1,90 +1,128 @@
-"""Slows down whoever guesses passwords (security.md 8.1).
-
-After a few failures from one place its next attempts are judged one after another, each later than the one before;
-right passwords wait as wrong ones do, so the wait tells nothing. Waiting holds no thread. A place is an IPv4 address,
-or the /64 network of an IPv6 address, which is what one subscriber has. This machine is exempt: what seems to come
-from it may be everybody, sent on by a proxy.
-"""
+"""Those at the door: who comes too often, too slowly, or guesses; what the numbers are, and what is told of it."""
 
 from __future__ import annotations
 
-import ipaddress
-from collections import OrderedDict
+import logging
+import math
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import quote
 
 import trio
 
-#: Failures that nobody is slowed down for, and how long a failure is remembered after the last one.
-FREE_FAILURES: Final = 5
-MEMORY_S: Final = 60.0
-#: The first wait; each further failure doubles it, up to the longest.
-FIRST_WAIT_S: Final = 1.0
-LONGEST_WAIT_S: Final = 30.0
-MAX_PLACES: Final = 100_000
+from trouter.config.entities import RouterEntity
+from trouter.config.operational import AUTH_LOCKOUT
+from trouter.records.text import clean
+
+from .handshakes import HandshakeRules, Handshakes
+from .lockout import Key, Lockout, LockoutRules
+
+#: Connections turned away are told one by one, and no more than one in this time.
+TELL_EVERY_S: Final = 1.0
+LOCKOUT_TYPE: Final = AUTH_LOCKOUT.full_name
+
+log = logging.getLogger("trouter.SERVER")
 
 
-class _Place:
-    __slots__ = ("failures", "last_s", "turn_s")
+class Guard:
+    """What all listeners of a router have in common about strangers."""
 
-    def __init__(self) -> None:
-        self.failures = 0
-        self.last_s = 0.0
-        #: When the last attempt that was let through is judged.
-        self.turn_s = 0.0
-
-
-class LoginGuard:
-    """Remembers failures by place; the one that failed longest ago is forgotten when there are too many."""
-
-    def __init__(self, now: Callable[[], float] = trio.current_time, max_places: int = MAX_PLACES) -> None:
+    def __init__(self, now: Callable[[], float] = trio.current_time) -> None:
+        self.lockout = Lockout(now)
+        self.handshakes = Handshakes(now)
+        #: Connections turned away by ``turns_away``.
+        self.turned_away = 0
         self._now = now
-        self._max_places = max_places
-        self._places: OrderedDict[str, _Place] = OrderedDict()
+        self._told_at_s = float("-inf")
+        self._untold = 0
 
-    def __len__(self) -> int:
-        return len(self._places)
+    def configure(self, router: RouterEntity) -> None:
+        """From now on these numbers hold; what was counted stays."""
+        self.lockout.rules = lockout_rules(router)
+        self.handshakes.rules = handshake_rules(router)
 
-    def wait_s(self, host: str) -> float | None:
-        """How long the next attempt from ``host`` has to wait for its turn; None if too many wait already."""
-        key = _key(host)
-        place = self._places.get(key)
-        if place is None or place.failures < FREE_FAILURES:
-            return 0.0
-        now = self._now()
-        if now - max(place.last_s, place.turn_s) > MEMORY_S:
-            del self._places[key]
-            return 0.0
-        pause_s = min(FIRST_WAIT_S * 2.0 ** min(place.failures - FREE_FAILURES, 10), LONGEST_WAIT_S)
-        turn_s = max(now, place.turn_s) + pause_s
-        if turn_s - now > LONGEST_WAIT_S:
+    def turns_away(self, host: str, port: int, why: str) -> bool:
+        """Whether there is a reason to, which is told then."""
+        if not why:
+            return False
+        self.turned_away += 1
+        now_s = self._now()
+        if now_s - self._told_at_s < TELL_EVERY_S:
+            self._untold += 1
+            return True
+        others = f" ({self._untold} more since the last such line)" if self._untold else ""
+        log.warning("connection from %s:%s refused: %s%s", host, port, why, others)
+        self._told_at_s, self._untold = now_s, 0
+        return True
+
+
+class Lockouts:
+    """The entities of management's type authLockout: one for each user and place, and for each place."""
+
+    def __init__(self, lockout: Lockout) -> None:
+        self._lockout = lockout
+
+    def keys(self) -> list[Key]:
+        """Whom failures are remembered of."""
+        return self._lockout.keys()
+
+    def row(self, key: Key) -> dict[str, object] | None:
+        """The attributes of one; None when it is forgotten."""
+        state = self._lockout.state(key)
+        if state is None:
             return None
-        place.turn_s = turn_s
-        return turn_s - now
+        failures, wait_s, locked_s = state
+        identity = self.identity(key)
+        return {
+            "host": key.place,
+            "user": None if key.user is None else clean(key.user),
+            "failures": failures,
+            "delaySeconds": math.ceil(wait_s),
+            "locked": locked_s > 0,
+            "lockedSeconds": math.ceil(locked_s),
+            "name": identity,
+            "identity": identity,
+            "type": LOCKOUT_TYPE,
+        }
 
-    def failed(self, host: str) -> None:
-        """An attempt from ``host`` was refused."""
-        key, now = _key(host), self._now()
-        if not key:
-            return
-        place = self._places.get(key)
-        if place is None or now - max(place.last_s, place.turn_s) > MEMORY_S:
-            place = self._places[key] = _Place()
-            if len(self._places) > self._max_places:
-                self._places.popitem(last=False)
-        self._places.move_to_end(key)
-        place.failures += 1
-        place.last_s = now
+    def identity(self, key: Key) -> str:
+        """The identity of an entity: a user's name stands there so that no two can be mistaken for each other."""
+        return f"authLockout/{key.place}" + ("" if key.user is None else f":{quote(key.user, safe='')}")
+
+    def find(self, identity: str) -> Key | None:
+        """The entity of this identity."""
+        return next((key for key in self.keys() if self.identity(key) == identity), None)
+
+    def forgive(self, key: Key) -> bool:
+        """Forget it: no delay and no lock; whether it was there."""
+        forgiven = self._lockout.forgive(key)
+        if forgiven:
+            log.info("failed logins forgiven: %s", self.identity(key))
+        return forgiven
 
 
-def _key(host: str) -> str:
-    """What is one place with ``host``; empty for this machine, and for what is no address."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return ""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is None:
-            return "" if address.is_loopback else str(ipaddress.ip_network((address, 64), strict=False))
-        address = address.ipv4_mapped
-    return "" if address.is_loopback else str(address)
+def lockout_rules(router: RouterEntity) -> LockoutRules:
+    """What the configuration says of guessing."""
+    return LockoutRules(
+        mode=router.auth_lockout,
+        delay_after=router.auth_delay_after,
+        delay_window_s=float(router.auth_delay_window_seconds),
+        longest_delay_s=float(router.auth_longest_delay_seconds),
+        lock_after=router.auth_lockout_after,
+        lock_window_s=float(router.auth_lockout_window_seconds),
+        lock_s=float(router.auth_lockout_seconds),
+        exempt=router.auth_lockout_exempt,
+        shared=router.handshake_exempt,
+    )
+
+
+def handshake_rules(router: RouterEntity) -> HandshakeRules:
+    """What the configuration says of those who have not come as far as their Open."""
+    return HandshakeRules(
+        most=router.max_handshakes,
+        most_by_place=router.max_handshakes_per_host,
+        least_rate=router.min_handshake_rate,
+        arrivals_per_second=router.accept_rate_per_host,
+        arrivals_at_once=router.accept_burst_per_host,
+        exempt=router.handshake_exempt,
+    )

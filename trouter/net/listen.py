@@ -15,6 +15,7 @@ from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts
 
+from .handshakes import Newcomer
 from .peer import Peer, Services
 from .secure import BARE, Ground, Met
 from .settings import listener_settings
@@ -127,20 +128,24 @@ class Listener:
 
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
-        if not self._services.policing.accept(self.entity.role, remote[0]):
+        guard, role = self._services.guard, self.entity.role
+        turned_away = guard.turns_away(*remote, guard.handshakes.too_many(remote[0], role))
+        if turned_away or not self._services.policing.accept(role, remote[0]):
             self.refused += 1
             sock.close()
             return
         self.accepted += 1
         sock.setblocking(False)
+        newcomer = guard.handshakes.begin(remote[0], role)
         facts = self._facts_of(remote)
         ground = BARE
         if below is not None:  # the octets come in clear from whoever has ended TLS
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             ground = replace(below[1], channel=None, early=b"", began_s=None)
         try:
-            await self._serve_peer(sock, facts, ground)
+            await self._serve_peer(sock, facts, ground, newcomer)
         finally:
+            guard.handshakes.end(newcomer)
             self._services.policing.left()
 
     async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
@@ -180,6 +185,13 @@ class Listener:
             log.warning("connection from %s:%s refused: maxConnections %d", *address[:2], entity.max_connections)
             sock.close()
             return
+        host, port = address[:2]
+        guard = self._services.guard
+        why = guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, entity.role)
+        if guard.turns_away(host, port, why):
+            self.refused += 1
+            sock.close()
+            return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         where = sock.getsockname()
@@ -190,7 +202,7 @@ class Listener:
         self.accepted += 1
         facts = self._facts_of(address)
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address[:2])
-        nursery.start_soon(self._serve, sock, facts)
+        nursery.start_soon(self._serve, sock, facts, guard.handshakes.begin(host, entity.role))
 
     def _facts_of(self, remote: tuple[str, int]) -> PeerFacts:
         return PeerFacts(
@@ -202,17 +214,18 @@ class Listener:
             loopback=ipaddress.ip_address(remote[0].partition("%")[0]).is_loopback,
         )
 
-    async def _serve(self, sock: socket.socket, facts: PeerFacts) -> None:
+    async def _serve(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
         """Run one peer, through TLS if it wants, and count it no more."""
         try:
-            await self._meet(sock, facts)
+            await self._meet(sock, facts, newcomer)
         finally:
+            self._services.guard.handshakes.end(newcomer)
             self._services.policing.left()
 
-    async def _meet(self, sock: socket.socket, facts: PeerFacts) -> None:
+    async def _meet(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
         """Find out what the peer speaks, and serve it; a bug of ours ends this peer and nobody else."""
         if not self.entity.ssl_profile:
-            await self._serve_peer(sock, facts, BARE)
+            await self._serve_peer(sock, facts, BARE, newcomer)
             return
         met: Met | None = None
         try:
@@ -227,10 +240,13 @@ class Listener:
             if met is None:
                 sock.close()
         if met is not None:
-            await self._serve_peer(sock, *met)
+            await self._serve_peer(sock, *met, newcomer)
 
-    async def _serve_peer(self, sock: socket.socket, facts: PeerFacts, ground: Ground) -> None:
+    async def _serve_peer(
+        self, sock: socket.socket, facts: PeerFacts, ground: Ground, newcomer: Newcomer
+    ) -> None:
         peer = Peer(sock, facts, self._settings, self._services, ground)
+        peer.comes_as(newcomer)
         self.peers.add(peer)
         try:
             await peer.run()

@@ -1,4 +1,8 @@
-"""How whoever dialled us logs in: the answers of plugins to what the peer says in SASL, in its turn and in time."""
+"""How whoever dialled us logs in: the answers of plugins to what the peer says in SASL, in its turn and in time.
+
+A refusal looks the same whatever its reason: neither its code nor when it comes tells a wrong password from a user who
+is unknown, disabled or locked out. Only what is no fault of the peer's has a code of its own: come back later.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +27,28 @@ from trouter.hooks import (
     SaslExchange,
 )
 from trouter.records import SaslOutcome
+from trouter.records.text import clean
 
-from .guard import LoginGuard
+from .guard import Guard
 from .recorder import Recorder
 
 log = logging.getLogger("trouter.SERVER")
 
+#: Characters of a user's and of a mechanism's name in the log.
+MAX_NAME: Final = 128
 THROTTLED: Final = "too many failures"
 UNSERVED: Final = "no plugin serves the mechanism"
 TOO_SLOW: Final = "the authentication took too long"
 EXPIRED: Final = "the credentials have expired"
+LOCKED: Final = "the user is locked out"
 #: What records call these; any other refusal is one of the credentials, or of a service that cannot be had.
-REASONS: Final = {THROTTLED: "throttled", UNSERVED: "unknown-mechanism", TOO_SLOW: "timeout", EXPIRED: "expired"}
+REASONS: Final = {
+    THROTTLED: "throttled",
+    UNSERVED: "unknown-mechanism",
+    TOO_SLOW: "timeout",
+    EXPIRED: "expired",
+    LOCKED: "locked",
+}
 
 
 class Login:
@@ -44,18 +58,21 @@ class Login:
         self,
         facts: PeerFacts,
         plugins: Plugins,
-        guard: LoginGuard,
+        guard: Guard,
         sasl: SaslServer,
         step_s: float,
+        postpone: Callable[[float], None],
         service: AuthService | None,
         recorder: Recorder,
     ) -> None:
         """``sasl`` is the engine's side of it; a plugin has ``step_s`` seconds for each answer.
 
-        Where the listener has an authentication service, ``service`` is what stands for it, None if nothing does.
+        ``postpone`` gives the peer so many seconds more for its handshake: those for which it is made to wait. Where
+        the listener has an authentication service, ``service`` is what stands for it, None if nothing does.
         """
         self.facts = facts
         self._recorder = recorder
+        #: How long it was made to wait.
         self._waited_s = 0.0
         #: Who the peer is, once it is in; and the mechanism that it chose.
         self.user = ""
@@ -72,12 +89,15 @@ class Login:
         self._guard = guard
         self._sasl = sasl
         self._step_s = step_s
+        self._postpone = postpone
         self._exchange: SaslExchange | None = None
         self._service = service
         self._session: AuthSession | None = None
         self._unavailable = Refused("nothing stands for the authentication service", temporary=True)
         #: What of the service's mechanisms the peer was offered.
         self._offered: tuple[str, ...] = ()
+        #: Who was judged already, and may come in.
+        self._proven = ""
 
     async def offer(self) -> None:
         """Hear from the service how one may authenticate, and tell the peer; nothing if it cannot be had."""
@@ -102,33 +122,27 @@ class Login:
     async def begin(self, init: SaslInitReceived) -> bool:
         """The first step, when its turn has come; whether the peer is in."""
         self.mechanism = init.mechanism
-        wait_s = self._guard.wait_s(self.facts.remote_host)
+        wait_s = self._guard.lockout.wait_s(self.facts.remote_host)
         if wait_s is None:
             self._refuse(Refused(THROTTLED, temporary=True))
             return False
-        if wait_s > 0:
-            self._waited_s = wait_s
-            await trio.sleep(wait_s)
+        await self._wait(wait_s)
         if self.facts.listener.auth_service:
-            return self._conclude(await self._start(init))
+            return await self._conclude(await self._start(init))
         self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
         return await self.respond(init.response or b"")
 
     async def respond(self, response: bytes) -> bool:
         """One step of the exchange; whether the peer is in."""
-        return self._conclude(await self._ask(response))
+        return await self._conclude(await self._ask(response))
 
-    def _conclude(self, answer: Challenge | Authenticated | Refused) -> bool:
-        """Tell the peer what came of a step; whether it is in."""
+    async def _conclude(self, answer: Challenge | Authenticated | Refused) -> bool:
+        """Judge what came of a step, and tell the peer; whether it is in."""
+        answer = await self._judge(answer)
         if isinstance(answer, Challenge):
             self._sasl.challenge(answer.data)
             return False
         self.close()
-        if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
-            left_s = answer.expires_at_s - time.time()
-            self.expires_at_s = trio.current_time() + left_s
-            if not left_s > 0:
-                answer = Refused(EXPIRED, user=answer.user)
         if isinstance(answer, Refused):
             self._refuse(answer)
             return False
@@ -137,6 +151,39 @@ class Login:
         self.user, self.tenant, self.permissions = answer.user, answer.tenant, answer.permissions
         self._sasl.finish(SASL_OK, answer.data or None)
         return True
+
+    async def _judge(self, answer: Challenge | Authenticated | Refused) -> Challenge | Authenticated | Refused:
+        """What stands, after as long a wait as failures before this one have made due.
+
+        A mechanism may prove that it knows the password with its last challenge: by then it is judged.
+        """
+        if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
+            left_s = answer.expires_at_s - time.time()
+            self.expires_at_s = trio.current_time() + left_s
+            if not left_s > 0:
+                answer = Refused(EXPIRED, user=answer.user)
+        right = not isinstance(answer, Refused)
+        if (isinstance(answer, Challenge) and not answer.user) or (isinstance(answer, Refused) and answer.temporary):
+            return answer
+        if right and answer.user == self._proven:
+            return answer
+        verdict = self._guard.lockout.judge(self.facts.remote_host, answer.user, right=right, waited_s=self._waited_s)
+        if verdict.began:
+            self._tell_lock(answer.user)
+        if verdict.wait_s is None:
+            return Refused(THROTTLED, temporary=True, user=answer.user)
+        await self._wait(verdict.wait_s)
+        if right and verdict.locked:
+            return Refused(LOCKED, user=answer.user)
+        self._proven = answer.user if right else ""
+        return answer
+
+    async def _wait(self, wait_s: float) -> None:
+        """Wait as long as others' failures make it due; it takes nothing of the peer's time."""
+        if wait_s > 0:
+            self._waited_s += wait_s
+            self._postpone(wait_s)
+            await trio.sleep(wait_s)
 
     def good(self) -> bool:
         """Whether the credentials are good still; what cannot be told is a no."""
@@ -175,19 +222,34 @@ class Login:
 
     def _refuse(self, refusal: Refused) -> None:
         """Turn the peer away; it learns only whether to come back later."""
-        facts = self.facts
-        if not refusal.temporary:
-            self._guard.failed(facts.remote_host)
         code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
         reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
         self._record(code, refusal.user, reason)
         self._sasl.finish(code)
+        facts = self.facts
         log.info(
-            "[C%d] Connection from %s:%d refused: SASL %s",
+            "[C%d] Connection from %s:%d (to %s) refused: SASL %s user=%s: %s",
             facts.connection_id,
             facts.remote_host,
             facts.remote_port,
-            self.mechanism[:32],
+            facts.listener.name,
+            clean(self.mechanism)[:MAX_NAME],
+            clean(refusal.user)[:MAX_NAME] or "(none)",
+            refusal.reason,
+        )
+
+    def _tell_lock(self, user: str) -> None:
+        rules = self._guard.lockout.rules
+        what = "would be" if rules.mode == "alarm" else "is"
+        log.warning(
+            "[C%d] user %s %s locked out at %s for %g s: %d failed logins within %g s",
+            self.facts.connection_id,
+            clean(user)[:MAX_NAME],
+            what,
+            self.facts.remote_host,
+            rules.lock_s,
+            rules.lock_after,
+            rules.lock_window_s,
         )
 
     def _record(self, code: int, user: str, reason: str) -> None:

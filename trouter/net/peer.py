@@ -49,7 +49,8 @@ from .auth_services import AuthServices
 from .clocks import mono_us, now_us
 from .connections import Connections, connection_row
 from .frame_log import FrameLog
-from .guard import LoginGuard
+from .guard import Guard
+from .handshakes import Newcomer
 from .hold import Hold
 from .hub import Hub
 from .login import Login
@@ -108,7 +109,7 @@ class Services:
     plugins: Plugins
     budget: Budget
     connections: Connections = field(default_factory=Connections)
-    guard: LoginGuard = field(default_factory=LoginGuard)
+    guard: Guard = field(default_factory=Guard)
     recorder: Recorder = field(default_factory=Recorder)
     secure: Secure = field(init=False)
     policing: Policing = field(init=False)
@@ -172,6 +173,8 @@ class Peer:
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
         self._gone = False
+        #: As those at the door count it, until its Open; None for who was dialled.
+        self._newcomer: Newcomer | None = None
         self._login: Login | None = None
         #: What the close says when it is ours.
         self._farewell: Error | None = None
@@ -195,8 +198,9 @@ class Peer:
             tls_due=settings.require_tls and not self.facts.encrypted,
         )
         service = self._auth_services.of(listener, self._plugins) if asks else None
+        step_s = settings.sasl_timeout_s
         self._login = Login(
-            self.facts, self._plugins, self._guard, sasl, settings.sasl_timeout_s, service, self._recorder
+            self.facts, self._plugins, self._guard, sasl, step_s, self._postpone, service, self._recorder
         )
         return Connection(
             settings.limits,
@@ -384,6 +388,8 @@ class Peer:
         self._bytes_in += len(data)
         if self._frames.on:
             self._frames.received(data)
+        if self._newcomer is not None:
+            self._newcomer.received_bytes += len(data)
         connection.receive_data(data)
         if connection.events or len(connection.out) > self.settings.limits.output_limit_bytes:
             self._ring()
@@ -521,19 +527,49 @@ class Peer:
         login = self._login
         if login is None:
             return
-        if isinstance(event, SaslMechanismsWanted):
-            await login.offer()
-            self.connection.receive_data(b"")
-            return
-        if isinstance(event, SaslInitReceived):
-            self.mechanism = event.mechanism
-            entered = await login.begin(event)
-        else:
-            entered = await login.respond(event.response)
+        if self._newcomer is not None:
+            self._newcomer.waits(trio.current_time())
+        entered = await self._take_step(login, event)
+        if self._newcomer is not None:
+            self._newcomer.answered(trio.current_time())
         if entered:
             self.user, self.permissions = login.user, login.permissions
             self._hub.tell_time()
+        if entered or isinstance(event, SaslMechanismsWanted):
             self.connection.receive_data(b"")
+
+    async def _take_step(
+        self, login: Login, event: SaslMechanismsWanted | SaslInitReceived | SaslResponseReceived
+    ) -> bool:
+        """Let the login answer what came; whether the peer is in."""
+        if isinstance(event, SaslMechanismsWanted):
+            await login.offer()
+            return False
+        if isinstance(event, SaslInitReceived):
+            self.mechanism = event.mechanism
+            return await login.begin(event)
+        return await login.respond(event.response)
+
+    def _postpone(self, seconds: float) -> None:
+        """The peer is made to wait: its handshake may take so much longer."""
+        self._handshake.deadline += seconds
+
+    def comes_as(self, newcomer: Newcomer) -> None:
+        """It is counted so until its Open, and ends when it is too slow."""
+        self._newcomer = newcomer
+        newcomer.came_s = trio.current_time()  # TLS has had a time of its own
+        newcomer.cut = self._too_slow
+
+    def _too_slow(self) -> None:
+        self._tell_failure("too slow: less than minHandshakeRate before its open")
+        self._gone = True
+        self._handshake.cancel()
+
+    def _settled_in(self) -> None:
+        """It is no newcomer any more; a second call does nothing."""
+        if self._newcomer is not None:
+            self._guard.handshakes.end(self._newcomer)
+            self._newcomer = None
 
     def _open(self, remote: Open) -> None:
         applicant = self._applicant(remote)
@@ -544,6 +580,7 @@ class Peer:
         held = self._policing.hold(applicant, admission, self)
         self._hold = Hold(self._policing, self._plugins, held, stamps=self.settings.stamp_user_id)
         self.opened = True
+        self._settled_in()
         self._opened_at_s = trio.current_time()
         self._handshake.deadline = self._expires_at_s
         try:
@@ -710,9 +747,11 @@ class Peer:
 
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
+        self._settled_in()
         self._gone = True
         if self._login is not None:
             self._login.close()
+            self._login = None  # it refers back to us
         self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)

@@ -10,6 +10,7 @@ import trio
 from trouter.core.router import Router
 
 from .connections import Connections
+from .guard import Guard
 from .link_records import LinkRecords
 
 #: Between two looks; each is a portion of the whole.
@@ -18,12 +19,13 @@ LOOK_S: Final = 1.0
 log = logging.getLogger("trouter.ROUTER_CORE")
 
 
-async def make_rounds(router: Router, connections: Connections, links: LinkRecords) -> None:
+async def make_rounds(router: Router, connections: Connections, links: LinkRecords, guard: Guard) -> None:
     """Look for ever, and tell of each link once."""
     while True:
         await trio.sleep(LOOK_S)
         now_s = trio.current_time()
         connections.look(now_s)
+        guard.handshakes.cut_slow()
         for notice in router.scan(now_s):
             links.stalled(router, notice)
             link = notice.link

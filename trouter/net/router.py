@@ -128,6 +128,7 @@ class RouterProcess:
             self.services.policing,
             self.record_logs,
             self.services.recorder,
+            self.services.guard,
         )
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
@@ -190,7 +191,8 @@ class RouterProcess:
         router_log.info("Version: %s", trouter.__version__)
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
-        nursery.start_soon(make_rounds, self.router, self.services.connections, self.services.recorder.links)
+        recorder, guard = self.services.recorder, self.services.guard
+        nursery.start_soon(make_rounds, self.router, self.services.connections, recorder.links, guard)
         nursery.start_soon(self.services.secure.run)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)

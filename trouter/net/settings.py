@@ -28,12 +28,18 @@ def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
         ]
     return replace(
         _settings(router_id, entity, own),
-        require_sasl=entity.authenticate_peer or entity.sasl_plugin is not None,
+        require_sasl=_requires_sasl(entity),
         require_tls=entity.require_ssl or entity.require_encryption,
         stamp_user_id=entity.stamp_user_id,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
         tenancy=tenancy_of(entity),
     )
+
+
+def _requires_sasl(entity: ListenerEntity) -> bool:
+    """Whether nobody may do without SASL: who is asked for a name may not stay without one (security.md 1.4)."""
+    named = bool(entity.sasl_mechanisms) and "ANONYMOUS" not in entity.sasl_mechanisms
+    return entity.authenticate_peer or entity.sasl_plugin is not None or named
 
 
 def connector_settings(router_id: str, entity: ConnectorEntity) -> PeerSettings:

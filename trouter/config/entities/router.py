@@ -231,6 +231,81 @@ class RouterEntity(Entity):
         parse=texts.plugin_settings,
         extra=True,
     )
+    auth_lockout: str = attribute(
+        Kind.ENUM,
+        "What failed logins lead to: delays and a lock, only an `alarm` in the log, or nothing.",
+        "enforce",
+        values=("enforce", "alarm", "off"),
+        also={"no": "off", "false": "off", "yes": "enforce", "true": "enforce", "on": "enforce"},
+        extra=True,
+    )
+    auth_delay_after: int = attribute(
+        Kind.INTEGER,
+        "Failed logins from a host, or of a user from a host, after which the next ones have to wait.",
+        5,
+        low=1,
+        high=1000,
+        extra=True,
+    )
+    auth_delay_window_seconds: int = attribute(
+        Kind.INTEGER, "In which time these failures must be.", 60, low=1, high=86400, extra=True
+    )
+    auth_longest_delay_seconds: int = attribute(
+        Kind.INTEGER, "The wait is a second, doubles at each failure, and ends here.", 30, low=1, high=3600, extra=True
+    )
+    auth_lockout_after: int = attribute(
+        Kind.INTEGER,
+        "Failed logins of a user from a host after which that user is locked out there.",
+        20,
+        low=1,
+        high=1000,
+        extra=True,
+    )
+    auth_lockout_window_seconds: int = attribute(
+        Kind.INTEGER, "In which time these failures must be.", 600, low=1, high=86400, extra=True
+    )
+    auth_lockout_seconds: int = attribute(
+        Kind.INTEGER, "For how long the user is locked out.", 900, low=1, high=86400, extra=True
+    )
+    auth_lockout_exempt: tuple[texts.Network, ...] = attribute(
+        Kind.STRING,
+        "Addresses and networks, separated by commas, from which failed logins are not counted.",
+        (),
+        default_doc="none",
+        parse=texts.networks,
+        extra=True,
+    )
+    max_handshakes: int = attribute(
+        Kind.INTEGER,
+        "Connections at once that have not come as far as their Open; 0 for no limit. Routers are counted apart.",
+        1000,
+        extra=True,
+    )
+    max_handshakes_per_host: int = attribute(
+        Kind.INTEGER, "The same from one host, an IPv6 network of 64 bits being one; 0 for no limit.", 20, extra=True
+    )
+    min_handshake_rate: int = attribute(
+        Kind.INTEGER,
+        "Octets a second that a peer must send until its Open, from 2 seconds on, once it has begun; 0 for no limit.",
+        64,
+        extra=True,
+    )
+    accept_rate_per_host: int = attribute(
+        Kind.INTEGER, "New connections a second from one host; 0 for no limit.", 50, extra=True
+    )
+    accept_burst_per_host: int = attribute(
+        Kind.INTEGER, "New connections that one host may make at once.", 100, low=1, extra=True
+    )
+    handshake_exempt: tuple[texts.Network, ...] = attribute(
+        Kind.STRING,
+        "Addresses and networks, separated by commas, which the five limits before do not hold for, and where failed "
+        "logins are counted by user, not by host: a proxy, or this machine; `none` for none.",
+        tuple(texts.networks("127.0.0.0/8, ::1")),
+        default_doc="`127.0.0.0/8, ::1`",
+        shown="127.0.0.0/8, ::1",
+        parse=texts.networks,
+        extra=True,
+    )
     drain_timeout_seconds: int = attribute(
         Kind.INTEGER,
         "After TERM: how long unsettled deliveries may take before connections are closed.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import trouter
 from trouter.config.changes import row as entity_row
@@ -196,3 +196,28 @@ class VhostStatistics(Fixed):
             }
             for hostname, counted in self._control.vhost_statistics()
         }
+
+
+class AuthLockouts(Provider):
+    """``authLockout``: failed logins, by user and place. There may be many: a row is made when asked for."""
+
+    def __init__(self, kind: EntityType, control: Control) -> None:
+        super().__init__(kind)
+        self._control = control
+
+    def keys(self) -> Sequence[Any]:
+        return self._control.lockouts().keys()
+
+    def row(self, key: Any) -> Row | None:
+        return self._control.lockouts().row(key)
+
+    def by_identity(self, identity: str) -> Any | None:
+        return self._control.lockouts().find(identity) if identity.startswith(f"{self.kind.short}/") else None
+
+    def by_name(self, name: str) -> Sequence[Any]:
+        found = self.by_identity(name)
+        return () if found is None else (found,)
+
+    def forgive(self, key: Any) -> bool:
+        """Forget it; whether it was there."""
+        return self._control.lockouts().forgive(key)

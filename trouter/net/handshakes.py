@@ -1,0 +1,141 @@
+"""Those who are connected and have not come as far as their Open (security.md 8.2): how many, and how slow. No I/O.
+
+A connection costs a descriptor and some memory before anybody knows whose it is, so strangers get few of them at a
+time, get them no faster than they need them, and have to get on with it. Routers of the network have a count of their
+own: no flood of clients keeps them out. Who is exempt is not counted at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from .lockout import LOOPBACK, Network, place_of, within
+
+#: For so long nobody is too slow.
+GRACE_S: Final = 2.0
+#: Places whose arrivals are remembered.
+MAX_PLACES: Final = 100_000
+ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeRules:
+    """The numbers; 0 stands for no limit."""
+
+    #: At a time: all, and from one place.
+    most: int = 1000
+    most_by_place: int = 20
+    #: Octets a second that a peer has to send, once it has begun to.
+    least_rate: int = 64
+    #: Connections from one place: a second, and at once.
+    arrivals_per_second: int = 50
+    arrivals_at_once: int = 100
+    exempt: tuple[Network, ...] = LOOPBACK
+
+
+class Newcomer:
+    """A connection that has not come as far as its Open."""
+
+    __slots__ = ("came_s", "cut", "host", "place", "received_bytes", "role", "_asked_s", "_waited_s")
+
+    def __init__(self, host: str, role: str, now_s: float) -> None:
+        self.host = host
+        self.place = place_of(host)
+        self.role = role
+        self.came_s = now_s
+        #: What it has sent so far.
+        self.received_bytes = 0
+        #: Ends the connection; whoever serves it puts this here.
+        self.cut: Callable[[], None] | None = None
+        #: Since when it waits for us, and how long it has waited before.
+        self._asked_s: float | None = None
+        self._waited_s = 0.0
+
+    def waits(self, since_s: float) -> None:
+        """It is our turn: what it does not send meanwhile is no fault of its own."""
+        self._asked_s = since_s
+
+    def answered(self, now_s: float) -> None:
+        """It is its turn again."""
+        if self._asked_s is not None:
+            self._waited_s += now_s - self._asked_s
+            self._asked_s = None
+
+    def due_bytes(self, now_s: float, rate: int) -> float:
+        """What it should have sent by now at least."""
+        waited_s = self._waited_s + (0.0 if self._asked_s is None else now_s - self._asked_s)
+        return rate * (now_s - self.came_s - waited_s - GRACE_S)
+
+
+class Handshakes:
+    """Counts newcomers. ``now`` tells the time in seconds, from anywhere."""
+
+    def __init__(self, now: Callable[[], float], rules: HandshakeRules | None = None) -> None:
+        self.rules = rules or HandshakeRules()
+        self._now = now
+        self._newcomers: dict[Newcomer, None] = {}
+        #: By kind of role and place; the place is empty for all of them.
+        self._counts: Counter[tuple[bool, str]] = Counter()
+        self._arrivals: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._newcomers)
+
+    def too_fast(self, host: str) -> str:
+        """Why a connection that arrives from ``host`` is to be closed; empty, and it is counted, when it is not."""
+        rules = self.rules
+        if not rules.arrivals_per_second or within(rules.exempt, host):
+            return ""
+        place, now_s = place_of(host), self._now()
+        burst = max(rules.arrivals_at_once, 1)
+        left, then_s = self._arrivals.get(place, (float(burst), now_s))
+        left = min(burst, left + (now_s - then_s) * rules.arrivals_per_second)
+        if left < 1:
+            return f"more than acceptRatePerHost {rules.arrivals_per_second} a second from {place}"
+        self._arrivals[place] = (left - 1, now_s)
+        self._arrivals.move_to_end(place)
+        if len(self._arrivals) > MAX_PLACES:
+            self._arrivals.popitem(last=False)
+        return ""
+
+    def too_many(self, host: str, role: str) -> str:
+        """Why nobody can be taken from ``host`` before others have come to their Open; empty if somebody can."""
+        rules, kind = self.rules, role in ROUTER_ROLES
+        if within(rules.exempt, host):
+            return ""
+        if rules.most and self._counts[kind, ""] >= rules.most:
+            return f"maxHandshakes {rules.most}"
+        if rules.most_by_place and self._counts[kind, place_of(host)] >= rules.most_by_place:
+            return f"maxHandshakesPerHost {rules.most_by_place} from {place_of(host)}"
+        return ""
+
+    def begin(self, host: str, role: str) -> Newcomer:
+        """Somebody who is past ``too_many``."""
+        newcomer = Newcomer(host, role, self._now())
+        if not within(self.rules.exempt, host):
+            self._newcomers[newcomer] = None
+            for place in ("", newcomer.place):
+                self._counts[role in ROUTER_ROLES, place] += 1
+        return newcomer
+
+    def end(self, newcomer: Newcomer) -> None:
+        """It came to its Open, or is gone; a second call does nothing."""
+        newcomer.cut = None
+        if newcomer not in self._newcomers:
+            return
+        del self._newcomers[newcomer]
+        for place in ("", newcomer.place):
+            key = newcomer.role in ROUTER_ROLES, place
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+
+    def cut_slow(self) -> None:
+        """End those who have begun to speak and take too long over it; call about once a second."""
+        now_s, rate = self._now(), self.rules.least_rate
+        for each in list(self._newcomers):
+            if each.received_bytes and each.received_bytes < each.due_bytes(now_s, rate) and each.cut is not None:
+                each.cut()
