@@ -74,7 +74,8 @@ def test_nobody_else_is_let_in(with_passwords: RunningRouter, response: bytes) -
         offered(peer)
         assert outcome(peer, "PLAIN", response) == AUTH
         peer.expect_end_of_stream()
-        with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} refused: SASL PLAIN")
+        told = rf"\[C\d+\] Connection from {peer.address} refused: SASL PLAIN user=\S+ listener=listener/127.0.0.1:0: ."
+        with_passwords.wait_for_line(told)
     assert "wonderland" not in with_passwords.text()
 
 

@@ -228,13 +228,13 @@ class Login:
         self._sasl.finish(code)
         facts = self.facts
         log.info(
-            "[C%d] Connection from %s:%d (to %s) refused: SASL %s user=%s: %s",
+            "[C%d] Connection from %s:%d refused: SASL %s user=%s listener=%s: %s",
             facts.connection_id,
             facts.remote_host,
             facts.remote_port,
-            facts.listener.name,
             clean(self.mechanism)[:MAX_NAME],
             clean(refusal.user)[:MAX_NAME] or "(none)",
+            facts.listener.name,
             refusal.reason,
         )
 
