@@ -14,9 +14,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from proton import Delivery, Link, Message
 from proton.reactor import AtMostOnce, LinkOption
-from proton.utils import BlockingConnection, LinkDetached, SendException
+from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached, SendException
 
 from tests.e2e.peer import Peer
+from tests.management.node import Node
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.testing import compose
 from trouter.wire.framing import AMQP_HEADER, frame
@@ -265,11 +266,13 @@ RESERVED = (
 
 
 @pytest.mark.parametrize("address", RESERVED)
-def test_what_begins_with_an_underscore_is_closed(patient: Client, address: str) -> None:
+def test_what_begins_with_an_underscore_is_closed(router: RunningRouter, patient: Client, address: str) -> None:
     with pytest.raises(LinkDetached, match=REFUSED):
         patient.receiver(address)
     with pytest.raises(LinkDetached, match=REFUSED):
         patient.connection.create_sender(address)
+    for what in ("receiver", "sender"):
+        router.wait_for_line(rf"DENY attach {what}: user='ann' .* rule='reserved' {re.escape(repr(address))}")
 
 
 @pytest.mark.parametrize("address", RESERVED)
@@ -361,6 +364,7 @@ def test_nobody_opens_without_a_tenant_of_its_own(
         if condition == DENIED:
             assert error.description == "connection disallowed by local policy"
         router.wait_for_line(rf"\[C{peer.number}\] Connection from {peer.address} refused: ")
+        router.wait_for_line(rf"\[C{peer.number}\] DENY open tenant: user='{user}' .* rule=.tenant:")
 
 
 def test_what_came_with_the_open_of_nobody_is_not_looked_at(
@@ -461,3 +465,128 @@ def test_the_example_of_the_manual_does_what_the_page_says(tmp_path: Path) -> No
         connect().send("t1.example/news", "to all of t1")
         connect("carol", "t2.example").send("news", "to t2")
         assert [bodies(each, 1) for each in news] == [["to all of t1"], ["to all of t1"], ["to t2"]]
+
+
+# --- with vhost policy
+
+VHOST = """
+vhost {{
+    hostname: {hostname}
+{more}    allowUnknownUser: yes
+    groups: {{
+        $default: {{
+            remoteHosts: *
+            sources: q, $management
+            targets: q, $management
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
+            management: {management}
+        }}
+    }}
+}}
+"""
+POLICED = (
+    "router { id: R }\npolicy {\n    enableVhostPolicy: yes\n    defaultVhost: dflt\n}\n"
+    + VHOST.format(hostname="mt.org", more="    aliases: alias.org\n", management="operate")
+    + VHOST.format(hostname="forced.org", more="", management="none")
+    + VHOST.format(hostname="ops", more="", management="admin")
+    + VHOST.format(hostname="dflt", more="", management="read")
+    + "listener { host: 127.0.0.1, port: 0, multiTenant: yes, saslMechanisms: ANONYMOUS }\n"
+    + "listener { host: 127.0.0.1, port: 0, multiTenant: yes, saslMechanisms: ANONYMOUS, policyVhost: forced.org }\n"
+    + "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, policyVhost: ops }\n"
+)
+
+
+@pytest.fixture(scope="module")
+def policed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    """The tenant is the vhost."""
+    with running(POLICED, tmp_path_factory.mktemp("policed")) as started:
+        yield started
+
+
+def visitor(router: RunningRouter, hostname: str | None, listener: int = 0) -> Node:
+    return Node(router.ports[listener], allowed_mechs="ANONYMOUS", virtual_host=hostname)
+
+
+@pytest.mark.parametrize(
+    ("hostname", "space"),
+    [("mt.org", "mt.org/"), ("MT.org.:5672", "mt.org/"), ("alias.org", "mt.org/"), ("unknown.org", "dflt/")],
+)
+def test_the_tenant_is_the_vhost_that_the_policy_found(policed: RunningRouter, hostname: str, space: str) -> None:
+    node = visitor(policed, hostname)
+    receiver = node.connection.create_receiver("q", name="only")
+    assert receiver.link.remote_source.address == "q"
+    assert {row["tenant"] for row in node.query("connection")} == {space}
+    assert f"M0{space}q" in {row["key"] for row in node.query("router.address")}
+    node.close()
+
+
+def test_policy_vhost_is_the_tenant(policed: RunningRouter) -> None:
+    for hostname in ("mt.org", "other"):
+        connection: Any = BlockingConnection(
+            f"127.0.0.1:{policed.ports[1]}", timeout=DEADLINE_S, allowed_mechs="ANONYMOUS", virtual_host=hostname
+        )
+        receiver = connection.create_receiver("q", credit=1)
+        sender = connection.create_sender("q", options=AtMostOnce())
+        connection.wait(lambda ready=sender: ready.link.credit > 0, timeout=DEADLINE_S)
+        sender.send(Message(body=hostname))
+        sender.close()
+        assert bodies(receiver, 1) == [hostname]
+        connection.close()
+
+
+@pytest.mark.parametrize("hostname", [None, "", "mt.org/sub", "/"])
+def test_with_policy_too_the_tenant_must_be_named(policed: RunningRouter, hostname: str | None) -> None:
+    with Peer(policed.port, opened=False, sasl=True) as peer:
+        peer.open(hostname=hostname)
+        error = peer.expect_close()
+        assert error is not None
+        assert error.condition == MISSING
+    with Peer(policed.ports[1], opened=False, sasl=True) as peer:
+        peer.open(hostname=hostname)
+        peer.begin()
+
+
+def test_the_policy_knows_the_addresses_that_clients_write(policed: RunningRouter) -> None:
+    node = visitor(policed, "mt.org")
+    with pytest.raises(LinkDetached, match=REFUSED):
+        node.connection.create_receiver("mt.org/q")
+    assert node.connection.create_receiver("q").link.remote_source.address == "q"
+    node.close()
+
+
+def test_a_tenant_closes_a_connection_of_its_own_if_its_group_may(policed: RunningRouter) -> None:
+    node, victim, other = visitor(policed, "mt.org"), visitor(policed, "alias.org"), visitor(policed, "unknown.org")
+    kind = "org.apache.qpid.dispatch.connection"
+
+    def number(each: Node) -> str:
+        assert each.connection.conn.remote_properties is not None
+        return str(each.connection.conn.remote_properties["qd.conn-id"])
+
+    close = {"adminStatus": "deleted"}
+    assert node.refused("UPDATE", close, type=kind, identity=number(other))[0] in (400, 404)
+    assert other.refused("UPDATE", close, type=kind, identity=number(other))[0] == 403
+    assert other.query("connection", ["identity"])
+    assert node.refused("CREATE", {"port": "0"}, type="org.apache.qpid.dispatch.listener")[0] == 403
+    assert node.get("UPDATE", close, type=kind, identity=number(victim))["identity"] == number(victim)
+    with pytest.raises(ConnectionClosed, match="closed by management"):
+        victim.connection.wait(lambda: False, timeout=DEADLINE_S)
+    assert node.query("connection", ["identity"])
+    for each in (node, other):
+        each.close()
+
+
+def test_a_connection_that_the_policy_moves_to_another_tenant_is_closed(policed: RunningRouter) -> None:
+    moved, stays, operator = visitor(policed, "late.org"), visitor(policed, "mt.org"), visitor(policed, "ops", 2)
+    kind = "org.apache.qpid.dispatch.vhost"
+    assert {row["tenant"] for row in moved.query("connection")} == {"dflt/"}
+    group = {"remoteHosts": "*", "sources": "*", "targets": "*"}
+    attributes = {"hostname": "late.org", "allowUnknownUser": True, "groups": {"$default": group}}
+    answer = operator.ask("CREATE", attributes, type=kind)
+    assert answer.status == 201, answer.description
+    with pytest.raises(ConnectionClosed, match="another tenant"):
+        moved.connection.wait(lambda: False, timeout=DEADLINE_S)
+    assert {row["tenant"] for row in stays.query("connection")} == {"mt.org/"}
+    assert operator.ask("DELETE", type=kind, identity="vhost/late.org").status == 204
+    for each in (stays, operator):
+        each.close()

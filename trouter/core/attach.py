@@ -83,8 +83,8 @@ class Refused(Exception):
         super().__init__("" if error is None else error.condition)
 
 
-def attach(router: Router, link: Link, terms: PeerTerms) -> None:
-    """Answer the attach that made ``link``, and take the link into the routing if it is accepted."""
+def attach(router: Router, link: Link, terms: PeerTerms) -> Error | None:
+    """Answer the attach that made ``link``, and take the link into the routing if it is accepted; why it was not."""
     wanted = link.remote_attach
     assert wanted is not None  # noqa: S101 - a link made by a peer's attach has it
     try:
@@ -98,6 +98,8 @@ def attach(router: Router, link: Link, terms: PeerTerms) -> None:
             link.detach(True, refusal.error)
         else:
             link.refuse(refusal.error, None if link.incoming else wanted.target)
+        return refusal.error
+    return None
 
 
 def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: PeerTerms) -> None:

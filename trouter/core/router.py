@@ -62,14 +62,15 @@ class Router:
         self._last_identity += 1
         return self._last_identity
 
-    def attach(self, link: Link, terms: PeerTerms) -> None:
-        """Answer the peer's attach that made ``link``."""
-        attach(self, link, terms)
+    def attach(self, link: Link, terms: PeerTerms) -> Error | None:
+        """Answer the peer's attach that made ``link``; why it was refused, if it was and the peer was told why."""
+        error = attach(self, link, terms)
         endpoint = link.sink
         if isinstance(endpoint, Ingress | Egress):
             endpoint.identity = self.next_identity()
             endpoint.connection_number = terms.connection_number
             self.links[endpoint.identity] = endpoint
+        return error
 
     def detach(self, link: Link, closed: bool, error: Error | None = None) -> None:
         """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach."""

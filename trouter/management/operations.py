@@ -34,7 +34,7 @@ async def perform(node: Node, request: Request) -> Answer:
     if node.rights(request).level == NONE:
         raise Forbidden
     if node.tenant is not None:
-        check_operation(operation)
+        check_operation(operation, node.control.configuration.policy.enable_vhost_policy)
     if operation == "CREATE":
         return await create(node, request)
     if operation == "QUERY":

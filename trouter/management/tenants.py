@@ -22,9 +22,9 @@ OPERATIONS: Final = frozenset(
 _NODE: Final = "management"
 
 
-def check_operation(operation: str) -> None:
-    """Refusal of what no tenant may have done."""
-    if operation not in OPERATIONS:
+def check_operation(operation: str, policy: bool) -> None:
+    """Refusal of what no tenant may have done; with a ``policy`` its group's rights say whether it may UPDATE."""
+    if operation not in OPERATIONS and not (policy and operation == "UPDATE"):
         raise forbidden(f"Forbidden: {shown(operation)} by a tenant")
 
 

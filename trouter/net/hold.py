@@ -95,6 +95,14 @@ class Hold:
         self._policing.deny(what, self._held, rule, address=address, direction=direction)
         return TOO_MANY_LINKS if verdict.too_many else LINK_DENIED
 
+    def tell_closed(self, attach: Attach, rule: str) -> None:
+        """An address was not the peer's to use, by a ``rule`` beside the policy: count and record it."""
+        terminus = attach.source if attach.role else attach.target
+        address = getattr(terminus, "address", None)
+        what, direction = (Denied.RECEIVER, "out") if attach.role else (Denied.SENDER, "in")
+        shown = address if isinstance(address, str) else None
+        self._policing.deny(what, self._held, rule, address=shown, direction=direction)
+
     def _request(self, attach: Attach, address: str | None, terminus: object) -> AttachRequest:
         applicant = self._held.applicant
         named = terminus if isinstance(terminus, Source | Target) else None

@@ -70,6 +70,8 @@ ANONYMOUS: Final = "anonymous"
 #: How long a peer has to take in our last words and close.
 LINGER_S: Final = 2.0
 
+TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs to another tenant now")
+
 server_log = logging.getLogger("trouter.SERVER")
 message_log = logging.getLogger("trouter.MESSAGE")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
@@ -572,6 +574,12 @@ class Peer:
             self._newcomer = None
 
     def _open(self, remote: Open) -> None:
+        try:
+            if self.settings.tenancy is not None:
+                self.settings.tenancy.check(remote.hostname)
+        except NoTenant as refusal:
+            self._refuse_tenant(remote, refusal)
+            return
         applicant = self._applicant(remote)
         admission = self._policing.admit(applicant)
         if admission is None:
@@ -586,8 +594,7 @@ class Peer:
         try:
             self.tenant = self._enter_tenant(remote, admission.vhost)
         except NoTenant as refusal:
-            server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
-            self._turn_away(refusal.error)
+            self._refuse_tenant(remote, refusal)
             return
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
@@ -615,14 +622,32 @@ class Peer:
         self.connection.open()
         self.turn_out(error)
 
+    def _refuse_tenant(self, remote: Open, refusal: NoTenant) -> None:
+        self._policing.deny_tenant(self._applicant(remote), str(refusal))
+        server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
+        self._turn_away(refusal.error)
+
     def _enter_tenant(self, remote: Open, vhost: str) -> Tenant | None:
         """Whose the connection is from now on; NoTenant."""
         tenancy = self.settings.tenancy
         if tenancy is None:
             return None
+        return self._hub.router.table.tenants.enter(self._tenant_name(tenancy, remote, vhost), self.number)
+
+    def _tenant_name(self, tenancy: Tenancy, remote: Open, vhost: str) -> str:
         claimed = "" if self._login is None else self._login.tenant
         own = tenancy.tenants_of(self.user, claimed, self.facts, self._plugins)
-        return self._hub.router.table.tenants.enter(tenancy.name_for(remote.hostname, vhost, own), self.number)
+        return tenancy.name_for(remote.hostname, vhost, own)
+
+    def _stays_in_its_space(self, vhost: str) -> bool:
+        """Whether the tenant is the same still, now that the policy has the connection in ``vhost``."""
+        tenancy, remote = self.settings.tenancy, self.connection.remote_open
+        if tenancy is None or self.tenant is None or remote is None:
+            return True
+        try:
+            return self._tenant_name(tenancy, remote, vhost) == self.tenant.name
+        except NoTenant:
+            return False
 
     def _applicant(self, remote: Open) -> Applicant:
         """Who opens, for the policy; nobody's name is empty."""
@@ -658,7 +683,10 @@ class Peer:
             self.connection.adopt(limits, told)
 
     def follow(self, admission: Admission) -> None:
-        """The policy has changed: what stands is held to it, and what comes."""
+        """The policy has changed: what stands is held to it, and what comes. Links do not move to another tenant."""
+        if not self._stays_in_its_space(admission.vhost):
+            self.turn_out(TENANT_CHANGED)
+            return
         self._sessions.judge_again()
         self._hub.flush()
 

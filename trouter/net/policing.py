@@ -51,6 +51,7 @@ class Denied(Enum):
 
     ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"))
     OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
+    TENANT = Row("open", "tenant", ("vhost_connections_denied",))
     CONNECTOR = Row("open", "connector", ("vhost_connections_denied",))
     BEGIN = Row("begin", "session", ("total_denials",), "session_denied")
     SENDER = Row("attach", "sender", ("links_denied", "total_denials"), "sender_denied")
@@ -202,6 +203,10 @@ class Policing:
             self._deny_open(applicant, verdict, verdict.rule)
         return None
 
+    def deny_tenant(self, applicant: Applicant, why: str) -> None:
+        """A connection through a multi-tenant listener is nobody's."""
+        self._deny(Denied.TENANT, applicant, Denial(Reason.NO_VHOST), f"tenant:{why}", applicant.hostname, None, None)
+
     def hold(self, applicant: Applicant, admission: Admission, holder: Holder) -> Held:
         """Count a connection that was admitted, until ``leave``."""
         held = self._held[applicant.number] = Held(applicant, admission, holder, applicant.name)
@@ -225,9 +230,7 @@ class Policing:
         if held is None or held.admission.unrestricted:
             return NOTHING
         settings = held.admission.settings
-        return Rights(
-            settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes
-        )
+        return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)
 
     def _judge(self, policy: Policy, applicant: Applicant) -> Admission | Denial:
         """What the policy says; a plugin may have said first which vhost's it is, or what stands for its addresses."""

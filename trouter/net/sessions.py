@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from trouter.core.attach import PeerTerms
+from trouter.core.attach import DISALLOWED, PeerTerms
 from trouter.core.attach import hold as hold_messages
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -154,7 +154,8 @@ class Sessions:
             return
         error = self._held().may_attach(event.attach, partial(self._count, link.incoming))
         if error is None:
-            self._hub.router.attach(link, self.terms)
+            if self._hub.router.attach(link, self.terms) is DISALLOWED:
+                self._held().tell_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)
         sink = link.sink

@@ -32,14 +32,17 @@ class Tenancy:
     pinned: str
     source: TenantSource | None
 
+    def check(self, hostname: str | None) -> None:
+        """NoTenant if ``hostname``, by which the peer asks, can name no tenant; to be asked before the policy."""
+        if not self.pinned and (fault := fault_of(hostname or "")):
+            raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
+
     def name_for(self, hostname: str | None, vhost: str, own: Collection[str]) -> str:
-        """The tenant of a peer that asked for ``hostname``; NoTenant.
+        """The tenant of a peer that asked for ``hostname``, which was checked; NoTenant.
 
         ``vhost`` is where the policy has put it, empty without policy; then it has to be one of the user's ``own``.
         """
         wanted = self.pinned or hostname or ""
-        if not self.pinned and (fault := fault_of(wanted)):
-            raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
         if vhost:
             return vhost
         if wanted in own:
