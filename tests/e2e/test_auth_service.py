@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
-from proton.utils import BlockingConnection
+import trio
+from proton.utils import BlockingConnection, LinkDetached
 
 from tests.auth_double import ALICE, AUTHZ, IDENTITY, Double, Script, Wire, plain, says_no, service, stops_before, words
 from tests.e2e.peer import Peer
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
-from trouter.client import AuthenticationFailed, connect
+from trouter.client import AuthenticationFailed, Message, Properties, connect
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
-from trouter.wire.performatives import Open, SaslInit, SaslMechanisms, SaslOutcome
+from trouter.wire.performatives import Open, Rejected, SaslInit, SaslMechanisms, SaslOutcome
 
 OK, AUTH, SYS_TEMP = 0, 1, 4
 CREDENTIALS = b"\0alice\0wonderland"
@@ -216,3 +218,120 @@ def test_services_come_change_and_go_while_the_router_runs(start_router: StartRo
             node.create("authServicePlugin", {**there, "port": str(new.port)}, name="s")
             with Peer(router.ports[1], opened=False) as peer:
                 assert peer.authenticate("PLAIN", CREDENTIALS) == OK
+
+
+# What the service permits, through proton
+
+RIGHTS = {
+    "both": words("send", "recv"),
+    "orders/*": words("send"),
+    "in,out": words("recv"),
+    "${user}/inbox": words("recv"),
+    "half": words("s", "sendX", ""),
+}
+WITHOUT_POLICY = "policy { enableVhostPolicy: no }\n"
+WITH_POLICY = """policy { enableVhostPolicy: yes, defaultVhost: here }
+vhost {
+    hostname: here
+    groups: { $default: { users: *, remoteHosts: *, sources: vhost, targets: vhost } }
+}
+"""
+ALLOWED_SOURCES = ("both", "in,out", "alice/inbox")
+DENIED_SOURCES = ("other", "bot", "bothX", "in", "out", "orders/1", "bob/inbox", "${user}/inbox", "half", "vhost")
+ALLOWED_TARGETS = ("both", "orders/1", "orders/a/b")
+DENIED_TARGETS = ("other", "orders", "in,out", "alice/inbox", "half", "vhost")
+
+
+@pytest.fixture(scope="module")
+def permitting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RunningRouter]]:
+    """Routers without and with a policy for vhosts; on each, three listeners: rights, an empty map, no word of them."""
+    said = ({IDENTITY: ALICE, AUTHZ: RIGHTS}, {IDENTITY: ALICE, AUTHZ: {}}, {IDENTITY: ALICE})
+    with ExitStack() as stack:
+        doubles = [stack.enter_context(service(plain(properties))) for properties in said]
+        text = configuration(*doubles, more="timeoutSeconds: 60, authzOptional: yes")
+        yield [
+            stack.enter_context(running(policy + text, tmp_path_factory.mktemp("permitting")))
+            for policy in (WITHOUT_POLICY, WITH_POLICY)
+        ]
+
+
+@contextmanager
+def logged_in(port: int) -> Iterator[BlockingConnection]:
+    how: dict[str, Any] = {"allowed_mechs": "PLAIN", "allow_insecure_mechs": True, "timeout": DEADLINE_S}
+    connection = BlockingConnection(f"127.0.0.1:{port}", user="alice", password="x", **how)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def may(attach: Callable[[], Any]) -> bool:
+    """Whether a link is allowed; a denial has the condition for that."""
+    try:
+        link = attach()
+    except LinkDetached as detached:
+        denied = detached
+    else:
+        link.close()
+        return True
+    assert denied.condition == "amqp:unauthorized-access"
+    return False
+
+
+def may_receive(connection: BlockingConnection, address: str | None, **how: Any) -> bool:
+    return may(lambda: connection.create_receiver(address, **how))
+
+
+def may_send(connection: BlockingConnection, address: str) -> bool:
+    return may(lambda: connection.create_sender(address))
+
+
+@pytest.mark.parametrize("policy", [0, 1], ids=["without policy", "with policy"])
+def test_rights_allow_what_they_name_and_nothing_else(permitting: list[RunningRouter], policy: int) -> None:
+    with logged_in(permitting[policy].ports[0]) as connection:
+        assert {address: may_receive(connection, address) for address in (*ALLOWED_SOURCES, *DENIED_SOURCES)} == {
+            **dict.fromkeys(ALLOWED_SOURCES, True),
+            **dict.fromkeys(DENIED_SOURCES, False),
+        }
+        assert {address: may_send(connection, address) for address in (*ALLOWED_TARGETS, *DENIED_TARGETS)} == {
+            **dict.fromkeys(ALLOWED_TARGETS, True),
+            **dict.fromkeys(DENIED_TARGETS, False),
+        }
+
+
+@pytest.mark.parametrize("policy", [0, 1], ids=["without policy", "with policy"])
+async def test_with_rights_an_anonymous_sender_is_held_to_them_message_by_message(
+    permitting: list[RunningRouter], policy: int
+) -> None:
+    async with (
+        connect(f"amqp://127.0.0.1:{permitting[policy].ports[0]}", user="alice", password="x") as connection,
+        connection.open_receiver(dynamic=True),
+        connection.open_receiver("both") as receiver,
+        connection.open_sender() as sender,
+    ):
+        denied = await sender.send(Message("denied", Properties(to="other")))
+        assert isinstance(denied, Rejected)
+        assert denied.error is not None
+        assert denied.error.condition == "amqp:unauthorized-access"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sender.send, Message("allowed", Properties(to="both")))
+            delivery = await receiver.receive()
+            assert delivery.message.body == "allowed"
+            await delivery.accept()
+
+
+@pytest.mark.parametrize("policy", [0, 1], ids=["without policy", "with policy"])
+def test_an_empty_map_allows_nothing(permitting: list[RunningRouter], policy: int) -> None:
+    with logged_in(permitting[policy].ports[1]) as connection:
+        for address in ("both", "vhost", "orders/1"):
+            assert not may_receive(connection, address)
+            assert not may_send(connection, address)
+
+
+def test_rights_that_are_left_to_the_policy(permitting: list[RunningRouter]) -> None:
+    with logged_in(permitting[0].ports[2]) as connection:
+        assert may_receive(connection, "anything")
+        assert may_send(connection, "anything")
+    with logged_in(permitting[1].ports[2]) as connection:
+        assert may_receive(connection, "vhost")
+        assert not may_receive(connection, "both")

@@ -39,7 +39,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import Link
 from trouter.engine.ports import Budget
 from trouter.engine.sasl import SaslServer
-from trouter.hooks import PeerFacts, Permissions, Plugins
+from trouter.hooks import PeerFacts, Plugins
 from trouter.logs import TRACE
 from trouter.security.policy import Admission
 from trouter.security.settings import Settings
@@ -142,8 +142,6 @@ class Peer:
         self.facts = facts
         self.settings = settings
         self.user = ""
-        #: What whoever let the peer in allows it, None if they do not say.
-        self.permissions: Permissions | None = None
         self.mechanism = ""
         self.opened = False
         self.tenant: Tenant | None = None
@@ -535,7 +533,7 @@ class Peer:
         if self._newcomer is not None:
             self._newcomer.answered(trio.current_time())
         if entered:
-            self.user, self.permissions = login.user, login.permissions
+            self.user = login.user
             self._hub.tell_time()
         if entered or isinstance(event, SaslMechanismsWanted):
             self.connection.receive_data(b"")
