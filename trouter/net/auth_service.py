@@ -133,6 +133,7 @@ class RemoteAuthService:
         return _Session(self, stream, below.socket.close, secret)
 
     def _refused(self, why: str) -> Refused:
+        log.warning("authServicePlugin %s: %s", self.facts.name, why)
         return Refused(f"the authentication service {self.facts.name}: {why}", temporary=True)
 
     def _tell(self, opened: bool) -> None:

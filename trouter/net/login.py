@@ -211,7 +211,7 @@ class Login:
         if service is None or session is None:
             return self._unavailable
         if init.mechanism.upper() not in (name.upper() for name in self._offered):
-            return Refused("the mechanism was not offered")
+            return Refused(UNSERVED)
         with trio.move_on_after(self._longest_s(service)):
             return await self._plugins.start_or_refuse(session, init.mechanism, init.response)
         return Refused(TOO_SLOW, temporary=True)
