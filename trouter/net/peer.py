@@ -578,6 +578,8 @@ class Peer:
         except NoTenant as refusal:
             self._refuse_tenant(remote, refusal)
             return
+        if not (self.user or self.outgoing) and self.facts.tls is not None:
+            self.user = self.facts.tls.subject  # who came without SASL is whom its certificate names
         applicant = self._applicant(remote)
         admission = self._policing.admit(applicant)
         if admission is None:

@@ -139,15 +139,16 @@ class Secure:
         from .tls.opening import Layer, read_opening  # noqa: PLC0415
 
         began_s = trio.current_time()
-        why = f"timed out: no open within {timeout_s:g} s"
+        why = f"timed out: TLS took more than {HANDSHAKE_S:g} s"
         try:
-            with trio.move_on_after(timeout_s):
+            with trio.move_on_after(timeout_s) as whole:
                 layer, early = await read_opening(sock)
                 if layer is Layer.OTHER:
                     return facts, Ground(early=early, began_s=began_s)
-                why = f"timed out: TLS took more than {HANDSHAKE_S:g} s"
                 with trio.move_on_after(HANDSHAKE_S):
                     return await self._accept_tls(sock, facts, entity, early, began_s)
+            if whole.cancelled_caught:
+                why = f"timed out: no open within {timeout_s:g} s"
         except (TlsFailed, OSError) as error:
             why = str(error)
         self._tell_failure(facts, why)
