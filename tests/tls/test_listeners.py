@@ -128,11 +128,10 @@ sslProfile {{
 
 def s_client(scene: Scene, name: str, *arguments: str | Path, said: bytes = b"") -> str:
     """What OpenSSL's client has to say of a connection on which it says ``said`` and ends."""
-    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{scene.port(name)}", "-CAfile", str(scene.authority.file)]
-    done = subprocess.run(
-        [*command, *map(str, arguments)], input=said, capture_output=True, timeout=DEADLINE_S, check=False
     where = f"127.0.0.1:{scene.port(name)}"
     command = ["openssl", "s_client", "-connect", where, "-CAfile", str(scene.authority.file)]
+    whole = [*command, *map(str, arguments)]
+    done = subprocess.run(whole, input=said, capture_output=True, timeout=DEADLINE_S, check=False)
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
