@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from proton import ConnectionException, Message
 from proton.reactor import AtMostOnce
 from proton.utils import BlockingConnection
 
-from tests.routers import StartRouter, running
+from tests.management.node import node_of
+from tests.routers import StartRouter, process, running
 from trouter.records.check import check_folder
 from trouter.records.segments import segments_in
 from trouter_plugins.users_file import put_user
@@ -170,3 +172,66 @@ def test_records_are_sent_to_an_address(start_router: StartRouter, tmp_path: Pat
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     other.close()
     watcher.close()
+
+
+def test_changes_over_management_are_told_and_the_folder_can_be_changed_while_it_is_used(
+    start_router: StartRouter, tmp_path: Path
+) -> None:
+    router = start_router(f"""
+    router {{ id: R }}
+    listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+    recordLog {{ dir: {tmp_path}/kept }}
+    """)
+    kept = f"{tmp_path}/kept"
+    with node_of(router.port) as node:
+        address = {"prefix": "news", "distribution": "multicast"}
+        assert node.ask("CREATE", address, type="router.config.address", name="n").status == 201
+        changed = {"maxBytes": 5_000_000, "kinds": "management.change"}
+        assert node.ask("UPDATE", changed, type="recordLog", name=kept).status == 200
+        refused = node.ask("CREATE", {"prefix": "news"}, type="router.config.address", name="other").status
+        assert refused >= 400
+    assert router.stop() == 0
+    records = records_of(tmp_path / "kept")
+    changes = of(records, "management.change")
+    told = [(change["op"], change["status"]) for change in changes]
+    assert told == [("CREATE", 201), ("UPDATE", 200), ("CREATE", refused)]
+    made = changes[0]
+    assert (made["user"], made["host"]) == ("anonymous", "127.0.0.1")
+    assert made["values"]["distribution"] == "multicast"
+    assert "before_hash" not in made
+    assert changes[1]["before_hash"] != changes[1]["after_hash"]
+    assert set(changes[1]["attrs"]) == {"maxBytes", "kinds"}
+    (started,) = of(records, "config.reloaded")
+    assert (started["by"], started["ok"]) == ("start", True)
+    assert records[-1]["k"] == "management.change"
+    assert check_folder(tmp_path / "kept").errors == []
+
+
+def test_a_killed_router_loses_nothing_that_was_written(tmp_path: Path) -> None:
+    configuration = f"""
+    router {{ id: R }}
+    listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+    recordLog {{ dir: {tmp_path}/kept }}
+    """
+    with process(configuration, tmp_path) as router:
+        router.wait_for_line("Operational")
+        BlockingConnection(f"127.0.0.1:{router.port}", timeout=10).close()
+        router.wait_for_line(r"\[C1\] Connection Closed")
+        (place,) = segments_in(tmp_path / "kept")
+        while b"connection.closed" not in place.path.read_bytes():
+            time.sleep(0.01)
+        router.process.kill()
+        router.wait()
+    with running(configuration, tmp_path):
+        pass
+    assert len(of(records_of(tmp_path / "kept"), "connection.closed")) == 1
+    report = check_folder(tmp_path / "kept")
+    assert report.errors == []
+    assert any("recovered" in note for note in report.notes)
+
+
+def test_a_router_whose_records_cannot_be_kept_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with process(f"recordLog {{ dir: {tmp_path}/file/x }}\n", tmp_path) as router:
+        assert router.wait() == 1
+        assert "records cannot be kept in" in router.text()

@@ -27,6 +27,7 @@ COMMANDS: Final = (
     "certs",
     "passwd",
     "policy",
+    "records",
     "plugins",
     "bench",
     "completion",

@@ -24,7 +24,7 @@ from trouter.wire.errors import EncodeError
 from .context import Node
 from .directory import Directory, Sources
 from .operations import CHANGES, perform
-from .ports import Control, LogBook
+from .ports import REQUESTER, Control, LogBook
 from .profile import Profile
 from .query import Queries
 from .requests import Request, read_request, shown
@@ -202,6 +202,7 @@ class Agent:
 
     async def _answer(self, node: Node, request: Request) -> Answer:
         self._tell_time()
+        REQUESTER.set(request.origin)
         try:
             with self._profile.working():
                 return await perform(node, request)

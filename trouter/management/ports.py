@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from trouter.config import Configuration
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.wire.performatives import Error
+
+#: The number of the connection whose request is being answered; 0 for none.
+REQUESTER: Final[ContextVar[int]] = ContextVar("REQUESTER", default=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,9 @@ class ConnectionFacts(Protocol):
     def links(self) -> Iterator[int]:
         """The identities of its links."""
 
+    def about(self) -> dict[str, Any]:
+        """What every record about it says."""
+
     def row(self, now_s: float) -> dict[str, object]:
         """The attributes of management's type connection, AMQP-typed, in their order."""
 

@@ -41,6 +41,7 @@ from trouter.security.policy import Policy
 from trouter.wire.performatives import Error
 
 from .auth_services import AuthServices
+from .change_records import ChangeRecords
 from .connections import Connections
 from .connectors import Connectors
 from .guard import Guard, Lockouts
@@ -111,6 +112,7 @@ class Control:
         self._recorder = recorder
         self._guard = guard
         self._lockouts = Lockouts(guard.lockout)
+        self._change_records = ChangeRecords(recorder, connections)
         self._one_at_a_time = trio.Lock()
         self._policing = policing
         self.host_names = HostNames()
@@ -170,6 +172,11 @@ class Control:
         self.listeners.run_in(nursery)
         self.connectors.run_in(nursery)
 
+    def tell_start(self) -> None:
+        """Let it be recorded that the first configuration is in force."""
+        configuration = self._configuration
+        self._change_records.reloaded(configuration.source, by="start", changed=len(configuration.entities))
+
     def drain(self) -> None:
         """Change nothing any more, and take in nobody; connections there are go on."""
         self.stopping = True
@@ -196,27 +203,35 @@ class Control:
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
         """Make an entity and put it into service; ChangeRefused, and nothing of it is left."""
+        records = self._change_records.telling("CREATE", kind.full_name, name or "", attributes)
         async with self._turn():
-            configuration, entity = created(self._configuration, kind, name, attributes)
-            await self._become(configuration)
+            with records as change:
+                configuration, entity = created(self._configuration, kind, name, attributes)
+                await self._become(configuration)
+                change.after = entity
             log.info("created %s", entity.identity)
             return entity
 
     async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
         """Change attributes of an entity; ChangeRefused, and it is as it was."""
+        records = self._change_records.telling("UPDATE", entity.type.full_name, entity.identity, attributes)
         async with self._turn():
-            present = self._present(entity)
-            shown = {**row(present), **self.status(present)}
-            configuration, changed = updated(self._configuration, present, attributes, shown)
-            await self._become(configuration)
+            with records as change:
+                change.before = present = self._present(entity)
+                shown = {**row(present), **self.status(present)}
+                configuration, changed = updated(self._configuration, present, attributes, shown)
+                await self._become(configuration)
+                change.after = changed
             log.info("updated %s", changed.identity)
             return changed
 
     async def delete(self, entity: Entity) -> None:
         """Take an entity out of service; connections that came through it stay. ChangeRefused."""
+        records = self._change_records.telling("DELETE", entity.type.full_name, entity.identity, {})
         async with self._turn():
-            present = self._present(entity)
-            await self._become(deleted(self._configuration, present))
+            with records as change:
+                change.before = present = self._present(entity)
+                await self._become(deleted(self._configuration, present))
             log.info("deleted %s", present.identity)
 
     async def reload(self) -> ReloadReport:
@@ -231,6 +246,8 @@ class Control:
             log.error("Reload refused, nothing was changed:")
             for line in refused.description.splitlines():
                 log.error("%s", line)
+            errors = len(refused.description.splitlines())
+            self._change_records.reloaded(self._configuration.source, by="signal", errors=errors)
             raise
 
     async def _reload(self) -> ReloadReport:
@@ -243,6 +260,8 @@ class Control:
             raise ChangeRefused(BAD_REQUEST, "\n".join(str(problem) for problem in error.problems)) from error
         await self._become(changes.configuration, asks_plugins=True)
         report = report_of(changes)
+        count = len(report.created) + len(report.updated) + len(report.deleted)
+        self._change_records.reloaded(changes.configuration.source, by="signal", changed=count)
         tell(report, self._configuration.source)
         return report
 

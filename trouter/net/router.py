@@ -203,6 +203,7 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
         await nursery.start(agent.run)
         change.apply()
+        self.control.tell_start()
         log.info("Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 

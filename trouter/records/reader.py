@@ -111,12 +111,13 @@ class SegmentReader:
         self.end += len(octets)
 
     def lines(self) -> Iterator[Line]:
-        """Every record; Corrupt."""
-        while True:
+        """Every record; Corrupt. Of a segment that is being written, those that are there; call again for more."""
+        while self.trailer is None:
             offset = self.end
             octets = self._file.readline(MAX_LINE_BYTES)
             if not octets.endswith(b"\n"):
                 if self._open_ended:
+                    self._file.seek(offset)
                     return
                 raise self._fail(offset, "the segment ends without a trailer")
             try:
@@ -180,3 +181,9 @@ def last_number(path: Path) -> int | None:
         return _TRAILER.decode(line).last
     except (OSError, ValueError, IndexError):
         return None
+
+
+def fields_of(octets: bytes) -> dict[str, Any]:
+    """What a line says, by name, in the order in which it was written."""
+    fields: dict[str, Any] = msgspec.json.decode(octets)
+    return fields

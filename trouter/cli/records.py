@@ -1,0 +1,220 @@
+"""`trouter records`: prove what a router has recorded, read it, and follow it while it is written."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from trouter.records.check import check_file, check_folder
+from trouter.records.reader import Corrupt, Line, SegmentReader, fields_of
+from trouter.records.schema import AUDIT, KINDS, TELEMETRY
+from trouter.records.segments import EMPTY, OPEN, Place, place_of, segments_in
+from trouter.records.text import clean
+
+#: How often a segment that is being written is looked at.
+LOOK_S: Final = 0.2
+_GROUPS: Final = {"audit": AUDIT, "telemetry": TELEMETRY, "all": frozenset(KINDS)}
+#: Fields of the envelope and of the peer, which have their own places in a row.
+_PLACED: Final = frozenset({"n", "t", "k", "conn", "user", "host"})
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+Wanted = Callable[[Line, dict[str, Any]], bool]
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "records",
+        help="prove, read and follow what a router has recorded",
+        description="Prove, read and follow the records that a router keeps in the folder of a recordLog section.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check",
+        help="prove that nothing is missing or changed",
+        description="Prove segments of records: that each is as it was written, that none is missing between the "
+        "first and the last, and that every gap is told of. Whatever is wrong is told with its file and octet, and "
+        "the exit status is 1.",
+    )
+    check.add_argument("path", type=Path, metavar="DIR|FILE")
+    check.set_defaults(run=run_check)
+    cat = actions.add_parser("cat", help="print records", description="Print records, the oldest first.")
+    follow = actions.add_parser(
+        "follow",
+        help="print records as they are written",
+        description="Print the records that are written from now on, across the ends of segments, until interrupted.",
+    )
+    for each, run in ((cat, run_cat), (follow, run_follow)):
+        each.add_argument("path", type=Path, metavar="DIR" if each is follow else "DIR|FILE")
+        each.add_argument("--kind", "-k", action="append", type=_kinds, help="only these: a kind, audit or telemetry")
+        each.add_argument("--user", "-u", help="only what is about this user")
+        each.add_argument("--json", action="store_true", help="the lines as they were written")
+        each.set_defaults(run=run, since=None, until=None)
+    for name, what in (("since", "from this moment on"), ("until", "before this moment")):
+        cat.add_argument(f"--{name}", type=_moment, help=f"only {what}: 2026-03-01T12:00 (UTC), or 90m, 2h, 7d ago")
+
+
+def _kinds(text: str) -> frozenset[str]:
+    if text in _GROUPS:
+        return _GROUPS[text]
+    if text not in KINDS:
+        raise argparse.ArgumentTypeError(f"no such kind; there are: {', '.join((*_GROUPS, *KINDS))}")
+    return frozenset({text})
+
+
+def _moment(text: str) -> int:
+    """Microseconds since 1970."""
+    if ago := re.fullmatch(r"(\d{1,9})([smhd])", text):
+        return int((time.time() - int(ago[1]) * _UNITS_S[ago[2]]) * 1_000_000)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("this is no time; write 2026-03-01T12:00, or 2h for two hours ago") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+
+
+def run_check(arguments: argparse.Namespace) -> int:
+    """Print what is wrong, and what there is; 1 if anything is wrong."""
+    path: Path = arguments.path
+    try:
+        report = check_folder(path) if path.is_dir() else check_file(path)
+    except OSError as error:
+        return _cannot_read(error)
+    for fault in report.errors:
+        print(fault, file=sys.stderr)
+    for note in report.notes:
+        print(f"note: {note}", file=sys.stderr)
+    told = f"{report.records} records in {report.segments} segments"
+    print(f"{told}, {len(report.errors)} errors" if report.errors else f"{told}, all proved")
+    return 1 if report.errors else 0
+
+
+def run_cat(arguments: argparse.Namespace) -> int:
+    """Print the records that are wanted; 1 if a segment cannot be read to its end."""
+    wanted = _wanted(arguments)
+    show = _show_line if arguments.json else _show_row
+    path: Path = arguments.path
+    alone = Place("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path)
+    places = segments_in(path) if path.is_dir() else [place_of(path) or alone]
+    status = 0
+    for place in places:
+        if place.rest == EMPTY:
+            continue
+        try:
+            with place.path.open("rb") as file:
+                for line in SegmentReader(place.path, file, open_ended=place.rest == OPEN).lines():
+                    if wanted(line, fields := fields_of(line.octets)):
+                        show(line, fields)
+        except Corrupt as corrupt:
+            print(corrupt, file=sys.stderr)
+            status = 1
+        except OSError as error:  # it may have been completed or deleted in between
+            status = _cannot_read(error)
+    return status
+
+
+def run_follow(arguments: argparse.Namespace) -> int:
+    """Print until interrupted."""
+    wanted = _wanted(arguments)
+    show = _show_line if arguments.json else _show_row
+    try:
+        for line in _Follower(arguments.path).lines():
+            if wanted(line, fields := fields_of(line.octets)):
+                show(line, fields)
+                sys.stdout.flush()
+    except Corrupt as corrupt:
+        print(corrupt, file=sys.stderr)
+        return 1
+    except OSError as error:
+        return _cannot_read(error)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _cannot_read(error: OSError) -> int:
+    """Say which file cannot be read, and why; the exit status."""
+    print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+    return 1
+
+
+class _Follower:
+    """Reads what is added to the segments of a folder; a segment keeps its file when it is renamed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._done: set[str] = set()
+        self._reading: dict[str, tuple[BinaryIO, SegmentReader]] = {}
+        for place in segments_in(folder):
+            if place.rest != OPEN:
+                self._done.add(place.path.name)
+            elif reading := self._begin(place):
+                for _ in reading.lines():  # what there was before
+                    pass
+
+    def lines(self) -> Iterator[Line]:
+        """For ever."""
+        while True:
+            for place in segments_in(self._folder):
+                name = place.path.name.removesuffix(OPEN)
+                if place.rest != EMPTY and name not in self._done and name not in self._reading:
+                    self._begin(place)
+            for name, (file, reader) in list(self._reading.items()):
+                yield from reader.lines()
+                if reader.trailer is not None:
+                    file.close()
+                    del self._reading[name]
+                    self._done.add(name)
+            time.sleep(LOOK_S)
+
+    def _begin(self, place: Place) -> SegmentReader | None:
+        try:
+            file = place.path.open("rb")
+        except FileNotFoundError:  # it was renamed this very moment, and will be found by its new name
+            return None
+        try:
+            reader = SegmentReader(place.path, file, open_ended=True)
+        except Corrupt:  # its header is not written yet
+            file.close()
+            return None
+        self._reading[place.path.name.removesuffix(OPEN)] = (file, reader)
+        return reader
+
+
+def _wanted(arguments: argparse.Namespace) -> Wanted:
+    kinds = None if arguments.kind is None else frozenset().union(*arguments.kind)
+    user, since, until = arguments.user, arguments.since, arguments.until
+
+    def wanted(line: Line, fields: dict[str, Any]) -> bool:
+        return (
+            (kinds is None or line.kind in kinds)
+            and (user is None or fields.get("user") == user)
+            and (since is None or line.t >= since)
+            and (until is None or line.t < until)
+        )
+
+    return wanted
+
+
+def _show_line(line: Line, _: dict[str, Any]) -> None:
+    sys.stdout.write(line.octets.decode())
+
+
+def _show_row(line: Line, fields: dict[str, Any]) -> None:
+    moment = datetime.fromtimestamp(line.t / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    conn = f"[C{fields['conn']}]" if "conn" in fields else ""
+    who = "@".join(str(fields[name]) for name in ("user", "host") if name in fields)
+    rest = " ".join(f"{name}={_shown(value)}" for name, value in fields.items() if name not in _PLACED)
+    print(f"{moment} {line.kind:18} {conn:7} {clean(who):20} {rest}".rstrip())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = clean(str(value))
+    return f'"{text}"' if " " in text or not text else text

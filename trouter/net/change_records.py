@@ -1,0 +1,99 @@
+"""What is recorded of changes of the configuration: who asked for them, what they were, and what came of them.
+
+Secrets are known by name only: what is told of an entity is what management shows of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from trouter.config import ChangeRefused, Entity, row
+from trouter.management.ports import REQUESTER
+from trouter.records import ConfigReloaded, ManagementChange
+
+from .connections import Connections
+from .recorder import Recorder
+
+CREATED, OK, DELETED = 201, 200, 204
+_STATUS = {"CREATE": CREATED, "UPDATE": OK, "DELETE": DELETED}
+
+
+class Changing:
+    """One change under way: the entity before it and after it, None where there is none."""
+
+    def __init__(self) -> None:
+        self.before: Entity | None = None
+        self.after: Entity | None = None
+
+
+class ChangeRecords:
+    """Tells of each change once, whether it was made or refused."""
+
+    def __init__(self, recorder: Recorder, connections: Connections) -> None:
+        self._recorder = recorder
+        self._connections = connections
+
+    @contextmanager
+    def telling(self, operation: str, kind: str, name: str, asked: Mapping[str, object]) -> Iterator[Changing]:
+        """A change of an entity is made within this; ``asked`` are the attributes that the request named."""
+        change = Changing()
+        status = _STATUS[operation]
+        try:
+            yield change
+        except ChangeRefused as refused:
+            status = refused.status
+            raise
+        finally:
+            if self._recorder.active:
+                self._tell(operation, kind, name, asked, change, status)
+
+    def _tell(
+        self, operation: str, kind: str, name: str, asked: Mapping[str, object], change: Changing, status: int
+    ) -> None:
+        before = None if change.before is None else row(change.before)
+        after = None if change.after is None else row(change.after)
+        entity = change.after or change.before
+        secret = set() if entity is None else {each.name for each in entity.type.own if each.secret}
+        known = after or {}
+        changed = [
+            each for each in known if each not in {"type", "identity"} and known[each] != (before or {}).get(each)
+        ]
+        attributes = list(dict.fromkeys([*changed, *asked])) if operation != "DELETE" else []
+        values = {each: str(known[each]) for each in changed if each not in secret and known[each] is not None}
+        self._recorder.emit(
+            ManagementChange(
+                **self._requester(),
+                op=operation,
+                entity_type=kind,
+                entity_name=name if entity is None else entity.identity,
+                attrs=attributes,
+                status=status,
+                before_hash=hash_of(before),
+                after_hash=hash_of(after),
+                values=values or None,
+            )
+        )
+
+    def reloaded(self, source: str, *, by: str, changed: int = 0, errors: int = 0) -> None:
+        """The configuration was read, at the start or again."""
+        by = "management" if by == "signal" and REQUESTER.get() else by
+        digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._recorder.emit(ConfigReloaded(path_hash=digest, ok=not errors, changed=changed, errors=errors, by=by))
+
+    def _requester(self) -> dict[str, Any]:
+        """Whose request is being answered."""
+        number = REQUESTER.get()
+        connection = self._connections.get(number)
+        return {"conn": number} if connection is None else connection.about()
+
+
+def hash_of(shown: Mapping[str, object] | None) -> str | None:
+    """Tells two states of an entity apart, as far as management shows them; None for no entity."""
+    if shown is None:
+        return None
+    text = json.dumps(shown, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
