@@ -109,7 +109,6 @@ class Control:
         self._auth_services = auth_services
         self._secure = secure
         self._record_logs = record_logs
-        self._recorder = recorder
         self._guard = guard
         self._lockouts = Lockouts(guard.lockout)
         self._change_records = ChangeRecords(recorder, connections)
