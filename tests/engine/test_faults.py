@@ -160,6 +160,11 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.CHANNEL_UNMAPPED, "attach on channel 3, which has no session", sends(attach(), channel=3)),
     (Fault.IDLE_TIMEOUT, "local-idle-timeout expired", is_silent),
     (Fault.LINK_NAME_IN_USE, "link name already attached: one", sends(attach("one", 5))),
+    (
+        Fault.LINK_NAME_SIZE,
+        "attach of a link whose name has more than 1024 octets",
+        sends(attach("x" * 1025, 5)),
+    ),
     (Fault.HANDLE_MAX, "handle 8 exceeds handle-max 7", sends(attach("four", 8))),
     (Fault.HANDLE_IN_USE, "attach of four on handle 2, which has a link", sends(attach("four", 2))),
     (Fault.UNATTACHED_HANDLE, "transfer on handle 5, which has no link", sends(transfer(handle=5))),
@@ -291,6 +296,11 @@ EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
         lambda: opening(AMQP_HEADER, Close()),
     ),
     (Fault.CONTAINER_ID, "open carries no container-id", lambda: opening(AMQP_HEADER, Open(""))),
+    (
+        Fault.CONTAINER_ID_SIZE,
+        "open carries a container-id of more than 1024 octets",
+        lambda: opening(AMQP_HEADER, Open("x" * 1025)),
+    ),
     (Fault.DECODE, "", lambda: opening(AMQP_HEADER, frame(0, b"\0\x53\x10\xc0\x02\x01\x40"))),
     (
         Fault.MAX_FRAME_SIZE,
@@ -379,7 +389,7 @@ def test_a_row_names_a_condition_of_the_standard(fault: Fault) -> None:
 
 
 def test_what_a_peer_wrote_is_cut_and_made_printable_before_it_is_repeated() -> None:
-    name = "x\n\u202e\U0001f600" + 5000 * "y"
+    name = "x\n\u202e\U0001f600" + 1000 * "y"
     talk = opened(peer=Open("peer", max_frame_size=512))
     talk.peer_sends(begin())
     talk.connection.sessions()[0].begin()

@@ -14,8 +14,8 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import add_link
 from trouter.engine.sasl import SaslServer
 from trouter.testing.script import Script, encode
-from trouter.wire.framing import SASL_HEADER
-from trouter.wire.performatives import Attach, Detach, End, SaslInit, SaslResponse, Transfer
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
+from trouter.wire.performatives import Attach, Detach, End, Open, SaslInit, SaslResponse, Transfer
 
 
 def the_fault(talk: Script) -> Fault | None:
@@ -49,6 +49,36 @@ def sasl_rounds(limit: int, more: int) -> Script:
         if number < limit:
             talk.engine_reports(SaslResponseReceived)
     return talk
+
+
+def open_frame_size(limit: int, more: int) -> Script:
+    """Once the open is through, frames may be as large as was agreed."""
+    limits = with_limits(max_open_frame_bytes=limit, max_frame_bytes=100_000)
+    introduction = Open("peer", properties={"x": bytes(limit // 2)})
+    padding = limit - len(encode(introduction)) + more
+    talk = Script(server(limits)).peer_sends(AMQP_HEADER, Open("peer", properties={"x": bytes(limit // 2 + padding)}))
+    if not more:
+        talk.connection.open()
+        talk.peer_sends(begin(), Attach("x" * 1000, 0, True, properties={"x": bytes(limit)}))
+    return talk
+
+
+def sasl_then_open_frame_size(limit: int, more: int) -> Script:
+    limits = with_limits(max_open_frame_bytes=limit, max_frame_bytes=100_000)
+    sasl = SaslServer(("X",), True)
+    talk = Script(server(limits, sasl=sasl)).peer_sends(SASL_HEADER, SaslInit("X")).engine_reports(SaslInitReceived)
+    sasl.finish(0)
+    introduction = Open("peer", properties={"x": bytes(limit // 2)})
+    padding = limit - len(encode(introduction)) + more
+    return talk.peer_sends(AMQP_HEADER, Open("peer", properties={"x": bytes(limit // 2 + padding)}))
+
+
+def container_id(limit: int, more: int) -> Script:
+    return Script(server()).peer_sends(AMQP_HEADER, Open("\u00e9" * (limit // 2) + "x" * more))
+
+
+def link_name(limit: int, more: int) -> Script:
+    return begun()[0].peer_sends(attach("\u00e9" * (limit // 2) + "x" * more, 0))
 
 
 def channels(limit: int, more: int) -> Script:
@@ -97,9 +127,13 @@ CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (frame_size, 512, Fault.FRAMING),
     (frame_size, 16384, Fault.FRAMING),
     (sasl_frame_size, 512, Fault.FRAMING),
-    (sasl_frame_size, 16384, Fault.FRAMING),
+    (sasl_frame_size, 8192, Fault.FRAMING),
+    (open_frame_size, 65536, Fault.FRAMING),
+    (sasl_then_open_frame_size, 65536, Fault.FRAMING),
+    (container_id, 1024, Fault.CONTAINER_ID_SIZE),
+    (link_name, 1024, Fault.LINK_NAME_SIZE),
     (sasl_rounds, 3, Fault.ILLEGAL_CONNECTION_STEP),
-    (sasl_rounds, 20, Fault.ILLEGAL_CONNECTION_STEP),
+    (sasl_rounds, 16, Fault.ILLEGAL_CONNECTION_STEP),
     (channels, 0, Fault.CHANNEL_MAX),
     (channels, 32767, Fault.CHANNEL_MAX),
     (handles, 0, Fault.HANDLE_MAX),
@@ -184,5 +218,7 @@ def test_every_limit_is_known_here() -> None:
         "max_message_bytes",
         "max_sasl_rounds",
         "max_sasl_frame_bytes",
+        "max_open_frame_bytes",
+        "max_name_bytes",
         "first_outgoing_id",
     }

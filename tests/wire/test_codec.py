@@ -451,3 +451,14 @@ def test_an_error_says_where() -> None:
     with pytest.raises(DecodeError) as caught:
         decode_all(octets("c0 05 02 40 a1 01 ff"))
     assert caught.value.offset == 6
+
+
+@pytest.mark.parametrize("code", ["symbol", "string"])
+def test_a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are(code: str) -> None:
+    for size in (1024, 1025):
+        octets = (b"\xb3" if code == "symbol" else b"\xb1") + size.to_bytes(4, "big") + b"x" * size
+        if code == "symbol" and size > 1024:
+            with pytest.raises(DecodeError, match="symbol of more than 1024 octets"):
+                decode(octets)
+        else:
+            assert decode_all(octets) == "x" * size

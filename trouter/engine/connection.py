@@ -104,7 +104,7 @@ class Connection(ConnectionPort):
         self.sasl = sasl
         #: A fault ended the connection: input is thrown away from here on.
         self.failed = False
-        self._reader = FrameReader(limits.max_frame_bytes if sasl is None else limits.max_sasl_frame_bytes)
+        self._reader = FrameReader(limits.max_sasl_frame_bytes)  # until a header says that frames of AMQP come
         self._transfer = TransferReader()
         self._disposition = DispositionReader()
         self._flow = FlowReader()
@@ -274,10 +274,8 @@ class Connection(ConnectionPort):
 
     def _work(self) -> None:
         sasl = self.sasl
-        if sasl is not None and not sasl.done:
-            if not sasl.work():
-                return
-            self._reader.max_frame_bytes = self.limits.max_frame_bytes
+        if sasl is not None and not sasl.done and not sasl.work():
+            return
         if self.remote_open is None and not self._header_received() and not self._receive_header():
             return
         reader = self._reader
@@ -296,6 +294,7 @@ class Connection(ConnectionPort):
         seen = self._reader.peek(8)
         if seen == AMQP_HEADER:
             self._reader.take(8)
+            self._reader.max_frame_bytes = min(self.limits.max_frame_bytes, self.limits.max_open_frame_bytes)
             self._step(ConnectionStep.RECEIVE_HEADER)
             self._send_header()
             return True
@@ -374,7 +373,10 @@ class Connection(ConnectionPort):
             raise PeerFault(Fault.CONTAINER_ID)  # who only answers may stay nameless: Proton's servers do
         if remote.max_frame_size < 512:
             raise PeerFault(Fault.MAX_FRAME_SIZE, size=remote.max_frame_size)
+        if len(remote.container_id.encode()) > self.limits.max_name_bytes:
+            raise PeerFault(Fault.CONTAINER_ID_SIZE, limit=self.limits.max_name_bytes)
         self._step(ConnectionStep.RECEIVE_OPEN)
+        self._reader.max_frame_bytes = self.limits.max_frame_bytes
         self.remote_open = remote
         self.remote_max_frame_bytes = min(remote.max_frame_size, _MAX_OUTGOING_FRAME)
         if self.state not in _CLOSING:

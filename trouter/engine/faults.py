@@ -52,6 +52,9 @@ class Fault(Enum):
     ILLEGAL_CONNECTION_STEP = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{detail}")
     NOT_OPEN = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{performative} before open")
     CONTAINER_ID = FaultRow("amqp:invalid-field", Scope.CONNECTION, "open carries no container-id")
+    CONTAINER_ID_SIZE = FaultRow(
+        "amqp:invalid-field", Scope.CONNECTION, "open carries a container-id of more than {limit} octets"
+    )
     MAX_FRAME_SIZE = FaultRow(
         "amqp:invalid-field", Scope.CONNECTION, "max-frame-size {size} is below the minimum of 512"
     )
@@ -89,6 +92,9 @@ class Fault(Enum):
     DELIVERY_ID = FaultRow("amqp:invalid-field", Scope.SESSION, "{detail}")
     DISPOSITION_RANGE = FaultRow(
         "amqp:invalid-field", Scope.SESSION, "disposition of {first} to {last}, which runs backwards"
+    )
+    LINK_NAME_SIZE = FaultRow(
+        "amqp:invalid-field", Scope.SESSION, "attach of a link whose name has more than {limit} octets"
     )
     LINK_COUNT = FaultRow(
         "amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection"

@@ -36,9 +36,13 @@ class EngineLimits:
     #: The largest message a link takes in; 0 for any.
     max_message_bytes: int = 0
     #: Challenges and responses before a SASL exchange is given up.
-    max_sasl_rounds: int = 20
+    max_sasl_rounds: int = 16
     #: The largest SASL frame; the standard's minimum of 512 octets is what a peer may rely on (part 5, 5.3.1).
-    max_sasl_frame_bytes: int = 16384
+    max_sasl_frame_bytes: int = 8192
+    #: The largest frame before the peer's open is through, where ``max_frame_bytes`` allows more.
+    max_open_frame_bytes: int = 65536
+    #: Octets of a container-id and of a link's name.
+    max_name_bytes: int = 1024
     #: Our first transfer-id and delivery-id; tests start near the wrap.
     first_outgoing_id: int = 0
 

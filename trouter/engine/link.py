@@ -141,6 +141,8 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
         raise PeerFault(Fault.HANDLE_IN_USE, name=attach.name, handle=attach.handle)
     link: Any = session.links.get((incoming, attach.name))
     if link is None:
+        if len(attach.name.encode()) > session.limits.max_name_bytes:
+            raise PeerFault(Fault.LINK_NAME_SIZE, limit=session.limits.max_name_bytes)
         if session.connection.link_count >= session.limits.max_links:
             raise PeerFault(Fault.LINK_COUNT, limit=session.limits.max_links)
         try:

@@ -55,7 +55,7 @@ class SaslLayer:
     #: In which state the other side's header is due.
     _before: ClassVar[SaslState] = SaslState.START
 
-    def __init__(self, max_rounds: int = 20) -> None:
+    def __init__(self, max_rounds: int = 16) -> None:
         self.done = False
         self.refused = False
         self.state = SaslState.START
@@ -124,7 +124,7 @@ class SaslServer(SaslLayer):
         self,
         mechanisms: tuple[str, ...] | None,
         required: bool,
-        max_rounds: int = 20,
+        max_rounds: int = 16,
         *,
         tls_due: bool = False,
     ) -> None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+#: Octets of a symbol: names of properties, capabilities and mechanisms, which nobody makes longer.
+MAX_SYMBOL_BYTES: Final = 1024
+
 # Descriptors: transport (part 2, 2.7 and 2.8).
 OPEN: Final = 0x10
 BEGIN: Final = 0x11

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from trouter.wire import types
+from trouter.wire.constants import MAX_SYMBOL_BYTES
 from trouter.wire.errors import DecodeError, EncodeError
 
 Layout = Literal["fixed", "variable", "compound", "array"]
@@ -88,6 +89,8 @@ def _string(octets: bytes) -> object:
 
 
 def _symbol(octets: bytes) -> object:
+    if len(octets) > MAX_SYMBOL_BYTES:
+        raise DecodeError(f"symbol of more than {MAX_SYMBOL_BYTES} octets")
     try:
         return str.__new__(types.Symbol, octets, "ascii")
     except UnicodeDecodeError:
