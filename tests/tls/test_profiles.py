@@ -1,0 +1,165 @@
+"""What sslProfiles accept, how they are renewed, whom they believe, whose name a connector takes (2.1, 2.2, 8.4)."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tests.tls.pki import DAY, Authority, Pair
+from trouter.config import SslProfileEntity, load
+from trouter.net.tls.contexts import ClientUse, ServerUse, client_context
+from trouter.net.tls.loaded import load as load_profile
+from trouter.net.tls.problems import TlsProblem, TlsProblems
+from trouter.net.tls.profiles import TlsProfiles
+
+NONE = frozenset({ServerUse("none")})
+
+
+def profile(authority: Authority | None, pair: Pair | None, **attributes: object) -> SslProfileEntity:
+    given: dict[str, object] = {"name": "p", **attributes}
+    if authority is not None:
+        given["ca_cert_file"] = str(authority.file)
+    if pair is not None:
+        given |= {"cert_file": str(pair.cert), "private_key_file": str(pair.key)}
+    return SslProfileEntity(**given)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+BROKEN = {
+    "certificate that has ended": ("certFile", lambda a: profile(a, a.issue("CN=x", days=-0.5))),
+    "certificate of tomorrow": ("certFile", lambda a: profile(a, a.issue("CN=x", begins=1))),
+    "key of another": (
+        "privateKeyFile",
+        lambda a: replace(profile(a, a.issue("CN=x")), private_key_file=str(a.issue("CN=y").key)),
+    ),
+    "key that needs a password": ("privateKeyFile", lambda a: profile(a, a.issue("CN=x", password="secret"))),
+    "no certificate": ("certFile", lambda a: profile(a, None)),
+    "no cipher": ("ciphers", lambda a: profile(a, a.issue("CN=x"), ciphers="aNULL")),
+    "rubbish for ciphers": ("ciphers", lambda a: profile(a, a.issue("CN=x"), ciphers="NONSENSE")),
+    "a key for an authority": (
+        "caCertFile",
+        lambda a: replace(profile(a, a.issue("CN=x")), ca_cert_file=str(a.issue("CN=y").key)),
+    ),
+    "a list that another has signed": (
+        "crlFile",
+        lambda a: profile(a, a.issue("CN=x"), crl_file=str(Authority(a.folder).revoke())),
+    ),
+}
+
+
+@pytest.mark.parametrize(("attribute", "make"), BROKEN.values(), ids=BROKEN)
+def test_what_cannot_be_used_is_refused_by_its_name(attribute: str, make: object, authority: Authority) -> None:
+    with pytest.raises(TlsProblem) as problem:
+        load_profile(make(authority), NONE, time.time())  # type: ignore[operator]
+    assert problem.value.attribute == attribute
+
+
+async def test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it(authority: Authority) -> None:
+    first, second = authority.issue("CN=first"), authority.issue("CN=second")
+    text = f"sslProfile {{\n name: p\n certFile: {first.cert}\n privateKeyFile: {first.key}\n}}"
+    profiles = TlsProfiles()
+    (await profiles.prepare(load(text=text))).apply()
+    before = profiles.loaded("p")
+    shutil.copy(second.cert, first.cert)
+    assert await profiles.renew() == []  # seen for the first time: it may still be changing
+    (renewal,) = await profiles.renew()
+    assert renewal.problem.startswith("privateKeyFile")
+    assert profiles.loaded("p") is before
+    assert await profiles.renew() == []  # told once
+    shutil.copy(second.key, first.key)
+    await profiles.renew()
+    (renewal,) = await profiles.renew()
+    assert renewal.problem == ""
+    loaded = profiles.loaded("p")
+    assert loaded is not None
+    assert loaded.certificate == second.certificate
+    with pytest.raises(TlsProblems, match="certFile"):
+        await profiles.prepare(load(text=text + "\nlistener {\n port: 0\n sslProfile: q\n}\nsslProfile { name: q }"))
+
+
+async def test_ends_are_told_at_thirty_days_seven_and_one(authority: Authority) -> None:
+    pair = authority.issue("CN=x", days=40)
+    now = [time.time()]
+    profiles = TlsProfiles(lambda: now[0])
+    text = f"sslProfile {{\n name: p\n certFile: {pair.cert}\n privateKeyFile: {pair.key}\n}}"
+    (await profiles.prepare(load(text=text))).apply()
+    told = []
+    for _ in range(42):
+        told += [days for _, days, _ in profiles.endings()]
+        now[0] += DAY.total_seconds()
+    assert told == [30, 7, 1]
+
+
+async def test_open_connections_are_judged_by_the_lists_of_now(authority: Authority) -> None:
+    alice, now = authority.issue("CN=alice", days=3), [time.time()]
+    crl = authority.revoke()
+    text = f"sslProfile {{\n name: p\n caCertFile: {authority.file}\n crlFile: {crl}\n crlRequired: yes\n}}"
+    profiles = TlsProfiles(lambda: now[0])
+    (await profiles.prepare(load(text=text))).apply()
+    chain = (alice.certificate.public_bytes(Encoding.DER),)
+    assert await profiles.objection(chain, "p") == ""
+    authority.revoke(alice.certificate, into=crl)
+    await profiles.renew()
+    await profiles.renew()
+    assert "revoked" in await profiles.objection(chain, "p")
+    authority.revoke(into=crl)
+    await profiles.renew()
+    await profiles.renew()
+    now[0] += 2 * DAY.total_seconds()
+    assert "no list of revocations in force" in await profiles.objection(chain, "p")
+    now[0] += 2 * DAY.total_seconds()
+    assert "expired" in await profiles.objection(chain, "p")
+
+
+NAMES = {
+    "its name": (("router.test.example",), "router.test.example", True),
+    "another": (("other.example",), "router.test.example", False),
+    "a whole label": (("*.test.example",), "router.test.example", True),
+    "part of a label": (("r*.test.example",), "router.test.example", False),
+    "two labels": (("*.test.example",), "a.router.test.example", False),
+    "only the common name": ((), "router.test.example", False),
+    "its address": (("127.0.0.1",), "127.0.0.1", True),
+    "another address": (("127.0.0.2",), "127.0.0.1", False),
+}
+
+
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize(("sans", "host", "right"), NAMES.values(), ids=NAMES)
+def test_whose_certificate_a_connector_takes(
+    authority: Authority, sans: tuple[str, ...], host: str, right: bool, verify: bool
+) -> None:
+    pair = authority.issue("CN=router.test.example", *sans)
+    there = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    there.load_cert_chain(pair.cert, pair.key)
+    entity = profile(authority, None)
+    here = client_context(entity, ClientUse(verify), (authority.certificate,))
+    stranger = client_context(entity, ClientUse(verify), (Authority(authority.folder).certificate,))
+    assert agrees(there, here, host) == (right or not verify)
+    assert not agrees(there, stranger, host)
+
+
+def agrees(there: ssl.SSLContext, here: ssl.SSLContext, host: str) -> bool:
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        here.wrap_bio(to_client, to_server, server_hostname=host),
+        there.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    for _ in range(4):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLError:
+                return False
+    return True
