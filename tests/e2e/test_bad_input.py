@@ -75,7 +75,7 @@ class Scene:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, int]]:
     folder: Path = tmp_path_factory.mktemp("router")
     users = folder / "users"
-    users.write_text("", encoding="ascii")
+    users.touch(0o600)
     with running(CONFIGURATION % users, folder) as router, Neighbours(router.ports[0]) as neighbours:
         yield Scene(router, neighbours), router.resident_bytes()
 
