@@ -1,0 +1,86 @@
+"""The small parts of TLS: first octets, counted records, names as OpenSSL writes them, and where a connector may go."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.tls.pki import Authority
+from trouter.config import load
+from trouter.net.connector import Place, Places, allowed_hosts
+from trouter.net.tls.channel import RecordCounter
+from trouter.net.tls.names import distinguished_name
+from trouter.net.tls.opening import Layer, layer_of
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, TLS_HEADER
+
+OPENINGS = {
+    b"": None,
+    b"\x16": None,
+    b"\x16\x03": None,
+    b"\x16\x03\x01": Layer.TLS,
+    b"\x16\x03\x03": Layer.TLS,
+    b"\x16\x03\x09": Layer.OTHER,
+    b"\x16\x02\x01": Layer.OTHER,
+    b"\x80\x2e\x01\x03\x01": Layer.TLS,
+    b"\x80\x2e\x01\x00\x02": Layer.OTHER,
+    b"\x80\x2e": None,
+    TLS_HEADER: Layer.TLS_HEADER,
+    TLS_HEADER[:7]: None,
+    TLS_HEADER[:7] + b"\x01": Layer.OTHER,
+    SASL_HEADER: Layer.OTHER,
+    AMQP_HEADER[:4]: None,
+    AMQP_HEADER: Layer.OTHER,
+    b"GET": Layer.OTHER,
+}
+
+
+@pytest.mark.parametrize(("seen", "layer"), OPENINGS.items(), ids=map(repr, OPENINGS))
+def test_the_first_octets_tell_the_layer(seen: bytes, layer: Layer | None) -> None:
+    assert layer_of(seen) is layer
+
+
+@pytest.mark.parametrize("piece", [1, 2, 5, 7, 100])
+def test_records_are_counted_however_they_come(piece: int) -> None:
+    octets = b"".join(b"\x17\x03\x03" + len(body).to_bytes(2, "big") + body for body in (b"x" * 17, b"y" * 300, b"z"))
+    counter = RecordCounter()
+    pieces = [octets[at : at + piece] for at in range(0, len(octets), piece)]
+    assert sum(counter.count(each) for each in pieces) == 3
+
+
+@pytest.mark.parametrize("subject", ["C=US,ST=NC,O=Client,CN=alice", "CN=#x y ", 'O=a;b+c"<>,CN=d\\e', "CN=Zo\xeb\n"])
+def test_a_subject_reads_as_openssl_writes_it(tmp_path: Path, subject: str) -> None:
+    pair = Authority(tmp_path).issue(subject)
+    command = ["openssl", "x509", "-in", str(pair.cert), "-noout", "-subject", "-nameopt", "RFC2253"]
+    told = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    assert distinguished_name(pair.certificate.subject) == told.rstrip("\n").removeprefix("subject=")
+
+
+def test_a_peer_cannot_send_a_connector_from_tls_to_clear_text() -> None:
+    places = Places(Place("a", "5671", "amqps"))
+    places.learn([{"network-host": "b", "scheme": "amqp"}, {"network-host": "c", "scheme": "amqps"}])
+    assert str(places) == "amqps://a:5671, amqps://c:5671"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "has_certificate", "allowed"),
+    [
+        ("", False, None),
+        ("", True, frozenset()),
+        ("saslUsername: u, saslPassword: p", False, frozenset()),
+        ("saslUsername: u, saslPassword: p, redirectHosts: B c", False, {"b", "c"}),
+        ("redirectHosts: b", False, {"b"}),
+        ("allowRedirect: no", False, frozenset()),
+    ],
+)
+def test_credentials_go_only_where_the_configuration_says(
+    attributes: str, has_certificate: bool, allowed: frozenset[str] | None
+) -> None:
+    text = "connector {\n host: a\n " + "\n ".join(attributes.split(", ")) + "\n}"
+    (connector,) = load(text=text).connectors
+    found = allowed_hosts(connector, has_certificate=has_certificate)
+    assert found == allowed
+    places = Places(Place("a", "5672"))
+    places.learn([{"network-host": "b"}, {"network-host": "d"}], found)
+    assert [host in str(places) for host in ("//b:", "//d:")] == [found is None or "b" in found, found is None]
