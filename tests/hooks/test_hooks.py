@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -853,3 +853,53 @@ def test_judge_attach_a_raise_or_rubbish_denies(answer: Callable[[], object]) ->
     plugins = Plugins([plugin("kind", judge_attach=gives(Vote.ALLOW)), plugin("broken", judge_attach=answer)])
     assert not plugins.may_attach(ATTACHING)
     assert plugins.faults == {"judge_attach": 1}
+
+
+# observe
+
+
+def test_observe() -> None:
+    heard: list[Mapping[str, object]] = []
+
+    def observe(record: Mapping[str, object]) -> None:
+        heard.append(record)
+
+    record = {"k": "alarm", "n": 0}
+    plugins = Plugins([plugin("one", observe=observe), plugin("two", observe=observe)])
+    assert plugins.observed_kinds() is None
+    plugins.observe(record)
+    assert heard == [record, record]
+    assert not plugins.faults
+
+
+def test_a_fault_in_observe_is_counted_and_the_others_hear_of_the_record() -> None:
+    heard: list[Mapping[str, object]] = []
+
+    def fail(record: Mapping[str, object]) -> None:
+        raise RuntimeError("secret")
+
+    def answer(record: Mapping[str, object]) -> int:
+        heard.append(record)
+        return 1
+
+    plugins = Plugins([plugin("one", observe=answer), plugin("two", observe=fail), plugin("three", observe=answer)])
+    for _ in range(100):
+        plugins.observe({"k": "alarm"})
+    assert len(heard) == 200
+    assert plugins.faults["observe"] == 300
+
+
+def test_who_observes_some_kinds_hears_of_those_only() -> None:
+    heard: list[object] = []
+
+    def observe(record: Mapping[str, object]) -> None:
+        heard.append(record["k"])
+
+    some, none = plugin("some", observe=observe), plugin("none", observe=observe)
+    some.observes, none.observes = frozenset({"alarm"}), frozenset()  # type: ignore[attr-defined]
+    plugins = Plugins([some, none])
+    assert plugins.observed_kinds() == frozenset({"alarm"})
+    plugins.observe({"k": "alarm"})
+    plugins.observe({"k": "clock.step"})
+    assert heard == ["alarm"]
+    assert Plugins([none]).observed_kinds() == frozenset()

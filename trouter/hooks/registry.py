@@ -412,6 +412,37 @@ class Plugins:
         """Anybody votes on links; most routers have nobody who does."""
         return bool(self._pm.hook.judge_attach.get_hookimpls())
 
+    def observed_kinds(self) -> frozenset[str] | None:
+        """The kinds of records that plugins want to hear of, None for all."""
+        kinds: set[str] = set()
+        for implementation in self._pm.hook.observe.get_hookimpls():
+            wanted = _observes(implementation.plugin)
+            if wanted is None:
+                return None
+            kinds |= wanted
+        return frozenset(kinds)
+
+    def observe(self, record: Mapping[str, object]) -> None:
+        """Tell every plugin that wants it of ``record``; called in a thread of its own, one record after another."""
+        for implementation in self._pm.hook.observe.get_hookimpls():
+            wanted = _observes(implementation.plugin)
+            if wanted is not None and record["k"] not in wanted:
+                continue
+            try:
+                answer = implementation.function(*(record for _ in implementation.argnames))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others hear of the record
+                self._ignored(implementation.plugin_name, _place_of(error))
+            else:
+                if answer is not None:
+                    self._ignored(implementation.plugin_name, f"answered with a {type(answer).__qualname__}")
+
+    def _ignored(self, name: str, what: str) -> None:
+        """Count a fault that changes nothing; it may come with every record, so the log has ever fewer of them."""
+        self.faults["observe"] += 1
+        count = self.faults["observe"]
+        if count & (count - 1) == 0:
+            log.error("plugin %s failed in observe: %s (%d so far)", name, what, count)
+
     # Registration.
 
     def _register(self, plugin: object, name: str, origin: str) -> None:
@@ -505,6 +536,12 @@ class Plugins:
         if inspect.iscoroutine(answer):
             answer.close()  # else Python would warn that it was never awaited
         log.error("a plugin answered %s with a %s", hook, type(answer).__qualname__)
+
+
+def _observes(plugin: object) -> frozenset[str] | None:
+    """The kinds of records that a plugin wants, as its attribute says; None, without it, for all."""
+    wanted = getattr(plugin, "observes", None)
+    return None if wanted is None else frozenset(wanted)
 
 
 def _is_hookspec(value: object) -> bool:

@@ -9,7 +9,7 @@ returns. ``registry.Plugins`` asks these hooks and enforces what is written here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pluggy
 
@@ -133,4 +133,14 @@ def annotation_filter(endpoint: ListenerFacts) -> AnnotationFilter | None:
 
     Asked per connection, except on the roles inter-router and edge, where they are never stripped because routers need
     them. A raise, rubbish, or silence from everybody strips both ways: the network stays hidden and unforgeable.
+    """
+
+
+@hookspec
+def observe(record: Mapping[str, object]) -> None:
+    """Hear of ``record``, one of those that docs/records.md describes: something that has happened already.
+
+    Asked of every plugin for each record, or for those kinds only which the plugin's attribute ``observes`` names; in
+    a thread, one record after another, so it may wait for a file. What comes too fast is dropped, counted and told. A
+    raise, and any answer, is counted and ignored: the other plugins hear of the record. Silence is all that is wanted.
     """

@@ -30,6 +30,7 @@ from .host_names import keep_host_names
 from .hub import Hub
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners, Standing
+from .observers import Observers
 from .parts import Change
 from .peer import LINGER_S, Services
 from .poller import Poller
@@ -183,6 +184,9 @@ class RouterProcess:
         """What takes records outlives everybody who has something to tell."""
         async with trio.open_nursery() as nursery:
             self.record_logs.run_in(nursery)
+            observers = Observers(self.services.plugins, self.services.recorder)
+            observers.follow()
+            nursery.start_soon(observers.run)
             yield
             nursery.cancel_scope.cancel()
 
