@@ -1,0 +1,335 @@
+"""Who guesses, floods or dawdles, through real sockets: what they meet, and that others do not notice."""
+
+from __future__ import annotations
+
+import re
+import socket
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from scramp import ScramClient
+
+from tests.e2e.peer import Gone, Peer
+from tests.http.test_live import HANDSHAKE, http_port
+from tests.management.node import node_of
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
+from trouter.wire.performatives import (
+    Open,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    encode_performative,
+)
+from trouter_plugins.users_file import put_user
+
+OK, AUTH = 0, 1
+SECRET = "wonderland"
+#: Locks without delays, so that no test has to wait.
+LOCKING = "authDelayAfter: 1000, authLockoutAfter: 3, authLockoutSeconds: 3600"
+LISTENER = "listener {{ host: 127.0.0.1, port: 0, allowInsecurePlain: loopback, saslMechanisms: {} }}\n"
+ANONYMOUS = "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    path = tmp_path / "users"
+    for user in ("alice", "bob"):
+        put_user(path, user, SECRET.encode())
+    return path
+
+
+def start(start_router: StartRouter, users: Path, more: str, mechanisms: str = "PLAIN") -> RunningRouter:
+    return start_router(f"router {{ id: R, usersFile: {users}, {more} }}\n{LISTENER.format(mechanisms)}{ANONYMOUS}")
+
+
+def attempt(router: RunningRouter, user: str, password: str) -> int:
+    with Peer(router.port, opened=False) as peer:
+        return peer.authenticate("PLAIN", f"\0{user}\0{password}".encode())
+
+
+def scram(router: RunningRouter, user: str, password: str) -> list[object]:
+    """What the router says to a SCRAM client, by kind, its outcome at the end."""
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(SASL_HEADER)
+        peer.expect_header(SASL_HEADER)
+        peer.expect(SaslMechanisms)
+        client = ScramClient(["SCRAM-SHA-256"], user, password)
+        peer.say(SaslInit("SCRAM-SHA-256", client.get_client_first().encode()), frame_type=1)
+        client.set_server_first(peer.expect(SaslChallenge).challenge.decode())
+        peer.say(SaslResponse(client.get_client_final().encode()), frame_type=1)
+        said = peer.next()
+        if isinstance(said, SaslChallenge):
+            peer.say(SaslResponse(b""), frame_type=1)
+            return ["proof", peer.expect(SaslOutcome).code]
+        assert isinstance(said, SaslOutcome)
+        return [said.code]
+
+
+# Guessing
+
+
+def test_a_user_who_is_guessed_at_is_locked_out_there_and_nobody_else(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, LOCKING)
+    assert [attempt(router, "alice", "wrong") for _ in range(3)] == [AUTH] * 3
+    router.wait_for_line(
+        r"SERVER \(warning\) \[C\d+\] user alice is locked out at 127.0.0.1 for 3600 s: 3 failed logins within 600 s"
+    )
+    assert attempt(router, "alice", SECRET) == AUTH
+    router.wait_for_line("refused: SASL PLAIN user=alice .*: the user is locked out")
+    assert attempt(router, "bob", SECRET) == OK
+    assert len(router.matching("is locked out at")) == 1
+    assert SECRET not in router.text()
+
+
+def test_a_lock_tells_neither_who_there_is_nor_whether_the_password_was_right(
+    start_router: StartRouter, users: Path
+) -> None:
+    router = start(start_router, users, LOCKING, "SCRAM-SHA-256")
+    assert scram(router, "alice", SECRET) == ["proof", OK]
+    for user in ("alice", "nobody"):
+        assert [scram(router, user, "wrong") for _ in range(3)] == [[AUTH]] * 3
+    assert scram(router, "alice", SECRET) == scram(router, "alice", "wrong") == scram(router, "nobody", "x") == [AUTH]
+    assert scram(router, "bob", SECRET) == ["proof", OK]
+
+
+def test_management_shows_locks_and_lifts_them(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, LOCKING)
+    for _ in range(3):
+        attempt(router, "alice", "wrong")
+    attempt(router, "b:ob\n", "wrong")
+    with node_of(router.ports[1]) as node:
+        rows = {row["user"]: row for row in node.query("authLockout")}
+        assert rows.keys() == {"alice", "b:ob\\n"}
+        alice = rows["alice"]
+        assert (alice["host"], alice["failures"], alice["locked"]) == ("127.0.0.1", 3, True)
+        assert 3500 < alice["lockedSeconds"] <= 3600
+        assert alice["identity"] == alice["name"] == "authLockout/127.0.0.1:alice"
+        assert rows["b:ob\\n"]["identity"] == "authLockout/127.0.0.1:b%3Aob%0A"
+        assert node.get("READ", type="authLockout", identity=alice["identity"])["failures"] == 3
+        assert node.refused("CREATE", {}, type="authLockout", name="x")[0] == 501
+        assert node.refused("UPDATE", {"failures": 0}, type="authLockout", name=alice["name"])[0] == 501
+        node.ask("DELETE", type="authLockout", name=alice["name"])
+        assert node.refused("READ", type="authLockout", name=alice["name"])[0] == 404
+        assert node.refused("DELETE", type="authLockout", name=alice["name"])[0] == 404
+    router.wait_for_line(r"failed logins forgiven: authLockout/127.0.0.1:alice$")
+    assert attempt(router, "alice", SECRET) == OK
+
+
+def test_an_alarm_locks_nobody_out(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, f"{LOCKING}, authLockout: alarm")
+    for _ in range(4):
+        assert attempt(router, "alice", "wrong") == AUTH
+    router.wait_for_line("user alice would be locked out at 127.0.0.1")
+    assert attempt(router, "alice", SECRET) == OK
+
+
+def test_who_is_exempt_may_try_as_often_as_he_likes(start_router: StartRouter, users: Path) -> None:
+    router = start(start_router, users, f'{LOCKING}, authLockoutExempt: "127.0.0.0/8"')
+    for _ in range(6):
+        assert attempt(router, "alice", "wrong") == AUTH
+    assert attempt(router, "alice", SECRET) == OK
+
+
+def test_an_outcome_that_is_delayed_comes_even_when_the_handshake_would_be_over(
+    start_router: StartRouter, users: Path
+) -> None:
+    more = "authDelayAfter: 1, authLongestDelaySeconds: 2"
+    listener = LISTENER.format("PLAIN, initialHandshakeTimeoutSeconds: 1")
+    router = start_router(f"router {{ id: R, usersFile: {users}, {more} }}\n{listener}")
+    for _ in range(2):
+        assert attempt(router, "alice", "wrong") == AUTH
+    assert attempt(router, "alice", SECRET) == OK
+
+
+# Flooding
+
+
+def end_of(sock: socket.socket) -> bytes:
+    """What comes until the router closes."""
+    octets = b""
+    try:
+        while data := sock.recv(1000):
+            octets += data
+    except ConnectionResetError:
+        pass
+    return octets
+
+
+def test_so_many_handshakes_from_one_host_and_the_next_is_closed(start_router: StartRouter) -> None:
+    router = start_router(f"router {{ id: R, maxHandshakesPerHost: 3, handshakeExempt: none }}\n{ANONYMOUS}")
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(Peer(router.port, opened=False)) for _ in range(3)]
+        router.wait_for_line("Accepted connection", 3)
+        with closing(socket.create_connection(("127.0.0.1", router.port), DEADLINE_S)) as sock:
+            assert end_of(sock) == b""
+        router.wait_for_line(r"connection from 127.0.0.1:\d+ refused: maxHandshakesPerHost 3 from 127.0.0.1$")
+        waiting[0].open()
+        with Peer(router.port) as late:
+            late.be_heard()
+        waiting[1].sock.close()
+        router.wait_for_line("peer closed the socket|Connection Closed")
+        with Peer(router.port) as later:
+            later.be_heard()
+
+
+def test_so_many_handshakes_in_all(start_router: StartRouter) -> None:
+    router = start_router(f"router {{ id: R, maxHandshakes: 2, handshakeExempt: none }}\n{ANONYMOUS}{ANONYMOUS}")
+    with Peer(router.ports[0], opened=False), Peer(router.ports[1], opened=False):
+        router.wait_for_line("Accepted connection", 2)
+        with closing(socket.create_connection(("127.0.0.1", router.ports[1]), DEADLINE_S)) as sock:
+            assert end_of(sock) == b""
+        router.wait_for_line("refused: maxHandshakes 2$")
+
+
+def test_so_many_connections_a_second_from_one_host(start_router: StartRouter) -> None:
+    more = "acceptRatePerHost: 1, acceptBurstPerHost: 3, handshakeExempt: none"
+    router = start_router(f"router {{ id: R, {more} }}\n{ANONYMOUS}")
+    closed = 0
+    with ExitStack() as stack:
+        for _ in range(12):
+            sock = stack.enter_context(closing(socket.create_connection(("127.0.0.1", router.port), DEADLINE_S)))
+            try:
+                sock.sendall(AMQP_HEADER)
+                closed += not sock.recv(8)
+            except OSError:
+                closed += 1
+    assert closed > 0
+    router.wait_for_line("refused: more than acceptRatePerHost 1 a second from 127.0.0.1")
+    assert len(router.matching("acceptRatePerHost")) < closed or closed == 1
+
+
+# Dawdling
+
+
+def test_who_drips_is_cut_off_and_who_is_silent_has_his_time(start_router: StartRouter) -> None:
+    router = start_router(f"router {{ id: R, handshakeExempt: none }}\n{ANONYMOUS}")
+    with Peer(router.port, opened=False) as silent, Peer(router.port, opened=False) as slow:
+        slow.raw(AMQP_HEADER[:3])
+        assert end_of(slow.sock) == b""
+        router.wait_for_line(rf"Connection from {slow.address} \(to .*\) failed: too slow: less than minHandshakeRate")
+        silent.open()
+
+
+# The same through WebSockets
+
+
+def sees_close(sock: socket.socket) -> None:
+    """The router closes the WebSocket."""
+    octets = b""
+    while not octets.endswith(b"\x88\x02\x03\xe8"):
+        octets += (data := sock.recv(1000))
+        assert data
+
+
+def test_websockets_are_held_to_the_same(start_router: StartRouter) -> None:
+    web = "listener { name: web, host: 127.0.0.1, port: 0, http: yes, saslMechanisms: ANONYMOUS }\n"
+    more = "maxHandshakesPerHost: 2, acceptRatePerHost: 1, acceptBurstPerHost: 4, handshakeExempt: none"
+    router = start_router(f"router {{ id: R, {more} }}\n{web}{ANONYMOUS}")
+    port = http_port(router)
+    with ExitStack() as stack:
+        for number in range(3):
+            sock = stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), DEADLINE_S)))
+            sock.sendall(HANDSHAKE)
+            if number < 2:
+                assert sock.recv(12) == b"HTTP/1.1 101"
+            else:  # a WebSocket, and nothing behind it
+                sees_close(sock)
+        router.wait_for_line("refused: maxHandshakesPerHost 2 from 127.0.0.1")
+        for _ in range(3):
+            sock = stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), DEADLINE_S)))
+        assert end_of(sock) == b""
+
+
+def test_who_drips_through_a_websocket_is_cut_off(start_router: StartRouter) -> None:
+    web = "listener { name: web, host: 127.0.0.1, port: 0, http: yes, saslMechanisms: ANONYMOUS }\n"
+    router = start_router(f"router {{ id: R, handshakeExempt: none }}\n{web}{ANONYMOUS}")
+    with closing(socket.create_connection(("127.0.0.1", http_port(router)), DEADLINE_S)) as sock:
+        sock.sendall(HANDSHAKE + b"\x82\x83\0\0\0\0" + AMQP_HEADER[:3])
+        sees_close(sock)
+    router.wait_for_line("failed: too slow")
+
+
+# Malformed logins
+
+
+MALFORMED = {
+    "no NUL": b"alice",
+    "one NUL": b"alice\0" + SECRET.encode(),
+    "three NULs": f"\0alice\0{SECRET}\0".encode(),
+    "a thousand NULs": b"\0" * 1000,
+    "no password": b"\0alice\0",
+    "no name": f"\0\0{SECRET}".encode(),
+    "nothing but the two NULs": b"\0\0",
+    "no UTF-8": b"\0alice\xff\0" + SECRET.encode(),
+    "a name of 300 octets": b"\0" + b"x" * 300 + b"\0" + SECRET.encode(),
+    "more than a response may have": b"\0alice\0" + b"x" * 2000,
+    "somebody else's authority": f"bob\0alice\0{SECRET}".encode(),
+}
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> object:
+    from tests.routers import running
+
+    folder = tmp_path_factory.mktemp("router")
+    put_user(folder / "users", "alice", SECRET.encode())
+    configuration = f"router {{ id: R, usersFile: {folder / 'users'}, authLockout: off }}\n{LISTENER.format('PLAIN')}"
+    with running(configuration, folder) as router:
+        yield router
+
+
+@pytest.mark.parametrize("how", MALFORMED)
+def test_a_malformed_login_is_refused_and_the_next_one_is_not(plain: RunningRouter, how: str) -> None:
+    with Peer(plain.port, opened=False) as peer:
+        assert peer.authenticate("PLAIN", MALFORMED[how]) == AUTH
+        peer.expect_end_of_stream()
+    assert attempt(plain, "alice", SECRET) == OK
+    assert SECRET not in plain.text()
+
+
+def test_an_oversized_sasl_frame_is_refused_on_its_first_octets(plain: RunningRouter) -> None:
+    for size in (8193, 1 << 20, 0xFFFFFFFF):
+        with Peer(plain.port, opened=False) as peer:
+            peer.raw(SASL_HEADER)
+            peer.expect_header(SASL_HEADER)
+            peer.expect(SaslMechanisms)
+            peer.raw(size.to_bytes(4, "big") + b"\2\1\0\0")
+            try:
+                assert peer.expect(SaslOutcome).code != OK
+                peer.expect_end_of_stream()
+            except Gone:
+                pass
+
+
+@pytest.mark.parametrize("then", ["open at once", "open after the outcome"])
+def test_after_a_refusal_nothing_is_looked_at(plain: RunningRouter, then: str) -> None:
+    early = AMQP_HEADER + frame(0, encode_performative(Open("intruder")))
+    with Peer(plain.port, opened=False) as peer:
+        peer.raw(SASL_HEADER)
+        peer.expect_header(SASL_HEADER)
+        peer.expect(SaslMechanisms)
+        init = frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
+        peer.raw(init + (early if then == "open at once" else b""))
+        assert peer.expect(SaslOutcome).code == AUTH
+        if then == "open after the outcome":
+            peer.raw(early)
+        peer.expect_end_of_stream()
+    assert not plain.matching("intruder")
+
+
+@pytest.mark.parametrize("name", ["ANONYMOUS", "EXTERNAL", "SCRAM-SHA-256", "XOAUTH2", "", "A" * 100, "PL\nAIN"])
+def test_a_mechanism_that_was_not_offered(plain: RunningRouter, name: str) -> None:
+    with Peer(plain.port, opened=False) as peer:
+        peer.raw(SASL_HEADER)
+        peer.expect_header(SASL_HEADER)
+        assert peer.expect(SaslMechanisms).sasl_server_mechanisms == ("PLAIN",)
+        peer.say(SaslInit(name, b"\0alice\0" + SECRET.encode()), frame_type=1)
+        assert peer.expect(SaslOutcome).code == AUTH
+        peer.expect_end_of_stream()
+        shown = re.escape(name.replace("\n", r"\n"))
+        plain.wait_for_line(rf"Connection from {peer.address} refused: SASL {shown} user=")
+    assert SECRET not in plain.text()
