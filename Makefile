@@ -96,6 +96,8 @@ system:
 interop-system:
 	$(call needs,curl,curl)
 	$(call wants,saslpasswd2,sasl2-bin libsasl2-modules libsasl2-modules-db db-util)
+	$(call wants,kadmin.local,krb5-kdc krb5-admin-server krb5-user libsasl2-modules-gssapi-mit)
+	$(call wants,openssl,openssl)
 ifneq ($(wildcard tests/interop/rhea/package-lock.json),)
 	$(call needs,npm,nodejs npm)
 	@if [ ! -e tests/interop/rhea/node_modules/.package-lock.json ] || \

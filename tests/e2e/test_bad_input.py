@@ -221,7 +221,6 @@ def test_a_message_nested_10_000_deep_is_rejected_or_passed_on_unread(scene: Sce
 BEFORE_OPEN: dict[str, tuple[bytes, str, str]] = {
     "HTTP": (b"GET / HTTP/1.1\r\n\r\n", FRAMING, "Unknown protocol detected: 'GET / HT'"),
     "another version of AMQP": (b"AMQP\0\0\x09\x01", FRAMING, "Incompatible AMQP connection detected"),
-    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01", FRAMING, "Unknown protocol detected"),
     "a begin before open": (AMQP_HEADER + frame(0, encode_performative(SESSIONS)), ILLEGAL, "begin before open"),
     "a transfer before open": (
         AMQP_HEADER + frame(0, encode_performative(Transfer(0))),

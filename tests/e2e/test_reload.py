@@ -385,13 +385,19 @@ def test_a_listener_that_asks_for_what_is_not_served_is_not_opened(start_router:
 
 def test_with_a_vhost_policy_nobody_is_let_in_past_it(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
-    with Peer(router.port) as stays:
+    with Peer(router.port) as before:
         hang_up(router, ROUTER + FRONT + "policy { enableVhostPolicy: yes }\n")
-        router.wait_for_line(r"MAIN \(critical\) listener/127\.0\.0\.1:0:front .* is not opened: .*policy")
-        assert not is_open(router.port)
-        stays.be_heard()
+        error = before.expect_close()  # its rights are judged anew, and nobody gave it any
+        assert error is not None
+        assert error.condition == "amqp:resource-limit-exceeded"
+    with Peer(router.port, opened=False) as after:
+        after.open()
+        error = after.expect_close()
+        assert error is not None
+        assert error.description == "connection disallowed by local policy"
     hang_up(router, ROUTER + FRONT, 2)
-    assert is_open(router.ports[-1])
+    with Peer(router.port) as later:
+        later.be_heard()
 
 
 def test_a_connector_that_asks_for_what_is_not_served_does_not_dial(start_router: StartRouter) -> None:
