@@ -441,7 +441,7 @@ class Plugins:
         self.faults["observe"] += 1
         count = self.faults["observe"]
         if count & (count - 1) == 0:
-            log.error("plugin %s failed in observe: %s (%d so far)", name, what, count)
+            log.error("a plugin failed in observe, %s: %s (%d so far)", name, what, count)
 
     # Registration.
 

@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
@@ -61,7 +62,7 @@ MAX_STEPS: Final = 16
 STEP_S: Final = 10.0
 HOOK_S: Final = 1.0
 #: Asked at start and at reload only, or in a thread.
-MAY_READ_FILES: Final = frozenset({"configure", "refresh"})
+MAY_READ_FILES: Final = frozenset({"configure", "refresh", "observe"})
 #: How long the router gives a stalled exchange here.
 STALL_S: Final = 1
 #: What strangers send instead of what they should: nothing, nonsense, not UTF-8, and far too much.
@@ -280,6 +281,11 @@ def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
     return Refused if isinstance(said, Refused) else said
 
 
+#: A record such as plugins hear of; nothing depends on what they do with it.
+ALARM: Final = MappingProxyType(
+    {"k": "alarm", "n": 0, "t": 0, "name": "test", "severity": "warning", "subject": "s", "state": "raised"}
+)
+
 #: How each hook is asked, and what is the answer of one that is broken.
 ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "configure": _ask_configure,
@@ -292,6 +298,7 @@ ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "vhost_policy": _ask_vhost_policy,
     "judge_attach": _ask_judge_attach,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
+    "observe": lambda plugins, _: plugins.observe(ALARM),
 }
 DENIED: Final[dict[str, object]] = {
     "configure": ConfigurationRefused,
@@ -304,6 +311,7 @@ DENIED: Final[dict[str, object]] = {
     "vhost_policy": VhostPolicy(denied="plugin-failed"),
     "judge_attach": False,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
+    "observe": None,
 }
 
 
