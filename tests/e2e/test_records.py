@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from proton import ConnectionException, Message
 from proton.reactor import AtMostOnce
-from proton.utils import BlockingConnection
+from proton.utils import BlockingConnection, LinkDetached
 
 from tests.management.node import node_of
 from tests.routers import StartRouter, process, running
@@ -235,3 +235,32 @@ def test_a_router_whose_records_cannot_be_kept_does_not_start(tmp_path: Path) ->
     with process(f"recordLog {{ dir: {tmp_path}/file/x }}\n", tmp_path) as router:
         assert router.wait() == 1
         assert "records cannot be kept in" in router.text()
+
+
+def test_the_policy_and_its_decisions_are_told_by_the_same_rules(start_router: StartRouter, tmp_path: Path) -> None:
+    router = start_router(f"""
+    router {{ id: R }}
+    policy {{ enableVhostPolicy: yes }}
+    listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+    recordLog {{ dir: {tmp_path}/kept, kinds: audit }}
+    vhost {{
+        hostname: example.com
+        groups: {{ all: {{ users: *, remoteHosts: *, sources: "news, mine", targets: "q" }} }}
+    }}
+    """)
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10, virtual_host="example.com")
+    client.create_receiver("mine")
+    with pytest.raises(LinkDetached):
+        client.create_receiver("secrets")
+    client.close()
+    router.wait_for_line(r"\[C1\] Connection Closed")
+    assert router.stop() == 0
+    records = records_of(tmp_path / "kept")
+    (loaded,) = of(records, "policy.loaded", vhost="example.com")
+    assert loaded["rules"] == [
+        f"example.com:all:{rule}" for rule in ("remoteHosts:1", "sources:1", "sources:2", "targets:1")
+    ]
+    decisions = of(records, "policy.decision", op="attach")
+    assert [(decision["allow"], decision["addr"]) for decision in decisions] == [(True, "mine"), (False, "secrets")]
+    assert decisions[0]["rule"] == "example.com:all:sources:2"
+    assert {of(records, "policy.decision", op="open")[0]["rule"], decisions[0]["rule"]} <= set(loaded["rules"])

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from trouter.cli.learn import add_learn
 from trouter.cli.startup import existing_path
 from trouter.config import ConfigurationError, load
 from trouter.security.expectation_file import read_expectations
@@ -38,6 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     within = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_explain(within)
     _add_test(within)
+    add_learn(within)
 
 
 def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

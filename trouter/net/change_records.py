@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from trouter.config import ChangeRefused, Entity, row
+from trouter.config import ChangeRefused, Configuration, Entity, VhostEntity, row
 from trouter.management.ports import REQUESTER
-from trouter.records import ConfigReloaded, ManagementChange
+from trouter.records import ConfigReloaded, ManagementChange, PolicyLoaded
 
 from .connections import Connections
 from .recorder import Recorder
@@ -84,11 +84,44 @@ class ChangeRecords:
         digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._recorder.emit(ConfigReloaded(path_hash=digest, ok=not errors, changed=changed, errors=errors, by=by))
 
+    def vhosts(self, before: Configuration | None, after: Configuration) -> None:
+        """Tell the rules of each vhost that is in force and was not so before, and of each that is gone."""
+        if not self._recorder.active:
+            return
+        known = {} if before is None else _in_force(before)
+        wanted = _in_force(after)
+        for hostname, vhost in wanted.items():
+            if known.get(hostname) != vhost:
+                self._recorder.emit(PolicyLoaded(vhost=hostname, rules=list(rules_of(vhost))))
+        for hostname in known.keys() - wanted.keys():
+            self._recorder.emit(PolicyLoaded(vhost=hostname, rules=[]))
+
     def _requester(self) -> dict[str, Any]:
         """Whose request is being answered."""
         number = REQUESTER.get()
         connection = self._connections.get(number)
         return {"conn": number} if connection is None else connection.about()
+
+
+def _in_force(configuration: Configuration) -> dict[str, VhostEntity]:
+    """The vhosts that somebody is held to."""
+    if not configuration.policy.enable_vhost_policy:
+        return {}
+    return {vhost.hostname: vhost for vhost in configuration.vhosts}
+
+
+def rules_of(vhost: VhostEntity) -> Iterator[str]:
+    """The ids of a vhost's rules, as decisions name them."""
+    for name, group in vhost.groups.items():
+        for attribute, entries in (
+            ("remoteHosts", group.remote_hosts),
+            ("sources", group.sources),
+            ("targets", group.targets),
+            ("sourcePattern", group.source_pattern),
+            ("targetPattern", group.target_pattern),
+        ):
+            for number in range(1, len(entries) + 1):
+                yield f"{vhost.hostname}:{name}:{attribute}:{number}"
 
 
 def hash_of(shown: Mapping[str, object] | None) -> str | None:

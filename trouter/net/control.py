@@ -175,6 +175,7 @@ class Control:
         """Let it be recorded that the first configuration is in force."""
         configuration = self._configuration
         self._change_records.reloaded(configuration.source, by="start", changed=len(configuration.entities))
+        self._change_records.vhosts(None, configuration)
 
     def drain(self) -> None:
         """Change nothing any more, and take in nobody; connections there are go on."""
@@ -300,6 +301,7 @@ class Control:
             change.drop()
             self._check_running()
         change.apply()
+        self._change_records.vhosts(self._configuration, configuration)
         self._configuration = configuration
         for warning in configuration.warnings:
             log.warning("%s", warning)

@@ -1,0 +1,156 @@
+"""`trouter policy learn`: from what a router has recorded, the vhost that allows just that."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trouter.records.reader import Corrupt, SegmentReader
+from trouter.records.schema import ConnectionOpened, LinkAttached, ManagementChange, PolicyDecision, Record
+from trouter.records.segments import EMPTY, OPEN, segments_in
+
+EPILOG = """\
+Let a router run for as long as it takes to see everybody at work, without a policy or with a generous one, and with a
+recordLog section that keeps the kinds `audit`. What was not seen will be denied: read the proposal before it is used.
+"""
+
+
+def add_learn(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "learn",
+        help="propose the vhost that allows what was recorded, and no more",
+        description="Propose, as a file for policyDir on stdout, the vhost that allows just what was allowed before: "
+        "the users that came, from the hosts that they came from, to the addresses that they used.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("path", type=Path, metavar="DIR", help="the folder of a recordLog section")
+    parser.add_argument("--vhost", required=True, metavar="NAME", help="the host name that clients asked for")
+    parser.set_defaults(run=run)
+
+
+@dataclass
+class Seen:
+    """What one user did."""
+
+    hosts: set[str] = field(default_factory=set)
+    sources: set[str] = field(default_factory=set)
+    targets: set[str] = field(default_factory=set)
+    dynamic: bool = False
+    anonymous: bool = False
+    changes: bool = False
+
+    @property
+    def management(self) -> str:
+        """The level that their requests to the router's management needed."""
+        return "admin" if self.changes else "read" if "$management" in self.targets else "none"
+
+    def settings(self) -> dict[str, Any]:
+        """As a group of a vhost has it, but for the users."""
+        return {
+            "remoteHosts": ", ".join(sorted(self.hosts)),
+            "sources": ", ".join(sorted(self.sources)),
+            "targets": ", ".join(sorted(self.targets)),
+            "allowDynamicSource": self.dynamic,
+            "allowAnonymousSender": self.anonymous,
+            "management": self.management,
+        }
+
+
+class Learner:
+    """Gathers what was allowed in one vhost; ``left_out`` tells what no vhost can say."""
+
+    def __init__(self, vhost: str) -> None:
+        self.vhost = vhost
+        self.users: dict[str, Seen] = {}
+        self.left_out: set[str] = set()
+
+    def learn(self, record: Record) -> None:
+        """Take a record into account, if it is about this vhost and tells of something that was allowed."""
+        if not isinstance(record, ConnectionOpened | LinkAttached | PolicyDecision | ManagementChange):
+            return
+        if record.vhost is None or record.vhost.casefold() != self.vhost.casefold() or not record.user:
+            return
+        if not self._fit(record.user, "user"):
+            return
+        if isinstance(record, PolicyDecision) and not record.allow:
+            return
+        seen = self.users.setdefault(record.user, Seen())
+        if record.host:
+            seen.hosts.add(record.host)
+        if isinstance(record, ManagementChange):
+            seen.changes |= record.status < 400
+        elif isinstance(record, LinkAttached) and record.dynamic:
+            seen.dynamic = True
+        elif isinstance(record, LinkAttached | PolicyDecision):
+            self._use(seen, record)
+
+    def _use(self, seen: Seen, record: LinkAttached | PolicyDecision) -> None:
+        if record.addr is None:
+            seen.anonymous |= isinstance(record, LinkAttached) and record.dir == "in"
+        elif self._fit(record.addr, "address"):
+            addresses = seen.targets if record.dir == "in" or record.dir is None else seen.sources
+            addresses.add(record.addr.replace("${user}", "$${user}"))
+
+    def _fit(self, text: str, what: str) -> bool:
+        """Whether a list of a vhost can hold ``text`` and mean it."""
+        if text.strip() == text and text and "," not in text and not text.endswith("*"):
+            return True
+        self.left_out.add(f"{what} {text!r}")
+        return False
+
+    def proposal(self) -> dict[str, Any]:
+        """The vhost. Users who did the same are one group."""
+        groups: dict[str, tuple[dict[str, Any], list[str]]] = {}
+        for user, seen in sorted(self.users.items()):
+            settings = seen.settings()
+            groups.setdefault(json.dumps(settings), (settings, []))[1].append(user)
+        return {
+            "hostname": self.vhost,
+            "allowUnknownUser": False,
+            "groups": {
+                f"users-{number}": {"users": ", ".join(users), **settings}
+                for number, (settings, users) in enumerate(groups.values(), 1)
+            },
+        }
+
+
+def recorded(folder: Path) -> Iterator[Record]:
+    """Every record of a folder whose kind is known; OSError, Corrupt."""
+    for place in segments_in(folder):
+        if place.rest != EMPTY:
+            with place.path.open("rb") as file:
+                for line in SegmentReader(place.path, file, open_ended=place.rest == OPEN).lines():
+                    if line.record is not None:
+                        yield line.record
+
+
+def learned(records: Iterable[Record], vhost: str) -> Learner:
+    """What these records say of a vhost."""
+    learner = Learner(vhost)
+    for record in records:
+        learner.learn(record)
+    return learner
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the proposal; 1 if there is nothing to learn from, or if it cannot be believed."""
+    try:
+        learner = learned(recorded(arguments.path), arguments.vhost)
+    except Corrupt as corrupt:
+        print(corrupt, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    if not learner.users:
+        print(f"{arguments.path}: no record tells of a user of the vhost {arguments.vhost}", file=sys.stderr)
+        return 1
+    for what in sorted(learner.left_out):
+        print(f"left out, no list of a vhost can hold it: {what}", file=sys.stderr)
+    print(json.dumps([["vhost", learner.proposal()]], indent=2, ensure_ascii=False))
+    return 0
