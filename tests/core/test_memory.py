@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
 from trouter.core.memory import BUFFER_BYTES, owners
 from trouter.core.table import AddressRule
-from trouter.engine.link import OutgoingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.ports import Delivery
 from trouter.testing import MemoryRouter, compose
 
@@ -88,6 +90,53 @@ def test_a_multicast_message_is_one_however_many_wait_for_it() -> None:
     client.sender("m").send(compose(b"x"))
     router.pump()
     assert counts(router)[2:4] == [5, 1]
+
+
+@pytest.mark.parametrize("size", [0, 1, 300])
+def test_small_pieces_of_a_message_are_kept_together(size: int) -> None:
+    """A piece costs more than an octet; while nobody reads it, many take the room of their octets."""
+    router = MemoryRouter()
+    client = router.connect()
+    receiver = client.receiver("x")
+    sent = client.sender("x").begin(compose(bytes(200_000)))
+    router.pump()
+    for number in range(10_000):
+        sent.more(bytes([number % 251]) * size)
+        if number % 50 == 0:
+            router.pump()
+    router.pump()
+    (link,) = [link for link in client.server.sessions()[0].links_by_handle.values() if isinstance(link, IncomingLink)]
+    assert link.partial is not None
+    waiting = link.partial.message
+    assert len(waiting.chunks) <= 3 + waiting.held // 256
+    receiver.grant(1)
+    sent.finish(b"end")
+    router.pump()
+    body = b"".join(bytes([number % 251]) * size for number in range(10_000))
+    assert receiver.received[0].payload == compose(bytes(200_000)) + body + b"end"
+
+
+def test_pieces_grow_only_where_no_receiver_has_come_to_them() -> None:
+    router = MemoryRouter(RULES)
+    client = router.connect()
+    quick, slow = client.receiver("m", credit=10), client.receiver("m", credit=10)
+    lagging = router.connect()
+    late = lagging.receiver("m", credit=10)
+    lagging.stalled = True
+    sent = client.sender("m").begin(compose(bytes(200_000)))
+    expected = compose(bytes(200_000))
+    for number in range(600):
+        piece = bytes([number % 251]) * (number % 40)
+        sent.more(piece)
+        expected += piece
+        if number % 3:
+            router.pump()
+        if number == 400:
+            lagging.stalled = False
+    sent.finish(b"end")
+    router.pump()
+    for receiver in (quick, slow, late):
+        assert receiver.received[0].payload == expected + b"end"
 
 
 def test_buffers_hold_what_came_and_did_not_go_on_yet() -> None:

@@ -48,7 +48,13 @@ from trouter.wire.performatives import (
 )
 
 RIG = with_limits(
-    channel_max=3, handle_max=7, max_links=4, session_window_frames=16, idle_timeout_s=16.0, max_message_bytes=100
+    channel_max=3,
+    handle_max=7,
+    max_links=4,
+    session_window_frames=16,
+    idle_timeout_s=16.0,
+    max_message_bytes=100,
+    max_delivery_frames=40,
 )
 
 
@@ -90,6 +96,14 @@ Provoked = tuple[Scope, str]
 
 def sends(*what: Performative | bytes, channel: int = 0, payload: bytes = b"") -> Callable[[Rig], object]:
     return lambda talk: talk.script.peer_sends(*what, channel=channel, payload=payload)
+
+
+def is_never_done(talk: Rig) -> None:
+    """Frame by frame, so that the window opens again and again."""
+    talk.script.peer_sends(transfer(more=True))
+    for _ in range(40):
+        talk.script.connection.flush()
+        talk.script.peer_sends(Transfer(0, more=True))
 
 
 def is_silent(talk: Rig) -> None:
@@ -204,6 +218,11 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.TRANSFER_LIMIT, "transfer without credit", sends(*[transfer(number) for number in range(5)])),
     (Fault.MESSAGE_SIZE, "Message size exceeded", sends(transfer(), payload=bytes(101))),
     (Fault.MESSAGE_SIZE, "Message size exceeded", sends(*[transfer(more=True)] * 3, payload=bytes(101))),
+    (
+        Fault.DELIVERY_FRAMES,
+        "a delivery of 0 octets in more than 40 frames",
+        is_never_done,
+    ),
     (Fault.DELIVERY_TAG, "the first transfer of a delivery carries no delivery-tag", sends(Transfer(0, NEAR_WRAP))),
     (
         Fault.TRANSFER_STATE,

@@ -123,6 +123,23 @@ def message(limit: int, more: int) -> Script:
     return talk.peer_sends(Transfer(0), payload=bytes(limit - limit // 2 + more))
 
 
+def delivery_frames(limit: int, more: int) -> Script:
+    """Frames that bring little; another delivery has as many again."""
+    talk = receiving(limits=with_limits(max_delivery_frames=limit)).script
+    for number in range(2):
+        rest = [Transfer(0, more=True)] * (limit - 1 + more * number)
+        talk.peer_sends(transfer(number, more=True), *rest, Transfer(0))
+    return talk
+
+
+def delivery_frames_of_a_size(limit: int, more: int) -> Script:
+    """Frames of 256 octets may be as many as they like; those of less count."""
+    talk = receiving(limits=with_limits(max_delivery_frames=limit)).script
+    for number in range(20 * limit):
+        talk.peer_sends(Transfer(0, more=True) if number else transfer(more=True), payload=bytes(256))
+    return talk.peer_sends(*[Transfer(0, more=True)] * (limit + more))
+
+
 CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (frame_size, 512, Fault.FRAMING),
     (frame_size, 16384, Fault.FRAMING),
@@ -146,6 +163,9 @@ CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (credit, 1, Fault.TRANSFER_LIMIT),
     (credit, 250, Fault.TRANSFER_LIMIT),
     (tag, 32, Fault.DECODE),
+    (delivery_frames, 3, Fault.DELIVERY_FRAMES),
+    (delivery_frames, 100, Fault.DELIVERY_FRAMES),
+    (delivery_frames_of_a_size, 10, Fault.DELIVERY_FRAMES),
     (message, 1, Fault.MESSAGE_SIZE),
     (message, 10_000, Fault.MESSAGE_SIZE),
 ]
@@ -216,6 +236,7 @@ def test_every_limit_is_known_here() -> None:
         "low_water_bytes",
         "output_limit_bytes",
         "max_message_bytes",
+        "max_delivery_frames",
         "max_sasl_rounds",
         "max_sasl_frame_bytes",
         "max_open_frame_bytes",

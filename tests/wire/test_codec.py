@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -301,6 +303,41 @@ def test_the_same_key_in_two_encodings_is_the_same_key() -> None:
 def test_a_map_with_an_odd_count_is_refused() -> None:
     with pytest.raises(DecodeError, match="Odd Number of Elements in a Map"):
         decode_all(octets("c1 02 01 40"))
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda key: key, lambda key: Described(types.ULong(1), key), lambda key: Array("uuid", [key])]
+)
+def test_keys_that_were_chosen_to_have_one_hash_are_not_compared_each_with_each(
+    wrap: Callable[[uuid.UUID], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a uuid, and of what contains it, the hash is no secret; a dict of many would hold up everybody else."""
+    keys = [uuid.UUID(int=number * sys.hash_info.modulus) for number in range(500)]
+    assert len(set(map(hash, keys))) == 1
+    octets = encode(PairMap([(wrap(key), number) for number, key in enumerate(keys)]))
+    compared = 0
+    plain = uuid.UUID.__eq__
+
+    def count(self: uuid.UUID, other: object) -> Any:
+        nonlocal compared
+        compared += 1
+        return plain(self, other)
+
+    monkeypatch.setattr(uuid.UUID, "__eq__", count)
+    decoded = decode_all(octets)
+    assert compared < 5 * len(keys)
+    assert isinstance(decoded, PairMap)
+    assert [number for _, number in decoded.items()] == list(range(500))
+
+
+def test_a_few_such_keys_are_keys_like_others() -> None:
+    mapping: dict[object, object] = {uuid.UUID(int=number): number for number in range(64)}
+    assert decode_all(encode(mapping)) == mapping
+    many = mapping | {f"key {number}": number for number in range(1000)}
+    assert decode_all(encode(many)) == many
+    twice = [*many.items(), (uuid.UUID(int=100), 1), (uuid.UUID(int=100), 1)]
+    with pytest.raises(DecodeError, match="the same key twice"):
+        decode_all(encode(PairMap(twice)))
 
 
 # ---- lengths, counts and depths that lie

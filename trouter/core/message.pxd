@@ -25,6 +25,8 @@ cdef class Message:
 
     @cython.locals(size=Py_ssize_t)
     cpdef append(self, bytes chunk)
+    @cython.locals(last=Py_ssize_t, copy=Delivery)
+    cdef bint _last_grows(self)
     @cython.locals(grown=Py_ssize_t)
     cpdef rewrite(self, bytes whole)
     cpdef bytes join(self)

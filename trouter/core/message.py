@@ -13,6 +13,9 @@ from typing import Protocol
 from trouter.engine.ports import Delivery, SessionPort
 from trouter.wire.annotations import RouterAnnotations
 
+#: Pieces below this many octets are kept as one.
+_SMALL_PIECE = 512
+
 
 class HeadWriter(Protocol):
     """Who knows what the router says of a message."""
@@ -77,8 +80,22 @@ class Message:
             return
         if self.session is not None:
             self.session.hold(size)
-        self.chunks.append(chunk)
+        if size < _SMALL_PIECE and self._last_grows():
+            self.chunks[-1] += chunk
+        else:
+            self.chunks.append(chunk)
         self.held += size
+
+    def _last_grows(self) -> bool:
+        """The last piece is small, is not the head, and no copy has come to it: a piece costs more than an octet."""
+        last = self.first + len(self.chunks) - 1
+        if last < 1 or not self.chunks or len(self.chunks[-1]) >= _SMALL_PIECE:
+            return False
+        for each in self.copies:
+            copy = each
+            if copy.chunk >= last:
+                return False
+        return True
 
     def rewrite(self, whole: bytes) -> None:
         """Have ``whole`` for everything kept so far; before any copy is made."""

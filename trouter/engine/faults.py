@@ -102,6 +102,9 @@ class Fault(Enum):
     MEMORY = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "the router holds all the messages that it may")
     TRANSFER_LIMIT = FaultRow("amqp:link:transfer-limit-exceeded", Scope.LINK, "transfer without credit")
     MESSAGE_SIZE = FaultRow("amqp:link:message-size-exceeded", Scope.LINK, "Message size exceeded")
+    DELIVERY_FRAMES = FaultRow(
+        "amqp:resource-limit-exceeded", Scope.LINK, "a delivery of {octets} octets in more than {frames} frames"
+    )
     DELIVERY_TAG = FaultRow(
         "amqp:invalid-field", Scope.LINK, "the first transfer of a delivery carries no delivery-tag"
     )

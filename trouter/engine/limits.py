@@ -35,6 +35,8 @@ class EngineLimits:
     output_limit_bytes: int = 2 * 1024 * 1024
     #: The largest message a link takes in; 0 for any.
     max_message_bytes: int = 0
+    #: Transfer frames of one delivery, beside one for each 256 octets that it brought.
+    max_delivery_frames: int = 65536
     #: Challenges and responses before a SASL exchange is given up.
     max_sasl_rounds: int = 16
     #: The largest SASL frame; the standard's minimum of 512 octets is what a peer may rely on (part 5, 5.3.1).

@@ -13,6 +13,7 @@ cdef Py_ssize_t _FIRST_OVERHEAD
 cdef Py_ssize_t _AGAIN_OVERHEAD
 cdef Py_ssize_t _GENERAL_OVERHEAD
 cdef Py_ssize_t _MAX_TRANSFER_STATE
+cdef int _OCTETS_BITS
 
 
 cdef class Link(LinkPort):
@@ -37,6 +38,7 @@ cdef class IncomingLink(Link):
     cdef public bint keeps_tags
     cdef public Py_ssize_t max_message_bytes
     cdef public Delivery partial
+    cdef Py_ssize_t _frames
 
     cpdef grant(self, Py_ssize_t count)
     cpdef drain(self)
@@ -44,6 +46,8 @@ cdef class IncomingLink(Link):
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
     @cython.locals(session=Session, delivery=Delivery)
     cdef Delivery _begin(self, TransferReader transfer)
+    @cython.locals(most=Py_ssize_t)
+    cdef _count_frame(self, Delivery delivery)
     cdef _take_state(self, Delivery delivery, TransferReader transfer)
     cdef _end_drain(self)
     cdef _abort(self, Delivery delivery)

@@ -26,6 +26,8 @@ _AGAIN_OVERHEAD = 24
 _GENERAL_OVERHEAD = 96
 #: With the general overhead it leaves room for payload in the smallest frame there is.
 _MAX_TRANSFER_STATE = 256
+#: Frames may be as many as they like that bring 256 octets each; the smallest frames there are hold more.
+_OCTETS_BITS = 8
 #: What the sender of a message that is too large hears of it, before its link ends.
 _REJECTED = 0x25
 _TOO_LARGE = encode_state(Rejected(Error(Fault.MESSAGE_SIZE.value.condition, Fault.MESSAGE_SIZE.value.text)))
@@ -165,7 +167,16 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
 class IncomingLink(Link):
     """A link on which the peer sends to us."""
 
-    __slots__ = ("credit", "delivery_count", "draining", "flow_due", "keeps_tags", "max_message_bytes", "partial")
+    __slots__ = (
+        "_frames",
+        "credit",
+        "delivery_count",
+        "draining",
+        "flow_due",
+        "keeps_tags",
+        "max_message_bytes",
+        "partial",
+    )
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, True)
@@ -178,6 +189,8 @@ class IncomingLink(Link):
         self.keeps_tags = True
         #: The delivery whose last frame has not come yet.
         self.partial: Delivery | None = None
+        #: How many frames of it came.
+        self._frames = 0
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
         """As every link's, and with the largest message taken in."""
@@ -227,6 +240,7 @@ class IncomingLink(Link):
             self._abort(delivery)
             raise PeerFault(Fault.MESSAGE_SIZE)
         if transfer.more:
+            self._count_frame(delivery)
             self.partial = delivery
         else:
             self.partial = None
@@ -234,6 +248,14 @@ class IncomingLink(Link):
         self.sink.on_transfer(self, delivery, data, start, end)
         if self.draining and self.credit == 0:
             self._end_drain()
+
+    def _count_frame(self, delivery: Delivery) -> None:
+        """Another frame that is not the last; PeerFault when they are many and bring next to nothing."""
+        self._frames = 1 if self.partial is None else self._frames + 1
+        most = self._session.limits.max_delivery_frames + (delivery.octets >> _OCTETS_BITS)
+        if self._frames > most:
+            self._abort(delivery)
+            raise PeerFault(Fault.DELIVERY_FRAMES, octets=delivery.octets, frames=most)
 
     def _take_state(self, delivery: Delivery, transfer: TransferReader) -> None:
         """Keep a state that came on a transfer; PeerFault when it is too large to go on in any frame."""

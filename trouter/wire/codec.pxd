@@ -33,6 +33,8 @@ cpdef Py_ssize_t skip(bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
 @cython.locals(code=Py_ssize_t, width=Py_ssize_t)
 cdef Py_ssize_t _skip(bytes data, Py_ssize_t offset, Py_ssize_t end, Py_ssize_t depth) except -1
 
+cdef bint _hashes_well(list pairs)
+
 cpdef bytes encode(object value)
 cdef object _write(bytearray out, object value, Py_ssize_t depth)
 @cython.locals(body=bytearray, count=Py_ssize_t)

@@ -8,8 +8,9 @@ is raised.
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import UUID
 
-from trouter.wire.constants import MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
+from trouter.wire.constants import MAX_CHOSEN_HASHES, MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
 from trouter.wire.encodings import ENCODING_OF, ENCODINGS, PRIMITIVE_OF, PRIMITIVES, Encoding, Primitive, smallest
 from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.types import Array, Described, Long, PairMap
@@ -36,6 +37,8 @@ _CONSTANTS = {
     if not encoding.width and encoding.type != "list"
 }
 _LIST0: Final = 0x45
+# All of them hold parts, or are as wide as a hash and more: many can be made whose hashes are equal.
+_CHOSEN_HASHES: Final = frozenset({UUID, Described, Array, PairMap})
 
 
 def decode(data: bytes, offset: int, end: int) -> tuple[Any, int]:
@@ -195,10 +198,12 @@ class Reader:
         for _ in range(count >> 1):
             key = self.value(depth)
             pairs.append((key, self.value(depth)))
-        try:
-            mapping = dict(pairs)
-        except TypeError:  # an unhashable key
-            mapping = {}
+        mapping = {}
+        if count <= 2 * MAX_CHOSEN_HASHES or _hashes_well(pairs):
+            try:
+                mapping = dict(pairs)
+            except TypeError:  # an unhashable key
+                mapping = {}
         if len(mapping) == len(pairs):
             return mapping
         keys = set()
@@ -229,6 +234,15 @@ class Reader:
         for _ in range(count):
             items.append(self._content(code, depth))  # noqa: PERF401
         return Array(ENCODING_OF[code].type, items, descriptors)
+
+
+def _hashes_well(pairs: list[tuple[Any, Any]]) -> bool:
+    """No more keys than a dict can bear have a hash that their sender chose."""
+    chosen = 0
+    for key, _value in pairs:
+        if type(key) in _CHOSEN_HASHES:
+            chosen += 1
+    return chosen <= MAX_CHOSEN_HASHES
 
 
 _PRIMITIVE_OF_CLASS: Final[dict[type, Primitive]] = {primitive.python: primitive for primitive in PRIMITIVES} | {

@@ -91,4 +91,6 @@ MAX_DELIVERY_TAG_BYTES: Final = 32
 
 # Bounds of ours, against hostile input. Real values nest about six deep.
 MAX_NESTING: Final = 32
+#: Keys of one map whose hash a sender can choose, as that of a uuid: a dict of many takes the square of their number.
+MAX_CHOSEN_HASHES: Final = 64
 MAX_ZERO_WIDTH_ITEMS: Final = 4096

@@ -237,7 +237,10 @@ class Array:
 
 
 class PairMap:
-    """A map that a dict cannot hold without loss: a key is unhashable, or two keys differ only in their AMQP type."""
+    """A map that no dict holds without loss or at a fair cost.
+
+    A key is unhashable, two keys differ only in their AMQP type, or many have a hash that the sender could choose.
+    """
 
     __slots__ = ("pairs",)
 
