@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.sources import ROOT
 from trouter.cli import main
 
 
@@ -154,3 +156,14 @@ def test_days_are_a_number(tmp_path: Path, days: str) -> None:
     with pytest.raises(SystemExit) as ended:
         certs(tmp_path, "ca", "--days", days)
     assert ended.value.code == 1
+
+
+def test_the_script_makes_certificates_and_renews_them(tmp_path: Path) -> None:
+    script = tmp_path / "make"
+    script.write_bytes((ROOT / "certs" / "make").read_bytes())
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for _ in range(2):
+        subprocess.run(["sh", script], env=os.environ | {"PATH": path}, check=True, capture_output=True)
+    made = tmp_path / "dev"
+    verify = ["openssl", "verify", "-CAfile", made / "ca.crt", made / "server.crt", made / "alice.crt", made / "bob.crt"]
+    assert subprocess.run(verify, check=True, capture_output=True, text=True).stdout.count(": OK") == 3
