@@ -69,7 +69,7 @@ class Observers:
         faults = self._plugins.faults["observe"] - self._faults
         if faults:
             self._faults += faults
-            self._recorder.emit(PluginFault(plugin="", hook="observe", exception="", verdict="ignored", count=faults))
+            self._recorder.emit(PluginFault(hook="observe", verdict="ignored", count=faults))
 
     def _tell(self, taken: Taken) -> None:
         for record in taken.records:

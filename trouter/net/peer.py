@@ -717,6 +717,7 @@ class Peer:
 
     def _record_open(self, remote: Open) -> None:
         self._opened_us = now_us()
+        tls = self.facts.tls
         self._recorder.emit(
             records.ConnectionOpened(
                 **self.about(),
@@ -725,6 +726,8 @@ class Peer:
                 dir="out" if self.outgoing else "in",
                 container=remote.container_id,
                 mech=self.mechanism or None,
+                tls_version=None if tls is None else tls.version,
+                cipher=None if tls is None else tls.cipher,
             )
         )
 

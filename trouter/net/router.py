@@ -114,7 +114,9 @@ class RouterProcess:
         self.hub = Hub(self.router)
         self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins, Budget(held_limit_bytes()))
         self._numbers = ConnectionNumbers()
-        self.record_logs = RecordLogs(router.id, self.services.recorder, self.hub)
+        recorder = self.services.recorder
+        self.record_logs = RecordLogs(router.id, recorder, self.hub)
+        self._telemetry = Telemetry(self.router, recorder, plugins, lambda: self.record_logs.interval_s)
         self.control = Control(
             configuration,
             read,
@@ -200,7 +202,7 @@ class RouterProcess:
         nursery.start_soon(self.services.secure.run)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
-        nursery.start_soon(Telemetry(self.router, self.services.recorder, lambda: self.record_logs.interval_s).run)
+        nursery.start_soon(self._telemetry.run)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -9,7 +10,8 @@ import trio
 
 from trouter.core.latency import BOUNDS_S, FAMILIES, Latency
 from trouter.core.router import Router
-from trouter.records import ClockStep, LatencySketch
+from trouter.hooks import Plugins
+from trouter.records import ClockStep, LatencySketch, PluginFault
 from trouter.records.sketch import BITS, bucket_of, merged
 
 from .clocks import mono_us, now_us
@@ -31,9 +33,13 @@ _ABOVE: Final = _BUCKETS[-1] + 1
 class Telemetry:
     """Looks about once a second, while anybody takes records."""
 
-    def __init__(self, router: Router, recorder: Recorder, interval_s: Callable[[], int | None]) -> None:
+    def __init__(
+        self, router: Router, recorder: Recorder, plugins: Plugins, interval_s: Callable[[], int | None]
+    ) -> None:
         self._router = router
         self._recorder = recorder
+        self._plugins = plugins
+        self._faults = Counter(plugins.faults)
         self._interval_s = interval_s
         self._due = 0.0
         self._sketches = Sketches(router.latency)
@@ -52,10 +58,12 @@ class Telemetry:
                     self._idle()
         finally:
             self._recorder.tell_repeated()
+            self._tell_faults()
             self._tell_latency()
 
     async def _look(self) -> None:
         self._look_at_clock()
+        self._tell_faults()
         interval_s = self._interval_s() or DEFAULT_INTERVAL_S
         self._due = min(self._due + len(self._router.links) * LOOK_S / interval_s, len(self._router.links))
         while self._due >= 1:
@@ -72,6 +80,15 @@ class Telemetry:
         self._sketches.begin(now_us())
         self._sketched_at_s = trio.current_time()
         self._offset_us = _offset_us()
+        self._faults = Counter(self._plugins.faults)
+
+    def _tell_faults(self) -> None:
+        """Tell what plugins did wrong; what they did in observing is told by whoever lets them."""
+        faults = Counter(self._plugins.faults)
+        for hook, count in (faults - self._faults).items():
+            if hook != "observe":
+                self._recorder.emit(PluginFault(hook=hook, verdict="denied", count=count))
+        self._faults = faults
 
     def _tell_latency(self) -> None:
         self._sketched_at_s = trio.current_time()

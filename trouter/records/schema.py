@@ -265,13 +265,16 @@ class ConfigReloaded(Record, tag="config.reloaded"):
 
 
 class PluginFault(Record, tag="plugin.fault"):
-    """A plugin raised or answered rubbish: ``exception`` is the type, ``verdict`` what was done instead."""
+    """Plugins raised in a hook, or answered it with rubbish, ``count`` times since the last record of this hook.
 
-    plugin: str
+    ``verdict``: denied, or ignored where nothing depends on the answer. The log says which plugin it was, and where.
+    """
+
     hook: str
-    exception: str
     verdict: str
     count: int
+    plugin: str | None = None
+    exception: str | None = None
 
 
 class RecordsDropped(Record, tag="records.dropped"):
