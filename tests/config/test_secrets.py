@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trouter.config import ConfigurationError, Secret, SslProfileEntity, compare, load, row
-from trouter.config.passwords import MAX_FILE_PASSWORD, from_file, key_password, sasl_password
+from trouter.config.passwords import MAX_FILE_PASSWORD, from_file, password_of
 from trouter.config.schema import BadValue
 
 TEXTS = {
@@ -24,33 +24,29 @@ TEXTS = {
 
 @pytest.mark.parametrize(("text", "password"), TEXTS.items())
 def test_a_password_in_the_configuration_itself(text: str, password: str) -> None:
-    secret = key_password(text)
+    secret = password_of(text)
     assert (secret.reveal(), secret.in_clear) == (password, True)
-
-
-def test_literal_is_a_word_for_keys_only() -> None:
-    assert sasl_password("literal:a").reveal() == "literal:a"
 
 
 @pytest.mark.parametrize("text", ["env:PASSWORD_IN_A_TEST", "env: PASSWORD_IN_A_TEST"])
 def test_a_password_from_the_environment(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadValue, match="is not set"):
-        sasl_password(text)
+        password_of(text)
     monkeypatch.setenv("PASSWORD_IN_A_TEST", "a b")
-    assert (sasl_password(text).reveal(), sasl_password(text).in_clear) == ("a b", False)
+    assert (password_of(text).reveal(), password_of(text).in_clear) == ("a b", False)
 
 
-FILES = {b"a": "a", b"a\nb": "a", b"a b \r\n": "a b ", b"": "", "é\n".encode(): "é", b"x" * 199: "x" * 199}
+FILES = {b"a": "a", b"a\nb": "a", b"a b \r\n": "a b ", b"": "", "é\n".encode(): "é", b"x" * 65536: "x" * 65536}
 
 
 @pytest.mark.parametrize(("octets", "password"), FILES.items())
 def test_a_password_is_the_first_line_of_a_file(tmp_path: Path, octets: bytes, password: str) -> None:
     (tmp_path / "p").write_bytes(octets)
-    secret = key_password(f"file:{tmp_path / 'p'}")
+    secret = password_of(f"file:{tmp_path / 'p'}")
     assert (secret.reveal(), secret.path, secret.in_clear) == (password, str(tmp_path / "p"), False)
 
 
-BAD_FILES = {b"x" * (MAX_FILE_PASSWORD + 1): "is longer than 199 octets", b"\xff": "is not UTF-8 text"}
+BAD_FILES = {b"x" * (MAX_FILE_PASSWORD + 1): "is longer than 65536 octets", b"\xff": "is not UTF-8 text"}
 
 
 @pytest.mark.parametrize(("octets", "message"), BAD_FILES.items())
@@ -86,7 +82,7 @@ def test_no_secret_of_a_configuration_is_shown() -> None:
     shown = [repr(configuration), str(configuration.warnings), *(str(row(entity)) for entity in configuration.entities)]
     shown += [repr(entity.written) for entity in configuration.entities]
     assert not [text for text in shown if "hunter2" in text]
-    assert row(configuration.connectors[0])["saslPassword"] is None
+    assert row(configuration.connectors[0])["saslPassword"] == "*****"
     assert len([warning for warning in configuration.warnings if "stands in the configuration" in warning.message]) == 2
 
 

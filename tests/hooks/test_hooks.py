@@ -231,9 +231,26 @@ def test_sasl_mechanisms() -> None:
 
 def test_configured_sasl_mechanisms_keep_their_order(caplog: pytest.LogCaptureFixture) -> None:
     plugins = Plugins([plugin(sasl_mechanisms=gives(["SCRAM-SHA-256", "PLAIN", "ANONYMOUS"]))])
-    listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=("anonymous", "GSSAPI", "plain", "PLAIN"))
+    listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=("anonymous", "XOAUTH2", "plain", "PLAIN"))
     assert plugins.sasl_mechanisms(listener) == ("ANONYMOUS", "PLAIN")
-    assert caplog.messages == ["listener here: no plugin serves GSSAPI here"]
+    assert caplog.messages == ["listener here: no plugin serves XOAUTH2 here"]
+    assert not plugins.conflicts(listener)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("PLIAN", ", did you mean PLAIN?"), ("SCRAM-SHA256", ", did you mean SCRAM-SHA-256?"), ("GSSAPI", ""), ("Q", "")],
+)
+def test_a_sasl_mechanism_that_nothing_serves_and_nobody_knows_refuses_the_configuration(name: str, hint: str) -> None:
+    plugins = Plugins([plugin(sasl_mechanisms=gives(["PLAIN", "X-OUR-OWN"]))])
+    good = ListenerFacts("good", "", "amqp", sasl_mechanisms=("X-OUR-OWN", "EXTERNAL"))
+    bad = ListenerFacts("bad", "", "amqp", sasl_mechanisms=(name, "PLAIN"))
+    plugins.configure(RouterFacts("QDR.A", listeners=(good,)))
+    with pytest.raises(ConfigurationRefused) as refused:
+        plugins.configure(RouterFacts("QDR.A", listeners=(good, bad)))
+    said = f"listener bad: saslMechanisms has {name}, which is no mechanism that anything here serves{hint}"
+    assert refused.value.problems == (said,)
+    assert plugins.sasl_mechanisms(bad) == ("PLAIN",)
 
 
 @pytest.mark.parametrize("configured", [(), ("ANONYMOUS", "PLAIN")])

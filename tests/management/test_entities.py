@@ -102,10 +102,21 @@ def test_only_routing_says_null_for_what_is_absent(node: Node) -> None:
 
 
 def test_secrets_are_never_told(node: Node) -> None:
-    assert "saslPassword" not in node.get("READ", name="out")
+    assert node.get("READ", name="out")["saslPassword"] == "*****"
     assert node.get("READ", name="out")["saslUsername"] == "u"
     assert "hush-hush" not in str(node.query("connector"))
     assert "hush-hush" not in str(node.query())
+
+
+def test_what_stands_for_a_secret_changes_nothing_and_makes_none(node: Node) -> None:
+    before = node.get("READ", name="out")
+    node.get("UPDATE", {**before, "saslUsername": "v"}, type="connector", name="out")
+    assert node.get("READ", name="out")["saslPassword"] == "*****"
+    node.get("UPDATE", {"saslUsername": "u"}, type="connector", name="out")
+    made = {"host": "127.0.0.1", "port": "1", "saslUsername": "u", "saslPassword": "*****"}
+    status, why = node.refused("CREATE", made, type="connector", name="copy")
+    assert status == 400
+    assert why == "connector.saslPassword: ***** stands for a secret that is not shown; write the secret"
 
 
 def test_a_module_of_the_log_exists_whether_it_is_configured_or_not(node: Node) -> None:

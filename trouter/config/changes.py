@@ -16,7 +16,7 @@ from trouter.config.entities import MANAGEMENT, Entity, VhostEntity
 from trouter.config.nodes import Entry, Section
 from trouter.config.problems import Findings, Problem, fit_to_show
 from trouter.config.remote import withheld
-from trouter.config.rows import row, shown_value
+from trouter.config.rows import HIDDEN, row, shown_value
 from trouter.config.rules import check_one
 from trouter.config.schema import Attribute, BadValue, EntityType
 from trouter.config.types import type_named
@@ -46,6 +46,10 @@ def created(
         raise ChangeRefused(NOT_IMPLEMENTED, f"Operation CREATE not implemented on {kind.full_name}")
     given = {key: value for key, value in attributes.items() if value is not None}
     _same_type(kind, given.pop("type", None))
+    for key, value in given.items():
+        if value == HIDDEN and (attribute := _attribute(kind, key)) is not None and attribute.secret:
+            why = f"{HIDDEN} stands for a secret that is not shown; write the secret"
+            raise ChangeRefused(BAD_REQUEST, f"{kind.section}.{attribute.name}: {why}")
     if name and given.setdefault("name", name) != name:
         raise ChangeRefused(BAD_REQUEST, f"Conflicting names: '{name}' and {_quoted(given['name'])}")
     if "identity" in given:
@@ -82,6 +86,8 @@ def updated(
         attribute = _attribute(kind, key)
         if attribute is not None and not (attribute.update and attribute.field):
             _unchanged(entity, attribute, value, present)
+            continue
+        if attribute is not None and attribute.secret and value == HIDDEN:
             continue
         if attribute is not None:
             mentioned.add(attribute.field)

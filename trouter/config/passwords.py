@@ -10,7 +10,8 @@ from typing import Final, Never
 from trouter.config.files import opened, reason
 from trouter.config.schema import BadValue
 
-MAX_FILE_PASSWORD: Final = 199
+#: Octets of the first line of a file.
+MAX_FILE_PASSWORD: Final = 65536
 
 
 class Secret:
@@ -45,14 +46,12 @@ class Secret:
         raise TypeError("a secret is not written anywhere")
 
 
-def key_password(text: str) -> Secret:
-    """The password of a private key: `env:NAME`, `file:PATH`, `pass:TEXT`, `literal:TEXT`, or the text itself."""
-    return _secret(text, ("env", "file", "pass", "literal"))
-
-
-def sasl_password(text: str) -> Secret:
-    """The password of a user: `env:NAME`, `file:PATH`, `pass:TEXT`, or the text itself."""
-    return _secret(text, ("env", "file", "pass"))
+def password_of(text: str) -> Secret:
+    """A password: `env:NAME`, `file:PATH`, `pass:TEXT`, `literal:TEXT`, or the text itself."""
+    prefix, found, rest = text.partition(":")
+    if found and prefix in SOURCES:
+        return SOURCES[prefix](rest)
+    return Secret(text, in_clear=True)
 
 
 def from_file(path: str) -> Secret:
@@ -70,13 +69,6 @@ def from_file(path: str) -> Secret:
         return Secret(octets.decode(), path=path)
     except UnicodeDecodeError:
         raise BadValue("the first line of the password's file is not UTF-8 text", "write it in UTF-8") from None
-
-
-def _secret(text: str, prefixes: tuple[str, ...]) -> Secret:
-    prefix, found, rest = text.partition(":")
-    if found and prefix in prefixes:
-        return SOURCES[prefix](rest)
-    return Secret(text, in_clear=True)
 
 
 def _from_environment(name: str) -> Secret:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from trouter.config.entities import Entity
 from trouter.config.schema import Attribute
+
+#: What stands for a secret. Who writes it back changes nothing.
+HIDDEN: Final = "*****"
 
 
 def row(entity: Entity) -> dict[str, object]:
@@ -22,9 +27,11 @@ def row(entity: Entity) -> dict[str, object]:
 
 def shown_value(entity: Entity, attribute: Attribute) -> object:
     """One attribute as management shows it: what was written where the value is not plain itself."""
-    if attribute.secret or not attribute.field:
+    if not attribute.field:
         return None
     value = getattr(entity, attribute.field)
+    if attribute.secret:
+        return None if value is None else HIDDEN
     if value is None or isinstance(value, str | int):
         return value
     return entity.written.get(attribute.field, attribute.shown)

@@ -75,6 +75,12 @@ _WEAKNESS: Final = {
 }
 #: The mechanism for who is known from below SASL already.
 _EXTERNAL: Final = "EXTERNAL"
+#: Mechanisms that may be named where nothing serves them: with a warning, for the plugin or its users come later. What
+#: is neither here nor served is a mistake, and so is a mechanism that takes the site's own software, such as GSSAPI.
+KNOWN: Final = frozenset({
+    "ANONYMOUS", "EXTERNAL", "PLAIN", "LOGIN", "CRAM-MD5", "DIGEST-MD5", "NTLM", "OTP", "SRP", "OAUTHBEARER", "XOAUTH2",
+    *(f"SCRAM-SHA-{size}{end}" for size in (1, 224, 256, 384, 512) for end in ("", "-PLUS")),
+})  # fmt: skip
 #: Ends the names of mechanisms that are bound to the channel below them (RFC 5801).
 _BOUND: Final = "-PLUS"
 
@@ -516,7 +522,12 @@ class Plugins:
             wanted = list(dict.fromkeys(mechanism.upper() for mechanism in listener.sasl_mechanisms))
             if unserved := [mechanism for mechanism in wanted if mechanism not in servers]:
                 log.warning("listener %s: no plugin serves %s here", listener.name, ", ".join(unserved))
+        unknown = [mechanism for mechanism in wanted if mechanism not in servers and mechanism not in KNOWN]
         conflicts = tuple(
+            f"listener {listener.name}: saslMechanisms has {mechanism}, which is no mechanism that anything here serves"
+            + _hint(mechanism, servers)
+            for mechanism in unknown
+        ) + tuple(
             f"listener {listener.name}: {mechanism} is served by {' and by '.join(servers[mechanism])} at once; "
             "configure one of them"
             for mechanism in wanted
@@ -542,6 +553,11 @@ def _observes(plugin: object) -> frozenset[str] | None:
     """The kinds of records that a plugin wants, as its attribute says; None, without it, for all."""
     wanted = getattr(plugin, "observes", None)
     return None if wanted is None else frozenset(wanted)
+
+
+def _hint(mechanism: str, servers: Iterable[str]) -> str:
+    near = difflib.get_close_matches(mechanism, [*servers, *sorted(KNOWN)], 1)
+    return f", did you mean {near[0]}?" if near else ""
 
 
 def _is_hookspec(value: object) -> bool:

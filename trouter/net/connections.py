@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
 #: Connections whose deliveries are looked at in one round.
 PORTION: Final = 1000
+#: Who came in without a name, and the mechanism that gives none.
+NOBODY: Final = "anonymous"
+ANONYMOUS: Final = "ANONYMOUS"
 _MAX_PROPERTIES: Final = 64
 
 
@@ -173,8 +176,8 @@ def connection_row(
         "dir": "out" if outgoing else "in",
         "container": remote.container_id if remote else None,
         "sasl": mechanism or None,
-        "isAuthenticated": bool(user and mechanism),
-        "user": user or None,
+        "isAuthenticated": bool(user) and mechanism not in {"", ANONYMOUS},
+        "user": user or NOBODY,
         "isEncrypted": tls is not None,
         "sslProto": None if tls is None else tls.version,
         "sslCipher": None if tls is None else tls.cipher,

@@ -262,8 +262,8 @@ class ConnectorEntity(Socketed):
     sasl_password: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
         Kind.STRING,
         "The password: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
-        "`pass:TEXT` and any other text are the password itself, with a warning. Never shown.",
-        parse=passwords.sasl_password,
+        "`pass:TEXT`, `literal:TEXT` and any other text are the password itself, with a warning. Never shown.",
+        parse=passwords.password_of,
         secret=True,
         reload=Reload.NEXT,
     )

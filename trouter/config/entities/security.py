@@ -63,7 +63,7 @@ class SslProfileEntity(Entity):
         Kind.STRING,
         "The password of the key: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
         "`pass:TEXT`, `literal:TEXT` and any other text are the password itself, with a warning. Never shown.",
-        parse=passwords.key_password,
+        parse=passwords.password_of,
         secret=True,
         reload=Reload.NEXT,
     )
