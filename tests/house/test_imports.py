@@ -61,7 +61,7 @@ ONLY_IN = {
     "trio": {"net", "client", "load", "cli", "testing", "management", "http", "tools"},
     "ssl": {"net", "client", "load", "tools"},
     "socket": {"net", "client", "load", "http"},
-    "h11": {"http"},
+    "h11": {"http", "net"},
     "wsproto": {"http"},
     "prometheus_client": {"http"},
     "argcomplete": {"cli"},

@@ -51,7 +51,7 @@ from trouter.wire.performatives import Error, Open
 
 from .listen import ConnectionNumbers
 from .peer import Peer, PeerSettings, Services
-from .secure import BARE, Ground
+from .secure import BARE, Ground, Resumable, resumable
 from .sockets import look_up
 from .tls.problems import TlsFailed
 
@@ -340,6 +340,8 @@ class Connector:
         self._idle = trio.CancelScope()
         self._peer: OutgoingPeer | None = None
         self._waited = 0
+        #: What the next connection may go on with of the last one's TLS.
+        self._known: Resumable | None = None
         #: Set when nothing of it is left.
         self.done = trio.Event()
 
@@ -413,9 +415,10 @@ class Connector:
             return
         ground = BARE
         if self.entity.ssl_profile:
+            known, self._known = self._known, None
             try:
                 with trio.CancelScope() as self._idle:
-                    facts, ground = await self._services.secure.dial(sock, facts, self.entity, place.host)
+                    facts, ground = await self._services.secure.dial(sock, facts, self.entity, place.host, known)
             except (OSError, TlsFailed) as error:
                 sock.close()
                 self._tell_failure(place, str(error))
@@ -439,7 +442,7 @@ class Connector:
             log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self._peer = None
-            self._services.secure.keep_session(self.entity, ground)
+            self._known = resumable(place.host, ground)
         if self._stopped:
             return
         if peer.opened:

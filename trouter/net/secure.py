@@ -9,7 +9,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, TlsFact
 from trouter.records import Alarm, TlsOutcome
 from trouter.wire.performatives import Error
 
-from .connections import Connections
+from .connections import ConnectionFacts, Connections
 from .recorder import Recorder
 from .tls.problems import TlsFailed
 
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 HANDSHAKE_S: Final = 5.0
 #: Between two looks at the files of the profiles.
 WATCH_S: Final = 2.0
-#: Between two looks at the certificates of open connections.
+#: Between two looks at the certificates of open connections, and how many are looked at together: some ask a responder.
 RECHECK_S: Final = 600.0
+RECHECKS_AT_ONCE: Final = 4
 
 NO_LONGER_VALID: Final = Error("amqp:connection:forced", "credentials no longer valid")
 OUT_OF_DATE: Final = Error("amqp:connection:forced", "the sslProfile of this connection is no longer valid")
@@ -59,10 +60,24 @@ class Ground:
     trusted_file: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Resumable:
+    """A session with a host, which a later connection to it may go on with."""
+
+    host: str
+    session: ssl.SSLSession = field(repr=False)
+
+
 #: A peer, as far as it is known once TLS is over, and what it stands on.
 Met = tuple[PeerFacts, Ground]
 #: A socket, and what is read from it is the connection.
 BARE: Final = Ground()
+
+
+def resumable(host: str, ground: Ground) -> Resumable | None:
+    """What can be resumed of a connection to ``host`` that is over."""
+    session = None if ground.channel is None else ground.channel.session
+    return None if session is None else Resumable(host, session)
 
 
 class Secure:
@@ -81,8 +96,6 @@ class Secure:
         self._recorder = recorder
         self._clock = clock
         self._profiles: TlsProfiles | None = None
-        #: What connectors may resume, by name.
-        self._sessions: dict[str, ssl.SSLSession] = {}
 
     # --- another configuration
 
@@ -170,8 +183,13 @@ class Secure:
         ground = Ground(channel, b"", began_s, channel.chain(), profile.name, profile.ordinal, trusted)
         return await self._judge(facts, ground, loaded, maps_user=True), ground
 
-    async def dial(self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str) -> Met:
-        """Go through TLS with whom we called; TlsFailed, OSError. Nothing is said in clear, whatever comes of it."""
+    async def dial(
+        self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str, known: Resumable | None = None
+    ) -> Met:
+        """Go through TLS with whom we called; TlsFailed, OSError. Nothing is said in clear, whatever comes of it.
+
+        What is ``known`` of the host is gone on with, if it is about this one.
+        """
         from .tls.channel import TlsChannel  # noqa: PLC0415
 
         found = None
@@ -180,7 +198,7 @@ class Secure:
         if found is None:
             raise TlsFailed("TLS: the connector's sslProfile is gone")
         loaded, context = found
-        session = self._sessions.pop(entity.identity, None)
+        session = None if known is None or known.host != host else known.session
         try:
             channel = TlsChannel(context, server=False, hostname=host, session=session)
         except ValueError:  # the session is another context's, from before a renewal; or no name can be so
@@ -206,31 +224,13 @@ class Secure:
             raise TlsFailed(f"TLS: {objection}")
         return channel
 
-    def keep_session(self, entity: ConnectorEntity, ground: Ground) -> None:
-        """A connection is over; the next one of this connector may resume its session."""
-        if ground.channel is not None and (session := ground.channel.session) is not None:
-            self._sessions[entity.identity] = session
-
     async def _judge(self, facts: PeerFacts, ground: Ground, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
         """What is known of the peer now; TlsFailed if its certificate is not to be believed, or stands for nobody."""
-        from cryptography import x509  # noqa: PLC0415
-
-        from .tls.names import distinguished_name  # noqa: PLC0415
-
         channel = ground.channel
         assert channel is not None  # noqa: S101 - there was a handshake
-        profiles = self._profiles
         subject = user = ""
-        if ground.chain and profiles is not None:
-            objection = await profiles.objection(ground.chain, ground.profile, ground.trusted_file)
-            if objection:
-                raise TlsFailed(f"TLS: {objection}")
-            subject = distinguished_name(x509.load_der_x509_certificate(ground.chain[0]).subject)
-            if maps_user:
-                answer = self._plugins.map_uid(CertificateFacts(subject, ground.chain[0]), loaded.facts)
-                if isinstance(answer, Refused):
-                    raise TlsFailed(f"TLS: {answer.reason}")
-                user = answer
+        if ground.chain:
+            subject, user = await self._identify(ground, loaded, maps_user=maps_user)
         name, bits = channel.cipher
         self._recorder.emit(_outcome(facts, ok=True, version=channel.version, cipher=name, subject=subject))
         return replace(
@@ -240,11 +240,35 @@ class Secure:
             channel_bindings=channel.bindings(loaded.certificate),
         )
 
+    async def _identify(self, ground: Ground, loaded: Loaded, *, maps_user: bool) -> tuple[str, str]:
+        """The subject of the peer's certificate, and the user whom it stands for, "" unless asked for; TlsFailed."""
+        from cryptography import x509  # noqa: PLC0415
+
+        from .tls.names import distinguished_name  # noqa: PLC0415
+
+        objection = await self._objection(ground)
+        if objection:
+            raise TlsFailed(f"TLS: {objection}")
+        subject = distinguished_name(x509.load_der_x509_certificate(ground.chain[0]).subject)
+        if not maps_user:
+            return subject, ""
+        answer = self._plugins.map_uid(CertificateFacts(subject, ground.chain[0]), loaded.facts)
+        if isinstance(answer, Refused):
+            raise TlsFailed(f"TLS: {answer.reason}")
+        return subject, answer
+
+    async def _objection(self, ground: Ground) -> str:
+        """Why the peer's certificates are not to be believed now; "" if they are."""
+        if self._profiles is None:
+            return "its sslProfile is gone"
+        return await self._profiles.objection(ground.chain, ground.profile, ground.trusted_file)
+
     def _tell_failure(self, facts: PeerFacts, why: str) -> None:
-        listener = facts.listener
+        listener, number = facts.listener, facts.connection_id
         log.info(
-            "[C%d] Connection from %s:%d (to %s:%s) failed: %s",
-            *(facts.connection_id, facts.remote_host, facts.remote_port, listener.host, listener.port, why),
+            "%sConnection from %s:%d (to %s:%s) failed: %s",
+            f"[C{number}] " if number else "",  # what speaks HTTP is no connection yet
+            *(facts.remote_host, facts.remote_port, listener.host, listener.port, why),
         )
         self._recorder.emit(_outcome(facts, ok=False, reason=why))
 
@@ -252,13 +276,9 @@ class Secure:
 
     async def run(self) -> None:
         """Follow the files of the profiles, warn of certificates that end, and look at connections again; for ever."""
-        recheck_at_s = trio.current_time() + RECHECK_S
-        while True:
-            await trio.sleep(WATCH_S)
-            await self.look()
-            if trio.current_time() >= recheck_at_s:
-                await self.recheck()
-                recheck_at_s = trio.current_time() + RECHECK_S
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_every, WATCH_S, self.look)
+            nursery.start_soon(_every, RECHECK_S, self.recheck)
 
     async def look(self) -> None:
         """Renew what has changed, and warn of what ends soon."""
@@ -283,15 +303,16 @@ class Secure:
 
     async def recheck(self) -> None:
         """Close connections whose certificates have expired or been revoked."""
-        profiles = self._profiles
-        if profiles is None:
-            return
-        for connection in list(self._connections.values()):
-            ground = connection.ground
-            if not ground.chain or connection.closing:
-                continue
-            objection = await profiles.objection(ground.chain, ground.profile, ground.trusted_file)
-            if objection and self._connections.get(connection.number) is connection:
+        shown = iter([each for each in self._connections.values() if each.ground.chain])
+        async with trio.open_nursery() as nursery:
+            for _ in range(RECHECKS_AT_ONCE):
+                nursery.start_soon(self._recheck, shown)
+
+    async def _recheck(self, connections: Iterator[ConnectionFacts]) -> None:
+        for connection in connections:
+            await trio.lowlevel.checkpoint()
+            objection = await self._objection(connection.ground)
+            if objection and self._connections.get(connection.number) is connection and not connection.closing:
                 log.info("[C%d] closed: %s", connection.number, objection)
                 self._recorder.emit(TlsOutcome(conn=connection.number, ok=False, reason=objection))
                 connection.force_close(NO_LONGER_VALID)
@@ -321,6 +342,15 @@ def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
     from .tls.profiles import TlsProfiles  # noqa: PLC0415
 
     return TlsProfiles(clock)
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    """Do ``work`` again and again, the first time after so many seconds; whatever it takes does not add up."""
+    at_s = trio.current_time()
+    while True:
+        at_s = max(at_s + seconds, trio.current_time())
+        await trio.sleep_until(at_s)
+        await work()
 
 
 def _outcome(

@@ -1,18 +1,21 @@
-"""Asking an authority whether it still stands by a certificate (OCSP, RFC 6960). Blocks: asked in a thread.
+"""Asking an authority whether it still stands by a certificate (OCSP, RFC 6960).
 
 The responder is the one that the certificate itself names, which an authority that we trust has signed. Its answer
-counts if that authority signed it, or somebody whom it appointed, and if it is in force.
+counts if that authority signed it, or somebody whom it appointed, and if it is in force. It is asked by one small
+request, and cannot send us elsewhere: no redirection is followed, and nothing of its answer is shown to anybody.
 """
 
 from __future__ import annotations
 
-import http.client
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+import h11
+import trio
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
@@ -21,7 +24,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, ExtensionOID
 
+from trouter.net.sockets import look_up
+
 MAX_ANSWER_BYTES: Final = 65536
+MAX_HEAD_BYTES: Final = 16384
+READ_BYTES: Final = 16384
 #: How far clocks may be apart.
 LEEWAY: Final = timedelta(minutes=5)
 #: How old an answer may be that does not say until when it holds.
@@ -44,20 +51,22 @@ class Answer:
     why: str = ""
 
 
-def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, timeout_s: float) -> Answer:
-    """Ask the responder that ``leaf`` names; whatever goes wrong is UNKNOWN."""
+async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, threads: trio.CapacityLimiter) -> Answer:
+    """Ask the responder that ``leaf`` names; whatever goes wrong is UNKNOWN. The caller has a deadline.
+
+    ``threads`` are for looking up its name.
+    """
     url = responder_of(leaf)
     if url is None:
         return Answer(Standing.UNKNOWN, "the certificate names no OCSP responder")
-    # The digest only names the issuer to the responder, and SHA-1 is the one that all of them know.
-    question = ocsp.OCSPRequestBuilder().add_certificate(leaf, issuer, hashes.SHA1()).build()  # noqa: S303
     try:
-        octets = _post(url, question.public_bytes(Encoding.DER), timeout_s)
-        answer = ocsp.load_der_ocsp_response(octets)
+        # The digest only names the issuer to the responder, and SHA-1 is the one that all of them know.
+        question = ocsp.OCSPRequestBuilder().add_certificate(leaf, issuer, hashes.SHA1()).build()  # noqa: S303
+        answer = ocsp.load_der_ocsp_response(await _post(url, question.public_bytes(Encoding.DER), threads))
         if answer.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
             return Answer(Standing.UNKNOWN, "the OCSP responder gave no answer")
         return _judged(answer, leaf, issuer, datetime.fromtimestamp(now_s, UTC))
-    except (OSError, http.client.HTTPException):
+    except (OSError, trio.BrokenResourceError, h11.ProtocolError):
         return Answer(Standing.UNKNOWN, "the OCSP responder cannot be reached")
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
         return Answer(Standing.UNKNOWN, "the OCSP responder's answer is not to be believed")
@@ -79,21 +88,58 @@ def responder_of(leaf: x509.Certificate) -> str | None:
     return None
 
 
-def _post(url: str, question: bytes, timeout_s: float) -> bytes:
+async def _post(url: str, question: bytes, threads: trio.CapacityLimiter) -> bytes:
+    """The body of the answer; OSError, BrokenResourceError, h11.ProtocolError, ValueError."""
     parts = urlsplit(url)
-    if not parts.hostname:
-        raise ValueError("a URL without a host")
-    connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout_s)
-    try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("POST", path, question, {"Content-Type": "application/ocsp-request"})
-        answer = connection.getresponse()
-        octets = answer.read(MAX_ANSWER_BYTES + 1)
-        if answer.status != http.client.OK or len(octets) > MAX_ANSWER_BYTES:
-            raise ValueError(f"HTTP status {answer.status}, {len(octets)} octets")
-        return octets
-    finally:
-        connection.close()
+    if not parts.hostname or parts.username is not None:
+        raise ValueError("a URL without a host, or with a user")
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+    headers = [
+        ("Host", parts.netloc),
+        ("Content-Type", "application/ocsp-request"),
+        ("Content-Length", str(len(question))),
+        ("Connection", "close"),
+    ]
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    head = http.send(h11.Request(method="POST", target=target, headers=headers)) or b""
+    async with await _reach(parts.hostname, parts.port or 80, threads) as stream:
+        await stream.send_all(head + (http.send(h11.Data(data=question)) or b""))
+        http.send(h11.EndOfMessage())
+        return await _body(http, stream)
+
+
+async def _body(http: h11.Connection, stream: trio.SocketStream) -> bytes:
+    body = b""
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(bytes(await stream.receive_some(READ_BYTES)))
+        elif isinstance(event, h11.Response):
+            if event.status_code != 200:
+                raise ValueError(f"HTTP status {event.status_code}")
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > MAX_ANSWER_BYTES:
+                raise ValueError("too long an answer")
+        elif isinstance(event, h11.EndOfMessage):
+            return body
+        elif not isinstance(event, h11.InformationalResponse):
+            raise ValueError("no answer")
+
+
+async def _reach(host: str, port: int, threads: trio.CapacityLimiter) -> trio.SocketStream:
+    """A connection to the first of the host's addresses that takes it, of those that can be a responder's; OSError."""
+    failure = OSError("no address")
+    for *_, address in await look_up(host, port, None, limiter=threads):
+        where = ip_address(address[0].partition("%")[0])
+        where = getattr(where, "ipv4_mapped", None) or where
+        if where.is_link_local or where.is_multicast or where.is_unspecified:
+            continue  # where clouds keep the secrets of their machines, and where nobody can be
+        try:
+            return await trio.open_tcp_stream(address[0], port)
+        except OSError as error:
+            failure = error
+    raise failure
 
 
 def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Certificate, now: datetime) -> Answer:

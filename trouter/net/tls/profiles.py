@@ -26,8 +26,8 @@ from .material import Stamp
 from .ocsp import Answer, Standing, ask
 from .problems import TlsProblem, TlsProblems
 
-#: How long an OCSP responder may take, and how long its good word is remembered.
-OCSP_S: Final = 5.0
+#: How long an OCSP responder may take, well within a handshake, and how long its good word is remembered.
+OCSP_S: Final = 2.0
 OCSP_REMEMBERED_S: Final = 300.0
 MAX_OCSP_REMEMBERED: Final = 10_000
 OCSP_AT_ONCE: Final = 8
@@ -54,6 +54,13 @@ class Profile:
     warned_days: int = field(default=10_000)
 
 
+    def follow(self, before: Profile | None) -> Profile:
+        """This profile in the place of ``before``: what was told of a certificate is not told again."""
+        if before is not None and before.loaded.certificate == self.loaded.certificate:
+            self.warned_days = before.warned_days
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class Renewal:
     """What came of a look at a profile's files."""
@@ -71,7 +78,8 @@ class TlsProfiles:
         self._clock = clock
         self._profiles: dict[str, Profile] = {}
         self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
-        self._ocsp_threads: trio.CapacityLimiter | None = None
+        self._ocsp_turns = trio.Semaphore(OCSP_AT_ONCE)
+        self._ocsp_threads = trio.CapacityLimiter(OCSP_AT_ONCE)
 
     # --- another configuration
 
@@ -103,7 +111,7 @@ class TlsProfiles:
                     before.failed = stamp
                     renewals.append(Renewal(entity.name, str(problem)))
             else:
-                profiles[entity.name] = Profile(loaded, wanted, loaded.stamp)
+                profiles[entity.name] = Profile(loaded, wanted, loaded.stamp).follow(before)
                 if before is not None:
                     renewals.append(Renewal(entity.name))
         if lines:
@@ -167,7 +175,7 @@ class TlsProfiles:
                 renewals.append(Renewal(name, str(problem)))
             else:
                 if self._profiles.get(name) is profile:  # nobody has changed it meanwhile
-                    self._profiles[name] = Profile(loaded, uses, loaded.stamp)
+                    self._profiles[name] = Profile(loaded, uses, loaded.stamp).follow(profile)
                     renewals.append(Renewal(name))
         return renewals
 
@@ -188,9 +196,13 @@ class TlsProfiles:
         loaded = self.loaded(name)
         if loaded is None:
             return "its sslProfile is gone"
-        certificates = [x509.load_der_x509_certificate(each) for each in chain]
-        authorities = loaded.authorities.get(trusted_file, loaded.material.authorities)
-        certificates += _issuers(certificates[-1], authorities)
+        try:
+            certificates = [x509.load_der_x509_certificate(each) for each in chain]
+            authorities = loaded.authorities.get(trusted_file, loaded.material.authorities)
+            certificates += _issuers(certificates[-1], authorities)
+            _ = certificates[0].subject
+        except ValueError:  # OpenSSL forgives more; what cannot be read cannot be judged
+            return "the certificate cannot be read"
         now_s = self._clock()
         if any(each.not_valid_after_utc.timestamp() < now_s for each in certificates):
             return "the certificate, or one that vouches for it, has expired"
@@ -213,13 +225,10 @@ class TlsProfiles:
         if issuer is None:
             answer = Answer(Standing.UNKNOWN, "the authority of the certificate is not known")
         else:
-            if self._ocsp_threads is None:
-                self._ocsp_threads = trio.CapacityLimiter(OCSP_AT_ONCE)
             answer = Answer(Standing.UNKNOWN, "the OCSP responder took too long")
             with trio.move_on_after(OCSP_S):
-                answer = await trio.to_thread.run_sync(
-                    ask, leaf, issuer, now_s, OCSP_S, abandon_on_cancel=True, limiter=self._ocsp_threads
-                )
+                async with self._ocsp_turns:
+                    answer = await ask(leaf, issuer, now_s, self._ocsp_threads)
         if answer.standing is Standing.GOOD:
             self._ocsp[key] = now_s + OCSP_REMEMBERED_S
             while len(self._ocsp) > MAX_OCSP_REMEMBERED:
