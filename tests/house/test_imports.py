@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "engine": ("wire",),
     "hooks": (),
     "core": ("engine", "wire", "hooks"),
-    "security": ("config", "hooks", "core.patterns", "wire"),
+    "security": ("config", "hooks", "core.addresses", "core.patterns", "wire"),
     "mesh": ("wire",),
     # Patterns, names of tenants and kinds of records are text, and one idea each.
     "config": ("hooks", "core.patterns", "core.tenants", "records.schema"),

@@ -32,7 +32,7 @@ ENTRIES = {
     "the user last": ("priv-${user}", ["priv-alice"], ["priv-", "priv-bob", "priv-alice2", "priv-${user}"]),
     "the user within": ("a.${user}.q", ["a.alice.q"], ["a..q", "a.bob.q", "a.alice.qq"]),
     "the user and more": ("d-${user}*", ["d-alice", "d-alice/x"], ["d-", "d-bob"]),
-    "the user, then a star": ("${user}/*", ["alice/", "alice/x"], ["alice", "bob/x"]),
+    "the user, then a star": ("${user}/*", ["alice/x", "alice//"], ["alice", "alice/", "bob/x"]),
     "the other spelling": ("x-{user}", ["x-alice"], ["x-{user}", "x-"]),
     "the token as text": ("x-$${user}", ["x-${user}"], ["x-alice", "x-$${user}", "x-$alice"]),
     "the token as text and as a token": ("$${user}-${user}", ["${user}-alice"], ["alice-alice"]),
@@ -61,6 +61,44 @@ def test_an_entry_is_for_addresses(what: str, entries: str, inside: list[str], o
     for address in outside:
         assert not asked(address).allowed, address
         assert asked(address).rule == f"v:g:{what}:none"
+
+
+#: What the router takes the same address for, so that it must be allowed as well (R-4.7).
+SPELLINGS = {
+    "a scheme is whatever stands before the path": ("sources: pub*", "alice", [], ["pub:/secret", "pub://h/secret"]),
+    "in a pattern too": ("sourcePattern: 'pub/#'", "alice", ["pub/a"], ["pub/:/secret", "pub.x:/secret"]),
+    "a host": ("sources: /*, //*", "alice", ["//x/a", "/a"], []),
+    "the beginning of a host": ("sources: //h*", "alice", [], ["//h/secret", "//h2/secret"]),
+    "where the entry has them": ("sources: amqp:/_topo/*, amqp://h/q", "alice",
+        ["amqp:/_topo/0/R/temp.x", "amqp://h/q"], ["_topo/0/R/temp.x", "q", "amqp:/q"]),
+    "where the pattern has them": ("sourcePattern: 'amqp:/_topo/#'", "alice", ["amqp:/_topo/0/R/x"], ["_topo/0/R/x"]),
+    "what is written plainly": ("sources: q", "alice", ["q"], ["amqp:/q", "/q", "//h/q", "q/", "q."]),
+    "all": ("sources: '*'", "alice", ["amqp:/q", "/q", "//h/q", "q/", "x:/y:/z"], []),
+    "a separator at the end": ("sources: pre.*, whole/", "alice", ["pre.a", "whole/"], ["pre.", "pre", "whole"]),
+    "a scheme in the name": ("sources: ${user}, in-${user}*", "a:/secret", [], ["a:/secret", "in-a:/secret"]),
+    "one behind it": ("sources: '${user}:/x*, ${user}/*'", "alice", ["alice/q"], ["alice:/x", "alice/:/bob"]),
+    "another's name and a separator": ("sources: 'priv-${user}, ${user}'", "bob.", [], ["priv-bob.", "bob."]),
+    "the same in a pattern": ("sourcePattern: 'priv/${user}, ${user}/#'", "bob/", ["bob//"], ["priv/bob/", "bob/"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "user", "inside", "outside"), SPELLINGS.values(), ids=SPELLINGS)
+def test_no_spelling_of_an_address_leads_to_another(
+    settings: str, user: str, inside: list[str], outside: list[str]
+) -> None:
+    admission = opened(group(settings), user=user)
+    for address in inside:
+        assert admission.may_receive(address), address
+    for address in outside:
+        verdict = admission.may_receive(address)
+        assert not verdict, address
+        assert verdict.rule.endswith(":none")
+
+
+def test_no_spelling_leads_around_what_a_service_grants() -> None:
+    admission = granted(OFF)
+    assert admission.may_receive("b:c")
+    assert not admission.may_receive("b:/secret")
 
 
 def test_without_entries_nothing_is_allowed() -> None:
@@ -208,14 +246,14 @@ def test_an_address_is_allowed_iff_some_entry_has_it(entries: list[str], user: s
 # ------------------------------------------------------------------------------------------------ patterns, section 4.8
 PATTERNS = {
     "a star alone is one token": ("*", ["a", "*", "ü"], ["a/b", "a.b", "", "/a", "a/"]),
-    "a hash alone is all": ("#", ["a", "a/b", "/", "a//b"], [""]),
+    "a hash alone is all": ("#", ["a", "a/b", "a//b"], ["", "/"]),
     "one token": ("a", ["a"], ["b", "A", "/a", "a/", "a/b", ""]),
     "separators are alike": ("a.b/c", ["a.b.c", "a/b/c", "a/b.c"], ["a/b", "abc", "a/b/c/"]),
-    "one token after": ("b/*", ["b.q", "b/q", "b/*", "b/"], ["b", "b/q/r", "/b/q"]),
+    "one token after": ("b/*", ["b.q", "b/q", "b/*"], ["b", "b/", "b/q/r", "/b/q"]),
     "any number after": ("b/#", ["b", "b/", "b/q", "b.q.r"], ["a", "bb", "/b"]),
     "any number before": ("#/b", ["b", "a/b", "/b", "x/y/b"], ["b/", "bb"]),
     "within": ("a/#/z", ["a/z", "a/b/z", "a//z", "a/z/z"], ["a", "z", "az", "a/zz"]),
-    "both": ("a/*/#", ["a/b", "a/b/c", "a/"], ["a", "b"]),
+    "both": ("a/*/#", ["a/b", "a/b/c"], ["a", "a/", "b"]),
     "the other order": ("a/#/*", ["a/b", "a/b/c"], ["a"]),
     "several hashes": ("#/a/#/a/#", ["a/a", "x/a/y/a/z"], ["a", "x/a/y"]),
     "a separator first": ("/a", ["/a", ".a"], ["a", "//a"]),
@@ -228,7 +266,7 @@ PATTERNS = {
     "the user alone": ("${user}", ["alice"], ["alice/", "/alice", "bob", ""]),
     "the user and all": ("${user}/#", ["alice", "alice/", "alice/a/b"], ["alicea", "bob/a", "/alice"]),
     "all and the user": ("#/${user}", ["alice", "a/b/alice", "/alice"], ["aalice", "alice/"]),
-    "the user and one": ("*/{user}", ["a/alice", "/alice"], ["alice", "a/b/alice"]),
+    "the user and one": ("*/{user}", ["a/alice", ".alice"], ["alice", "/alice", "a/b/alice"]),
     "the token as text": ("$${user}/a", ["${user}/a"], ["alice/a", "$${user}/a"]),
     "several": ("a, b/*, ${user}/#", ["a", "b/c", "alice/x"], ["b", "c", "bob/x"]),
     "none": ('""', [], ["a", ""]),

@@ -65,15 +65,19 @@ def parse_address(
     """
     if phase not in PHASES:
         raise ValueError(f"no such phase: {phase!r}")
-    path = strip_location(text)
-    if path.endswith((".", "/")):
-        path = path[:-1]
+    path = plain(text)
     if path.startswith("_"):
         reserved = _parse_reserved(path, area, router_id, mode == "edge")
         if reserved is not None:
             return reserved
     qualified = f"{tenant}/{path}" if tenant else path
     return Address(MOBILE, f"{MOBILE}{phase}{qualified}", qualified, path)
+
+
+def plain(text: str) -> str:
+    """What is left of an address without scheme, host and one separator at its end: all that it is known by."""
+    path = strip_location(text)
+    return path[:-1] if path.endswith((".", "/")) else path
 
 
 def strip_location(text: str) -> str:

@@ -6,15 +6,24 @@ text (R-4.7a). `docs/policy.md` has the language.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from trouter.config.access import USER_TOKEN
+from trouter.core.addresses import plain, strip_location
+from trouter.core.patterns import SEPARATORS
 
 WILDCARD: Final = "*"
 #: How the two spellings of the user's name are written where they are meant as text.
 _BRACED: Final = "{user}"
 _ESCAPED: Final = "$${user}"
 _LITERAL: Final = "${user}"
+
+
+#: Where an entry ceases to be fixed text, in `sources` and `targets`, and in patterns.
+_OPEN: Final = re.compile(rf"{USER_TOKEN.pattern}|\*\Z")
+_OPEN_IN_PATTERN: Final = re.compile(rf"{USER_TOKEN.pattern}|(?<![^./])[*#](?![^./])")
 
 
 class EntryError(ValueError):
@@ -47,3 +56,19 @@ def parse_entry(text: str) -> Entry:
 def unescape(text: str) -> str:
     """Text in which `$${user}` is the text `${user}`."""
     return text.replace(_ESCAPED, _LITERAL)
+
+
+def plain_entries(texts: Iterable[str], *, patterns: bool = False) -> tuple[str, ...]:
+    """The entries, and behind them those for the same addresses in the spelling that the router goes by."""
+    texts = tuple(texts)
+    made = (_plain_entry(text, _OPEN_IN_PATTERN if patterns else _OPEN) for text in texts)
+    return tuple(dict.fromkeys((*texts, *filter(None, made))))
+
+
+def _plain_entry(text: str, opening: re.Pattern[str]) -> str:
+    """A location counts only if it stands in the fixed text which the entry begins with."""
+    match = opening.search(text)
+    if match is None:
+        return plain(text)
+    rest = text[match.start() :]
+    return strip_location(text[: match.start()]) + (rest[:-1] if rest[-1] in SEPARATORS else rest)

@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from trouter.config.collector import held_back
 from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
 from trouter.config.hosts import HostRange
+from trouter.core.addresses import plain
 from trouter.hooks import Permissions
 from trouter.security.choice import ChosenBy, VhostChoice
-from trouter.security.entries import EntryError
+from trouter.security.entries import EntryError, plain_entries
 from trouter.security.hosts import HostRules, Resolved, names_by_address
 from trouter.security.names import NO_ENTRY, NameRules
 from trouter.security.patterns import UNDECIDED, PatternRules
@@ -97,11 +98,47 @@ class Limits(NamedTuple):
     per_host: int
 
 
+class Entries(NamedTuple):
+    """The entries of one attribute: as they are written, and with them as the router understands them."""
+
+    written: NameRules | PatternRules
+    plain: NameRules | PatternRules
+
+    @classmethod
+    def of_names(cls, texts: tuple[str, ...]) -> Entries:
+        """Those of `sources` or `targets`; EntryError if one cannot be understood."""
+        return cls._made(NameRules, texts, plain_entries(texts))
+
+    @classmethod
+    def of_patterns(cls, texts: tuple[str, ...]) -> Entries:
+        """Those of `sourcePattern` or `targetPattern`; EntryError if one cannot be understood."""
+        return cls._made(PatternRules, texts, plain_entries(texts, patterns=True))
+
+    @classmethod
+    def _made(
+        cls, make: Callable[[Iterable[str]], NameRules | PatternRules], texts: tuple[str, ...], plainly: tuple[str, ...]
+    ) -> Entries:
+        written = make(texts)
+        return cls(written, written if len(plainly) == len(texts) else make(plainly))
+
+    def find(self, address: str, user: str) -> int:
+        """The number of the entry that has `address` as it is written, NO_ENTRY, or UNDECIDED.
+
+        What the router takes it for must be allowed as well: else `pub:/secret`, which `pub*` has, would be `secret`.
+        """
+        number = self.written.find(address, user)
+        meant = plain(address)
+        if number <= NO_ENTRY or meant == address:
+            return number
+        found = self.plain.find(meant, user)
+        return number if found > NO_ENTRY else found
+
+
 class Rules(NamedTuple):
     """What may be received, or sent: the first part of a rule's id, and the entries."""
 
     label: str
-    entries: NameRules | PatternRules
+    entries: Entries
 
     def judge(self, address: str, user: str) -> Verdict:
         """Whether an entry has `address`; an empty `user` is never put in the place of `${user}`."""
@@ -190,8 +227,8 @@ class _Compiler:
 
     def __init__(self, max_message_size: int) -> None:
         self._max_message_size = max_message_size
-        self._names: dict[tuple[str, ...], NameRules] = {}
-        self._patterns: dict[tuple[str, ...], PatternRules] = {}
+        self._names: dict[tuple[str, ...], Entries] = {}
+        self._patterns: dict[tuple[str, ...], Entries] = {}
         self._hosts: dict[tuple[HostRange, ...], HostRules] = {}
         self._made_settings: dict[tuple[object, ...], Settings] = {}
 
@@ -234,8 +271,8 @@ class _Compiler:
 
     def _rules(self, label: str, what: str, names: tuple[str, ...], patterns: tuple[str, ...]) -> Rules:
         if patterns:
-            return Rules(f"{label}:{what}Pattern", _once(self._patterns, PatternRules, patterns))
-        return Rules(f"{label}:{what}s", _once(self._names, NameRules, names))
+            return Rules(f"{label}:{what}Pattern", _once(self._patterns, Entries.of_patterns, patterns))
+        return Rules(f"{label}:{what}s", _once(self._names, Entries.of_names, names))
 
 
 def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
@@ -248,7 +285,7 @@ def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
 GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True)
 _ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings) if row.name.startswith("allow_")}
 UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
-NO_POLICY: Final = Rules("no-policy", NameRules("*"))
+NO_POLICY: Final = Rules("no-policy", Entries.of_names(("*",)))
 NO_LIMITS: Final = Limits(*[2**31 - 1] * 3)
 #: Begins the rules of what an authentication service grants.
 SERVICE: Final = "auth-service"
@@ -397,8 +434,8 @@ class Policy:
 def _with_permissions(admission: Admission, permissions: Permissions) -> Admission | Denial:
     """What a service grants stands in the place of sources and targets; patterns of the vhost outlast it (3.3)."""
     try:
-        sources = Rules(f"{SERVICE}:sources", NameRules(permissions.sources))
-        targets = Rules(f"{SERVICE}:targets", NameRules(permissions.targets))
+        sources = Rules(f"{SERVICE}:sources", Entries.of_names(tuple(permissions.sources)))
+        targets = Rules(f"{SERVICE}:targets", Entries.of_names(tuple(permissions.targets)))
     except EntryError:
         return Denial(Reason.BAD_PERMISSIONS, admission.vhost, admission.group)
     if admission.unrestricted:
@@ -408,7 +445,7 @@ def _with_permissions(admission: Admission, permissions: Permissions) -> Admissi
     return replace(
         admission,
         settings=settings,
-        sources=admission.sources if isinstance(admission.sources.entries, PatternRules) else sources,
-        targets=admission.targets if isinstance(admission.targets.entries, PatternRules) else targets,
+        sources=admission.sources if isinstance(admission.sources.entries.written, PatternRules) else sources,
+        targets=admission.targets if isinstance(admission.targets.entries.written, PatternRules) else targets,
         unrestricted=False,
     )
