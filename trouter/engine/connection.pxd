@@ -6,6 +6,7 @@ from trouter.engine.session cimport Session
 from trouter.wire.framing cimport FrameReader
 from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReader, read_descriptor
 
+cdef int _ATTACH
 cdef int _TRANSFER
 cdef int _FLOW
 cdef int _DISPOSITION

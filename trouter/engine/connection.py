@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trouter.wire.constants import MAX_ATTACH_NODES, MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, TLS_HEADER, FrameReader, FramingError, frame
 from trouter.wire.performatives import (
@@ -52,6 +53,7 @@ from .states import (
     advance,
 )
 
+_ATTACH = 0x12
 _TRANSFER = 0x14
 _FLOW = 0x13
 _DISPOSITION = 0x15
@@ -352,7 +354,8 @@ class Connection(ConnectionPort):
     def _receive_control(self, channel: int, code: int, data: bytes, start: int, end: int) -> None:
         if code not in _NAMES:
             raise PeerFault(Fault.UNKNOWN_PERFORMATIVE, code=hex(code) if code >= 0 else "outside the standard")
-        performative = decode_performative(data, start, end)[0]
+        nodes = MAX_ATTACH_NODES if code == _ATTACH else MAX_NODES
+        performative = decode_performative(data, start, end, nodes)[0]
         if isinstance(performative, Open):
             self._receive_open(performative)
         elif isinstance(performative, Close):

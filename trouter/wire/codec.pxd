@@ -10,9 +10,12 @@ cdef class Reader:
     cdef readonly Py_ssize_t offset
     cdef Py_ssize_t end
     cdef Py_ssize_t zero_width_left
+    cdef Py_ssize_t _nodes
+    cdef Py_ssize_t _nodes_left
 
     @cython.locals(code=Py_ssize_t)
     cpdef object value(self, Py_ssize_t depth)
+    cdef _count(self, Py_ssize_t values)
     cdef Py_ssize_t _code(self) except -1
     @cython.locals(offset=Py_ssize_t)
     cdef Py_ssize_t _number(self, Py_ssize_t width) except -1

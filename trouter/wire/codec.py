@@ -37,13 +37,17 @@ _CONSTANTS = {
     if not encoding.width and encoding.type != "list"
 }
 _LIST0: Final = 0x45
+_MANY: Final = 1 << 62
 # All of them hold parts, or are as wide as a hash and more: many can be made whose hashes are equal.
 _CHOSEN_HASHES: Final = frozenset({UUID, Described, Array, PairMap})
 
 
-def decode(data: bytes, offset: int, end: int) -> tuple[Any, int]:
-    """The value that starts at ``offset`` and the offset behind it; DecodeError if it is not whole before ``end``."""
-    reader = Reader(data, offset, end)
+def decode(data: bytes, offset: int, end: int, nodes: int = _MANY) -> tuple[Any, int]:
+    """The value that starts at ``offset`` and the offset behind it; DecodeError if it is not whole before ``end``.
+
+    It may consist of ``nodes`` values, each field, key and item being one.
+    """
+    reader = Reader(data, offset, end, nodes)
     value = reader.value(0)
     return value, reader.offset
 
@@ -106,16 +110,19 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
 class Reader:
     """A walk over ``data[offset:end]``; ``value`` reads the next value and moves ``offset`` behind it."""
 
-    def __init__(self, data: bytes, offset: int, end: int) -> None:
+    def __init__(self, data: bytes, offset: int, end: int, nodes: int = _MANY) -> None:
         if not 0 <= offset <= end <= len(data):
             raise DecodeError("range outside the data", offset)
         self.data = data
         self.offset = offset
         self.end = end
         self.zero_width_left = MAX_ZERO_WIDTH_ITEMS
+        self._nodes = nodes
+        self._nodes_left = nodes
 
     def value(self, depth: int) -> Any:
         """The next value, which stands inside ``depth`` others."""
+        self._count(1)
         code = self._code()
         if code:
             return self._content(code, depth)
@@ -123,6 +130,11 @@ class Reader:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
         descriptor = self.value(depth + 1)
         return Described(descriptor, self.value(depth + 1))
+
+    def _count(self, values: int) -> None:
+        self._nodes_left -= values
+        if self._nodes_left < 0:
+            raise DecodeError(f"more than {self._nodes} values", self.offset)
 
     def _code(self) -> int:
         if self.offset >= self.end:
@@ -230,6 +242,7 @@ class Reader:
                 raise DecodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without octets", self.offset)
         elif count > self.end - self.offset:
             raise DecodeError(f"{count} items claimed in {self.end - self.offset} octets", self.offset)
+        self._count(count)
         items = []
         for _ in range(count):
             items.append(self._content(code, depth))  # noqa: PERF401

@@ -94,3 +94,6 @@ MAX_NESTING: Final = 32
 #: Keys of one map whose hash a sender can choose, as that of a uuid: a dict of many takes the square of their number.
 MAX_CHOSEN_HASHES: Final = 64
 MAX_ZERO_WIDTH_ITEMS: Final = 4096
+#: Values in one performative, those within others included; an attach may list unsettled deliveries.
+MAX_NODES: Final = 1024
+MAX_ATTACH_NODES: Final = 65536

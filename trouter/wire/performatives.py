@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, cast
 
 from trouter.wire import codec, composite
 from trouter.wire.composite import Composite
+from trouter.wire.constants import MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.types import Described
 
@@ -475,9 +476,12 @@ def encode_performative(performative: Performative) -> bytes:
     return composite.encode(performative)
 
 
-def decode_performative(data: bytes, start: int, end: int) -> tuple[Performative, int]:
-    """The performative at ``start`` and the offset behind it, where the payload begins; DecodeError names the fault."""
-    value, offset = codec.decode(data, start, end)
+def decode_performative(data: bytes, start: int, end: int, nodes: int = MAX_NODES) -> tuple[Performative, int]:
+    """The performative at ``start`` and the offset behind it, where the payload begins; DecodeError names the fault.
+
+    It may consist of ``nodes`` values.
+    """
+    value, offset = codec.decode(data, start, end, nodes)
     if not isinstance(value, Described):
         raise DecodeError("frame body is not a described list", start)
     performative = composite.from_described(value)
