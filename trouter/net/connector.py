@@ -49,6 +49,7 @@ from trouter.hooks import (
 )
 from trouter.wire.performatives import Error, Open
 
+from .account import describe_open
 from .listen import ConnectionNumbers
 from .peer import Peer, PeerSettings, Services
 from .secure import BARE, Ground, Resumable, resumable
@@ -317,7 +318,7 @@ class OutgoingPeer(Peer):
 
     def _open(self, remote: Open) -> None:
         super()._open(remote)
-        self.opening = self._describe_open(remote)
+        self.opening = describe_open(self, remote)
         self.established.set()
 
 

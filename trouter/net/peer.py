@@ -11,12 +11,11 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import trio
 
-from trouter import records
 from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -42,12 +41,12 @@ from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts, Plugins
 from trouter.logs import TRACE
 from trouter.security.policy import Admission
-from trouter.security.settings import Settings
 from trouter.wire.performatives import Error, Open
 
+from .account import Account, describe_open
 from .auth_services import AuthServices
-from .clocks import mono_us, now_us
 from .connections import Connections, connection_row
+from .entrance import Entrance, go_by
 from .frame_log import FrameLog
 from .guard import Guard
 from .handshakes import Newcomer
@@ -60,13 +59,10 @@ from .recorder import Recorder
 from .secure import BARE, Ground, Secure
 from .sessions import Sessions
 from .tenancy import NoTenant, Tenancy
-from .text import describe_properties
 from .ticker import Ticker
 from .tls.problems import TlsFailed
 
 READ_BYTES: Final = 131072
-#: Who did not authenticate.
-ANONYMOUS: Final = "anonymous"
 #: How long a peer has to take in our last words and close.
 LINGER_S: Final = 2.0
 
@@ -163,12 +159,7 @@ class Peer:
         #: What the policy holds the connection to, once it is open.
         self._hold: Hold | None = None
         self._recorder = services.recorder
-        self._accepted_us = mono_us()
-        self._opened_us = 0
-        self._bytes_in = 0
-        self._bytes_out = 0
-        #: Who ended the connection, and with which condition: for records.
-        self._ended = ("transport", "")
+        self._account = Account(services.recorder)
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
@@ -176,6 +167,7 @@ class Peer:
         #: As those at the door count it, until its Open; None for who was dialled.
         self._newcomer: Newcomer | None = None
         self._login: Login | None = None
+        self._entrance: Entrance | None = None
         #: What the close says when it is ours.
         self._farewell: Error | None = None
         self._label = f"[C{facts.connection_id}]"
@@ -249,7 +241,7 @@ class Peer:
 
     def _sent(self, count: int) -> None:
         """Drop from the front of the output what the socket took."""
-        self._bytes_out += count
+        self._account.bytes_out += count
         del self.connection.out[:count]
         self._frames.dropped(count)
 
@@ -385,7 +377,7 @@ class Peer:
             data = self._decrypted(data)
             if not data:
                 return
-        self._bytes_in += len(data)
+        self._account.bytes_in += len(data)
         if self._frames.on:
             self._frames.received(data)
         if self._newcomer is not None:
@@ -460,7 +452,7 @@ class Peer:
             return
         if sent == len(out) and (channel is None or not channel.unsent):
             out.clear()
-            self._bytes_out += sent
+            self._account.bytes_out += sent
             self._frames.dropped(sent)
             if self.connection.paused:
                 self.connection.resume_output()
@@ -572,15 +564,22 @@ class Peer:
             self._newcomer = None
 
     def _open(self, remote: Open) -> None:
-        try:
-            if self.settings.tenancy is not None:
-                self.settings.tenancy.check(remote.hostname)
-        except NoTenant as refusal:
-            self._refuse_tenant(remote, refusal)
-            return
         if not (self.user or self.outgoing) and self.facts.tls is not None:
             self.user = self.facts.tls.subject  # who came without SASL is whom its certificate names
-        applicant = self._applicant(remote)
+        settings = self.settings
+        entrance = Entrance(remote, self.facts, self.user, self._login, settings.tenancy, self._plugins)
+        applicant = entrance.applicant(
+            mechanism=self.mechanism,
+            listener=self.listener,
+            role=self.role,
+            policy_vhost=settings.policy_vhost,
+            outgoing=self.outgoing,
+        )
+        try:
+            entrance.check()
+        except NoTenant as refusal:
+            self._refuse_tenant(applicant, refusal)
+            return
         admission = self._policing.admit(applicant)
         if admission is None:
             self._turn_away(CONNECTION_DENIED)
@@ -592,10 +591,11 @@ class Peer:
         self._opened_at_s = trio.current_time()
         self._handshake.deadline = self._expires_at_s
         try:
-            self.tenant = self._enter_tenant(remote, admission.vhost)
+            self.tenant = entrance.tenant(self._hub.router.table.tenants, admission.vhost)
         except NoTenant as refusal:
-            self._refuse_tenant(remote, refusal)
+            self._refuse_tenant(applicant, refusal)
             return
+        self._entrance = entrance
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
         terms = PeerTerms(
@@ -609,82 +609,27 @@ class Peer:
         )
         self._sessions.admit(terms, self._hold)
         if not self.outgoing:
-            self._introduce(admission.settings)
+            go_by(admission.settings, self.connection)
         self.connection.open()
         self._connections.add(self)
         self.follow_log()
         self._ticker.add(self.connection)
-        core_log.info("%s", self._describe_open(remote))
-        self._record_open(remote)
+        core_log.info("%s", describe_open(self, remote))
+        self._account.open(self, remote)
 
     def _turn_away(self, error: Error) -> None:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""
         self.connection.open()
         self.turn_out(error)
 
-    def _refuse_tenant(self, remote: Open, refusal: NoTenant) -> None:
-        self._policing.deny_tenant(self._applicant(remote), str(refusal))
+    def _refuse_tenant(self, applicant: Applicant, refusal: NoTenant) -> None:
+        self._policing.deny_tenant(applicant, str(refusal))
         server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
         self._turn_away(refusal.error)
 
-    def _enter_tenant(self, remote: Open, vhost: str) -> Tenant | None:
-        """Whose the connection is from now on; NoTenant."""
-        tenancy = self.settings.tenancy
-        if tenancy is None:
-            return None
-        return self._hub.router.table.tenants.enter(self._tenant_name(tenancy, remote, vhost), self.number)
-
-    def _tenant_name(self, tenancy: Tenancy, remote: Open, vhost: str) -> str:
-        claimed = "" if self._login is None else self._login.tenant
-        own = tenancy.tenants_of(self.user, claimed, self.facts, self._plugins)
-        return tenancy.name_for(remote.hostname, vhost, own)
-
-    def _stays_in_its_space(self, vhost: str) -> bool:
-        """Whether the tenant is the same still, now that the policy has the connection in ``vhost``."""
-        tenancy, remote = self.settings.tenancy, self.connection.remote_open
-        if tenancy is None or self.tenant is None or remote is None:
-            return True
-        try:
-            return self._tenant_name(tenancy, remote, vhost) == self.tenant.name
-        except NoTenant:
-            return False
-
-    def _applicant(self, remote: Open) -> Applicant:
-        """Who opens, for the policy; nobody's name is empty."""
-        facts, login = self.facts, self._login
-        return Applicant(
-            number=self.number,
-            name=self._other,
-            hostname=remote.hostname or "",
-            user=self.user or ANONYMOUS,
-            host=facts.remote_host.partition("%")[0],
-            authenticated=bool(self.user) and self.mechanism not in ("", ANONYMOUS.upper()),
-            listener=self.listener,
-            role=self.role,
-            policy_vhost=self.settings.policy_vhost,
-            outgoing=self.outgoing,
-            permissions=None if login is None else login.permissions,
-        )
-
-    def _introduce(self, settings: Settings) -> None:
-        """Go by the numbers of the peer's group where it has any, whatever the listener says (security.md 4.12)."""
-        own = self.connection.limits
-        limits = replace(
-            own,
-            max_frame_bytes=settings.max_frame_size or own.max_frame_bytes,
-            channel_max=own.channel_max if settings.max_sessions is None else settings.max_sessions - 1,
-        )
-        if settings.max_session_window is not None:
-            frames = max(1, settings.max_session_window // limits.max_frame_bytes)
-            limits = replace(limits, session_window_frames=frames)
-        if limits != own:
-            local_open = self.connection.local_open
-            told = replace(local_open, max_frame_size=limits.max_frame_bytes, channel_max=limits.channel_max)
-            self.connection.adopt(limits, told)
-
     def follow(self, admission: Admission) -> None:
         """The policy has changed: what stands is held to it, and what comes. Links do not move to another tenant."""
-        if not self._stays_in_its_space(admission.vhost):
+        if self._entrance is not None and not self._entrance.stays(self.tenant, admission.vhost):
             self.turn_out(TENANT_CHANGED)
             return
         self._sessions.judge_again()
@@ -695,68 +640,29 @@ class Peer:
         self._farewell = error
         self._handshake.cancel()
 
-    def _describe_open(self, remote: Open) -> str:
-        direction = "out" if self.outgoing else "in"
-        encrypted = self.facts.tls.version if self.facts.tls else "no"
-        return (
-            f"{self._label} Connection Opened: dir={direction} host={self._other} vhost={remote.hostname or ''} "
-            f"encrypted={encrypted} auth={self.mechanism or 'no'} user={self.user} container_id={remote.container_id} "
-            f"props={describe_properties(remote.properties)}"
-        )
-
     def about(self) -> dict[str, Any]:
         """What every record about this peer says."""
         remote = self.connection.remote_open
+        vhost = remote.hostname if remote is not None else None
+        if self._hold is not None:
+            vhost = self._hold.admission.vhost or vhost
         return {
             "conn": self.number,
-            "vhost": (remote.hostname or None) if remote is not None else None,
+            "vhost": vhost or None,
             "user": self.user or None,
             "host": self.facts.remote_host,
             "tenant": None if self.tenant is None else self.tenant.name,
         }
-
-    def _record_open(self, remote: Open) -> None:
-        self._opened_us = now_us()
-        tls = self.facts.tls
-        self._recorder.emit(
-            records.ConnectionOpened(
-                **self.about(),
-                listener=self.listener,
-                role=self.role,
-                dir="out" if self.outgoing else "in",
-                container=remote.container_id,
-                mech=self.mechanism or None,
-                tls_version=None if tls is None else tls.version,
-                cipher=None if tls is None else tls.cipher,
-            )
-        )
-
-    def _record_close(self) -> None:
-        by, condition = self._ended
-        if self._farewell is not None:
-            by, condition = "local", self._farewell.condition
-        self._recorder.emit(
-            records.ConnectionClosed(
-                **self.about(),
-                opened_at=self._opened_us,
-                duration_us=mono_us() - self._accepted_us,
-                by=by,
-                condition=condition or None,
-                reason=self.failure or None,
-                bytes_in=self._bytes_in,
-                bytes_out=self._bytes_out,
-            )
-        )
 
     def _log_message(self, link: Link, text: str) -> None:
         message_log.log(TRACE, "%s: %s", self._label, text)
 
     def _close(self, event: ConnectionClosed) -> None:
         if event.fault is not None:
-            self._ended = ("local", event.fault.condition)
+            self._account.ends("local", event.fault.condition)
             self._tell_failure(str(event.fault))
         else:
-            self._ended = ("peer", "" if event.error is None else event.error.condition)
+            self._account.ends("peer", "" if event.error is None else event.error.condition)
         self._sessions.lose_all_links()
         self.connection.close()
 
@@ -791,7 +697,7 @@ class Peer:
         self._sessions.lose_all_links()
         self._sessions.forget()
         self._hub.flush()
-        self._record_close()
+        self._account.close(self, self._farewell)
         if self.tenant is not None:
             self._hub.router.table.tenants.leave(self.tenant, self.number)
         self.connection.forget()
