@@ -63,6 +63,12 @@ def open_frame_size(limit: int, more: int) -> Script:
     return talk
 
 
+def open_values(limit: int, more: int) -> Script:
+    """The open itself, its fields and the map's only entry are fifteen values beside those in the list."""
+    introduction = Open("peer", properties={"x": [None] * (limit - 15 + more)})
+    return Script(server(with_limits(max_open_nodes=limit))).peer_sends(AMQP_HEADER, introduction)
+
+
 def sasl_then_open_frame_size(limit: int, more: int) -> Script:
     limits = with_limits(max_open_frame_bytes=limit, max_frame_bytes=100_000)
     sasl = SaslServer(("X",), True)
@@ -146,6 +152,7 @@ CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (sasl_frame_size, 512, Fault.FRAMING),
     (sasl_frame_size, 8192, Fault.FRAMING),
     (open_frame_size, 65536, Fault.FRAMING),
+    (open_values, 2000, Fault.DECODE),
     (sasl_then_open_frame_size, 65536, Fault.FRAMING),
     (container_id, 1024, Fault.CONTAINER_ID_SIZE),
     (link_name, 1024, Fault.LINK_NAME_SIZE),
@@ -240,6 +247,7 @@ def test_every_limit_is_known_here() -> None:
         "max_sasl_rounds",
         "max_sasl_frame_bytes",
         "max_open_frame_bytes",
+        "max_open_nodes",
         "max_name_bytes",
         "first_outgoing_id",
     }

@@ -53,6 +53,7 @@ from .states import (
     advance,
 )
 
+_OPEN = 0x10
 _ATTACH = 0x12
 _TRANSFER = 0x14
 _FLOW = 0x13
@@ -354,7 +355,7 @@ class Connection(ConnectionPort):
     def _receive_control(self, channel: int, code: int, data: bytes, start: int, end: int) -> None:
         if code not in _NAMES:
             raise PeerFault(Fault.UNKNOWN_PERFORMATIVE, code=hex(code) if code >= 0 else "outside the standard")
-        nodes = MAX_ATTACH_NODES if code == _ATTACH else MAX_NODES
+        nodes = MAX_ATTACH_NODES if code == _ATTACH else self.limits.max_open_nodes if code == _OPEN else MAX_NODES
         performative = decode_performative(data, start, end, nodes)[0]
         if isinstance(performative, Open):
             self._receive_open(performative)

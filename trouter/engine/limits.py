@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from trouter.wire.constants import MAX_NODES
+
 UINT32: Final = 0xFFFFFFFF
 UNLIMITED: Final = 1 << 62
 DEFAULT_CHANNEL_MAX: Final = 32767
@@ -43,6 +45,8 @@ class EngineLimits:
     max_sasl_frame_bytes: int = 8192
     #: The largest frame before the peer's open is through, where ``max_frame_bytes`` allows more.
     max_open_frame_bytes: int = 65536
+    #: Values in the peer's open, those within others included.
+    max_open_nodes: int = MAX_NODES
     #: Octets of a container-id and of a link's name.
     max_name_bytes: int = 1024
     #: Our first transfer-id and delivery-id; tests start near the wrap.

@@ -48,7 +48,9 @@ from .secure import Secure
 from .tls.problems import TlsFailed
 
 #: What a service may send us in one frame: its open has an entry for each address that the user may use.
-LIMITS: Final = EngineLimits(max_frame_bytes=1024 * 1024, max_open_frame_bytes=1024 * 1024, idle_timeout_s=0.0)
+LIMITS: Final = EngineLimits(
+    max_frame_bytes=1024 * 1024, max_open_frame_bytes=1024 * 1024, max_open_nodes=65536, idle_timeout_s=0.0
+)
 #: Tells the service that we can do something with rights.
 CAPABILITIES: Final = ("ADDRESS-AUTHZ",)
 READ_BYTES: Final = 65536
