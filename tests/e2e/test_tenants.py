@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -390,6 +391,27 @@ def test_a_tenant_may_be_called_like_a_reserved_address(clients: Callable[..., C
     outside.send("_local/q", "local")
     assert bodies(within, 2) == ["mine", "to it"]
     assert bodies(beyond, 1) == ["local"]
+
+
+def test_who_was_refused_and_is_not_gone_yet_keeps_no_change_from_anybody(tmp_path: Path) -> None:
+    text = (
+        f"router {{ id: R, usersFile: {tmp_path}/users }}\nlistener {{ {TENANTS.format(folder=tmp_path)} }}\n"
+        "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+    )
+    put_user(tmp_path / "users", "bob", PASSWORD.encode())
+    (tmp_path / "tenants.json").write_text(json.dumps(USERS))
+    with running(text, tmp_path) as started, Peer(started.ports[0], opened=False) as refused:
+        assert refused.authenticate("PLAIN", f"\0bob\0{PASSWORD}".encode()) == 0
+        refused.open(hostname="t1.example")
+        assert refused.expect_close() is not None  # and it does not answer
+        with Peer(started.ports[1]) as other:
+            vhost = "vhost { hostname: t1.example, groups: { all: { users: *, remoteHosts: * } } }\n"
+            started.configuration.write_text(f"{text}policy {{ enableVhostPolicy: yes, defaultVhost: }}\n{vhost}")
+            started.process.send_signal(signal.SIGHUP)
+            error = other.expect_close()
+            assert error is not None
+            assert error.description == "connection disallowed by local policy"
+        started.wait_for_line("Reloaded")
 
 
 # --- policyVhost, HTTP

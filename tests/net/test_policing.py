@@ -9,10 +9,12 @@ import pytest
 import trio
 
 from trouter.config import load
+from trouter.core.check import TARGET
 from trouter.hooks import Plugins, VhostPolicy, hookimpl
 from trouter.net import host_names
+from trouter.net.hold import UNFIT, Hold
 from trouter.net.host_names import HostNames
-from trouter.net.policing import ROUTER_ROLES, Applicant, Denied, Policing
+from trouter.net.policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant, Denied, Policing
 from trouter.net.recorder import Recorder
 from trouter.records import PolicyDecision, Record
 from trouter.security.policy import Admission, Policy
@@ -165,6 +167,43 @@ def test_rights_are_nobody_s_unless_a_group_gives_them() -> None:
     assert made.rights(99).level == "none"
     made.become(compiled("policy { enableVhostPolicy: no }"))
     assert made.rights(99).level == "admin"
+
+
+def test_who_cannot_follow_a_change_is_turned_out_and_the_others_are_judged() -> None:
+    """Else one connection could keep a change from all who opened after it."""
+    made, _ = policing()
+
+    class Fails(Holder):
+        def follow(self, admission: Admission) -> None:
+            super().follow(admission)
+            raise RuntimeError("made up")
+
+    failing = Fails()
+    who = applicant(1)
+    admission = made.admit(who)
+    assert admission is not None
+    made.hold(who, admission, failing)
+    other = enter(made, applicant(2))
+    made.become(compiled(POLICY.replace("sources: *", "sources: a")))
+    assert failing.errors == [CONNECTION_DENIED]
+    assert len(other.followed) == 1
+    made.become(compiled("policy { enableVhostPolicy: yes, defaultVhost: }"))
+    assert other.errors == [CONNECTION_DENIED]
+
+
+def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
+    made, takes = policing()
+    who = applicant(1)
+    admission = made.admit(who)
+    assert admission is not None
+    held = made.hold(who, admission, Holder())
+    check = Hold(made, Plugins(), held, stamps=False).check()
+    assert check is not None
+    assert not check.allows(b"a" * 5000)
+    check.tell(TARGET, "a" * 4096)
+    record = takes.records[-1]
+    assert isinstance(record, PolicyDecision)
+    assert (record.allow, record.rule) == (False, UNFIT)
 
 
 # --- plugins

@@ -12,6 +12,7 @@ from typing import Final
 from trouter.wire.order import SectionOrder
 
 from .outcomes import rejected_state
+from .table import MAX_ADDRESS_BYTES
 
 #: What was wrong with a message, for ``MessageCheck.tell``.
 USER_ID: Final = "user-id"
@@ -21,8 +22,9 @@ NO_TO: Final = "no-address"
 USER_ID_DENIED: Final = rejected_state("amqp:unauthorized-access", "user_id proxy violation")
 TARGET_DENIED: Final = rejected_state("amqp:unauthorized-access", "policy violation on target")
 
-#: Addresses of anonymous messages whose verdict is remembered.
+#: Addresses of anonymous messages whose verdict is remembered, and how long one may be.
 MAX_KNOWN: Final = 1024
+MAX_KNOWN_BYTES: Final = 256
 
 
 class MessageCheck:
@@ -69,10 +71,14 @@ class MessageCheck:
 
     def _ask(self, address: bytes) -> bool:
         assert self._may_send is not None  # noqa: S101 - asked only where there is somebody to ask
+        if len(address) > MAX_ADDRESS_BYTES:
+            return False
         try:
             allowed = self._may_send(address.decode())
         except UnicodeDecodeError:
             allowed = False
+        if len(address) > MAX_KNOWN_BYTES:
+            return allowed
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
         self._known[address] = allowed

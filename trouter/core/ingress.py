@@ -280,7 +280,8 @@ class Ingress(InEndpoint):
                     check.order.begin()
                     check.order.feed(data, start, end, True)
                 if not check.is_own(data, scan.user_id_start, scan.user_id_end):
-                    check.tell(USER_ID, str(data[scan.user_id_start : scan.user_id_end], errors="replace"))
+                    whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
+                    check.tell(USER_ID, str(whose, errors="replace"))
                     self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
                     return
                 if check.stamp is not None and scan.user_id_start >= scan.user_id_end:
@@ -356,7 +357,7 @@ class Ingress(InEndpoint):
         else:
             text = data[scan.to_start : scan.to_end]
         if check is not None and not check.allows(text):
-            check.tell(TARGET, str(text, errors="replace"))
+            check.tell(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
             self._refuse(delivery, message, REJECTED, TARGET_DENIED)
             return None
         record = self._known.get(text) if phase == 0 else None

@@ -23,6 +23,9 @@ from .policing import (
 
 _OF_MESSAGES: Final = {USER_ID: Denied.USER_ID, TARGET: Denied.TARGET, NO_TO: Denied.NO_TO}
 
+#: The rule by which an address is denied that is none: too long, or no UTF-8. What is left of it may look like another.
+UNFIT: Final = "unfit-address"
+
 
 class Hold:
     """One connection's. ``stamps``: messages without a user-id are given the user's name."""
@@ -64,7 +67,8 @@ class Hold:
     def _tell(self, what: str, text: str) -> None:
         """A message was denied."""
         if what == TARGET:
-            rule = self.admission.may_send(text).rule
+            verdict = self.admission.may_send(text)
+            rule = UNFIT if verdict else verdict.rule
             self._policing.deny(Denied.TARGET, self._held, rule, address=text, direction="in")
         else:
             self._policing.deny(_OF_MESSAGES[what], self._held, what, text=text, direction="in")

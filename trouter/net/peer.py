@@ -584,18 +584,18 @@ class Peer:
         if admission is None:
             self._turn_away(CONNECTION_DENIED)
             return
-        held = self._policing.hold(applicant, admission, self)
-        self._hold = Hold(self._policing, self._plugins, held, stamps=self.settings.stamp_user_id)
-        self.opened = True
-        self._settled_in()
-        self._opened_at_s = trio.current_time()
-        self._handshake.deadline = self._expires_at_s
         try:
             self.tenant = entrance.tenant(self._hub.router.table.tenants, admission.vhost)
         except NoTenant as refusal:
             self._refuse_tenant(applicant, refusal)
             return
         self._entrance = entrance
+        held = self._policing.hold(applicant, admission, self)
+        self._hold = Hold(self._policing, self._plugins, held, stamps=self.settings.stamp_user_id)
+        self.opened = True
+        self._settled_in()
+        self._opened_at_s = trio.current_time()
+        self._handshake.deadline = self._expires_at_s
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
         terms = PeerTerms(
@@ -629,6 +629,8 @@ class Peer:
 
     def follow(self, admission: Admission) -> None:
         """The policy has changed: what stands is held to it, and what comes. Links do not move to another tenant."""
+        if self._farewell is not None or self.connection.finished:
+            return  # it is on its way out
         if self._entrance is not None and not self._entrance.stays(self.tenant, admission.vhost):
             self.turn_out(TENANT_CHANGED)
             return

@@ -316,7 +316,11 @@ class Policing:
         held.admission = admission
         if moved and admission.vhost:
             self._enter(held)
-        held.holder.follow(admission)
+        try:
+            held.holder.follow(admission)
+        except Exception:
+            log.exception("[C%d] cannot follow the policy, connection closed", held.applicant.number)
+            held.holder.turn_out(CONNECTION_DENIED)
 
     # --- what is told
 

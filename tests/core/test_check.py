@@ -1,0 +1,51 @@
+"""What messages are held to, and what is remembered for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from trouter.core.check import MAX_KNOWN, MAX_KNOWN_BYTES, MessageCheck
+from trouter.core.table import MAX_ADDRESS_BYTES
+
+
+def nobody_hears(what: str, text: str) -> None:
+    """Nothing is denied here."""
+
+
+@pytest.mark.parametrize(
+    ("octets", "asked"), [(1, 1), (MAX_KNOWN_BYTES, 1), (MAX_KNOWN_BYTES + 1, 2), (MAX_ADDRESS_BYTES, 2)]
+)
+def test_only_short_addresses_are_remembered(octets: int, asked: int) -> None:
+    """An address may be as long as a frame, and whoever sends may make up any number of them."""
+    texts: list[str] = []
+
+    def may_send(text: str) -> bool:
+        texts.append(text)
+        return True
+
+    check = MessageCheck(None, None, may_send, nobody_hears)
+    assert [check.allows(b"a" * octets) for _ in range(2)] == [True, True]
+    assert texts == ["a" * octets] * asked
+
+
+def test_what_is_no_address_is_denied_unasked() -> None:
+    def may_send(text: str) -> bool:
+        raise AssertionError(text)
+
+    check = MessageCheck(None, None, may_send, nobody_hears)
+    assert not check.allows(b"a" * (MAX_ADDRESS_BYTES + 1))
+    assert not check.allows(b"\xff")
+
+
+def test_the_verdicts_that_are_remembered_are_few() -> None:
+    asked: list[str] = []
+
+    def may_send(text: str) -> bool:
+        asked.append(text)
+        return text == "0"
+
+    check = MessageCheck(None, None, may_send, nobody_hears)
+    for number in range(MAX_KNOWN + 1):
+        assert check.allows(str(number).encode()) is (number == 0)
+    assert check.allows(b"0")
+    assert len(asked) == MAX_KNOWN + 2
