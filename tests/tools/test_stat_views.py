@@ -61,7 +61,8 @@ def connection(**attributes: object) -> dict[str, object]:
     ("attributes", "security", "authentication"),
     [
         ({"isAuthenticated": False, "sasl": None, "user": None}, "no-security", "no-auth"),
-        ({}, "no-security", "anonymous-user"),
+        ({}, "no-security", "anonymous-user"),  # as the older router has it
+        ({"isAuthenticated": False}, "no-security", "anonymous-user"),
         ({"sasl": "PLAIN", "user": "ann"}, "no-security", "ann(PLAIN)"),
         ({"sasl": "GSSAPI", "user": "ann", "isEncrypted": True}, "Kerberos", "ann(Kerberos)"),
         (

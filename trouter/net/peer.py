@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -109,12 +110,14 @@ class Services:
     connections: Connections = field(default_factory=Connections)
     guard: Guard = field(default_factory=Guard)
     recorder: Recorder = field(default_factory=Recorder)
+    #: Tells seconds since 1970, by which certificates end.
+    calendar: Callable[[], float] = time.time
     secure: Secure = field(init=False)
     policing: Policing = field(init=False)
     auth_services: AuthServices = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder))
+        object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
         object.__setattr__(self, "policing", Policing(self.recorder, self.plugins))
         object.__setattr__(self, "auth_services", AuthServices(self.secure, self.recorder))
 

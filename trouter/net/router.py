@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
@@ -108,11 +109,14 @@ class RouterProcess:
         read: Callable[[], Configuration] | None = None,
         ready: Callable[[], None] | None = None,
         bound: Callable[[], None] | None = None,
+        calendar: Callable[[], float] = time.time,
     ) -> None:
+        """``calendar`` tells seconds since 1970, by which certificates end."""
         router = configuration.router
         self.router = Router(router.id, router.mode, router.default_distribution)
         self.hub = Hub(self.router)
-        self.services = Services(self.hub, Poller(self.hub), Ticker(), plugins, Budget(held_limit_bytes()))
+        poller, budget = Poller(self.hub), Budget(held_limit_bytes())
+        self.services = Services(self.hub, poller, Ticker(), plugins, budget, calendar=calendar)
         self._numbers = ConnectionNumbers()
         recorder = self.services.recorder
         self.record_logs = RecordLogs(router.id, recorder, self.hub)

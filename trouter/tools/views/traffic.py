@@ -31,11 +31,11 @@ def _security(row: Row) -> str:
 
 def _authentication(row: Row) -> object:
     """Who the other end is, and how it showed that."""
-    if not row.get("isAuthenticated"):
-        return "no-auth"
     mechanism = row.get("sasl")
     if mechanism == "ANONYMOUS":
         return "anonymous-user"
+    if not row.get("isAuthenticated"):
+        return "no-auth"
     shown = _MECHANISMS.get(str(mechanism), mechanism)
     return f"{row.get('user')}({shown})" if row.get("user") else shown
 
