@@ -31,6 +31,14 @@ class HostRange:
     def everybody(self) -> bool:
         return self.first is None and not self.name
 
+    def holds(self, address: Address | None) -> bool:
+        """Whether the address is one of these, as far as no name has to be looked up."""
+        if self.first is None or self.last is None:
+            return self.everybody
+        return address is not None and address.version == self.first.version and (
+            int(self.first) <= int(address) <= int(self.last)
+        )
+
     def __str__(self) -> str:
         if self.everybody:
             return "*"
@@ -57,6 +65,15 @@ def remote_hosts(entries: tuple[str, ...]) -> tuple[HostRange, ...]:
     if "*" in entries and len(entries) > 1:
         raise BadValue("'*' must stand alone", "write: *")
     return tuple(dict.fromkeys(_range(entry) for entry in entries))
+
+
+def remote_addresses(text: str) -> tuple[HostRange, ...]:
+    """As ``remote_hosts``, separated by commas, without names: nobody looks them up."""
+    ranges = remote_hosts(tuple(word for part in text.split(",") if (word := part.strip())))
+    for each in ranges:
+        if each.name:
+            raise BadValue(f"'{each.name}' is a name", "an address, A-B or A/BITS")
+    return ranges
 
 
 @lru_cache(REMEMBERED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Hashable
 from typing import Final
 
@@ -29,6 +30,8 @@ from trouter.config.tenants import why_no_tenants
 from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
 
 #: Outputs of the log that are no files.
+#: A bearer token that cannot be guessed (RFC 6750, 2.1).
+TOKEN: Final = re.compile(r"(?=.{16,512}\Z)[A-Za-z0-9._~+/-]+=*")
 LOG_STREAMS: Final = frozenset({"stderr", "stdout", "syslog"})
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 ALONE: Final = "role='standalone' not allowed to connect to or accept connections from other routers."
@@ -159,8 +162,12 @@ def _listener(draft: Draft) -> None:
             draft.warning("has no effect without an sslProfile", "trusted_certs_file")
     if draft.value("client_cert") == "none" and "EXTERNAL" in (draft.value("sasl_mechanisms") or ()):
         draft.error("EXTERNAL in saslMechanisms needs client certificates", "client_cert", "write required or optional")
+    _secret_in_clear(draft, "metrics_token")
+    token = draft.value("metrics_token")
+    if isinstance(token, Secret) and not TOKEN.fullmatch(token.reveal()):
+        draft.error("is not a token: 16 to 512 letters, digits and -._~+/=", "metrics_token", "openssl rand -hex 32")
     if not (draft.value("http") or draft.value("http_root_dir")):
-        for field in ("metrics", "healthz", "websockets", "web_socket_origins"):
+        for field in ("metrics", "metrics_hosts", "metrics_token", "healthz", "websockets", "web_socket_origins"):
             if field in draft.given:
                 draft.warning("has no effect without http", field)
 

@@ -60,6 +60,7 @@ def _listener(listener: ListenerEntity) -> Iterator[Finding]:
         yield _problem(listener, "webSocketOrigins", "pages of every site may connect", "name the sites")
     if listener.ssl_profile and not (listener.require_ssl or listener.require_encryption):
         yield _problem(listener, "requireSsl", "clients may connect without TLS", "write requireSsl: yes")
+    yield from _secret(listener, "metricsToken", listener.metrics_token)
     if is_loopback(listener.host):
         return
     if listener.allow_insecure_plain == "yes" and not (listener.require_ssl or listener.require_encryption):

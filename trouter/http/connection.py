@@ -16,7 +16,7 @@ from trouter.config import ListenerEntity
 
 from .bridge import Bridge
 from .door import Door
-from .pages import Pages
+from .pages import Pages, Visitor
 from .ports import Secured, Site
 from .responses import FileBody, Response, refusal
 from .settings import IDLE_S, LINGER_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, PIECE_BYTES, WRITE_S, HttpSettings
@@ -92,7 +92,8 @@ class HttpConnection:
                     return False
                 response = refused
             else:
-                response = await self._service.pages.answer(request)
+                visitor = Visitor(self.remote[0], self._below is not None)
+                response = await self._service.pages.answer(request, visitor)
             log.debug("%s:%d %r %r: %d", *self.remote, request.method[:256], request.target[:256], response.status)
         await self._send(response)
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:

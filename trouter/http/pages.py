@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hmac import compare_digest
 
 import h11
 import trio
+
+from trouter.config.hosts import address_of
 
 from .files import open_file
 from .metrics import CONTENT_TYPE, exposition, tenant_exposition
@@ -23,15 +27,24 @@ NOT_OK = Response(503, b"NOT OK")
 READS = frozenset({b"GET", b"HEAD"})
 
 
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks: the address that the connection came from, and whether it is within TLS."""
+
+    host: str
+    encrypted: bool
+
+
 class Pages:
     """Answers the requests of one listener."""
 
     def __init__(self, settings: HttpSettings, site: Site) -> None:
         self._site = site
+        self._settings = settings
         self._root = settings.root
         self._tenant = settings.tenant
         self._scrapes = Scrapes(self._exposition)
-        self._pages: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
+        self._pages: dict[tuple[str, ...], Callable[[h11.Request, Visitor], Awaitable[Response]]] = {}
         #: The pages for machines that only look at the status, and may ask by any method.
         self._probes: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
         if settings.metrics:
@@ -41,15 +54,15 @@ class Pages:
             self._probes["livez",] = self._livez
             self._probes["readyz",] = self._readyz
 
-    async def answer(self, request: h11.Request) -> Response:
+    async def answer(self, request: h11.Request, visitor: Visitor) -> Response:
         """The answer to ``request``; a bug of ours is one of 500."""
         try:
-            return await self._answer(request)
+            return await self._answer(request, visitor)
         except Exception:
             log.exception("internal error while answering a request")
             return refusal(500)
 
-    async def _answer(self, request: h11.Request) -> Response:
+    async def _answer(self, request: h11.Request, visitor: Visitor) -> Response:
         path = path_of(request.target)
         if path is None or request.method == b"CONNECT":
             return refusal(404)
@@ -58,7 +71,7 @@ class Pages:
         if request.method not in READS:
             return refusal(405, ("Allow", "GET, HEAD"))
         if page := self._pages.get(path):
-            return await page()
+            return await page(request, visitor)
         if self._root is None:
             return refusal(404)
         return await trio.to_thread.run_sync(open_file, self._root, path) or refusal(404)
@@ -66,8 +79,30 @@ class Pages:
     def _exposition(self) -> bytes:
         return tenant_exposition(self._site.tenant(self._tenant)) if self._tenant else exposition(self._site.figures())
 
-    async def _metrics(self) -> Response:
+    async def _metrics(self, request: h11.Request, visitor: Visitor) -> Response:
+        refused = self._refused(request, visitor)
+        if refused is not None:
+            log.info("/metrics is not shown to %s: %d", visitor.host, refused.status)
+            return refused
         return Response(200, await self._scrapes.text(), CONTENT_TYPE)
+
+    def _refused(self, request: h11.Request, visitor: Visitor) -> Response | None:
+        """Why figures are not for who asks (security.md R-2.5c); None if they are."""
+        settings = self._settings
+        address = address_of(visitor.host.partition("%")[0])
+        if settings.metrics_hosts and not any(each.holds(address) for each in settings.metrics_hosts):
+            return refusal(403, why="not from there")
+        if not settings.metrics_token:
+            return None
+        local = address is not None and address.is_loopback
+        clear = settings.clear_tokens
+        if not (visitor.encrypted or clear == "yes" or (clear == "loopback" and local)):
+            return refusal(403, why="tokens are taken within TLS")
+        sent = [value for name, value in request.headers if name == b"authorization"]
+        scheme, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
+        if scheme.lower() == b"bearer" and compare_digest(token.strip(), settings.metrics_token):
+            return None
+        return refusal(401, ("WWW-Authenticate", 'Bearer realm="metrics"'))
 
     async def _healthz(self) -> Response:
         with trio.move_on_after(HEALTH_S):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from trouter.config import ListenerEntity
+from trouter.config.hosts import HostRange
 
 #: The line and headers of a request.
 MAX_HEAD_BYTES: Final = 16384
@@ -45,6 +46,11 @@ class HttpSettings:
     request_s: float
     #: Nobody is served in clear.
     requires_tls: bool = False
+    #: From where alone /metrics may be read, and for which token; empty for anywhere, and for none.
+    metrics_hosts: tuple[HostRange, ...] = ()
+    metrics_token: bytes = field(default=b"", repr=False)
+    #: Where a token may pass in clear: `no`, `loopback` or `yes`.
+    clear_tokens: str = "no"
 
 
 def http_settings(entity: ListenerEntity) -> HttpSettings:
@@ -58,4 +64,7 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
         origins=entity.web_socket_origins,
         request_s=float(entity.initial_handshake_timeout_seconds or REQUEST_S),
         requires_tls=entity.require_ssl or entity.require_encryption,
+        metrics_hosts=entity.metrics_hosts,
+        metrics_token=b"" if entity.metrics_token is None else entity.metrics_token.reveal().encode(),
+        clear_tokens=entity.allow_insecure_plain,
     )

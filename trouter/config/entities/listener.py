@@ -9,7 +9,7 @@ from typing import Final
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
-from trouter.config.hosts import is_loopback
+from trouter.config.hosts import HostRange, is_loopback, remote_addresses
 from trouter.config.passwords import Secret
 from trouter.config.schema import Kind, Reload, attribute, reported
 from trouter.config.tenants import TenantSource, tenant_source
@@ -185,6 +185,23 @@ class ListenerEntity(Socketed):
         (),
         default_doc="none",
         parse=texts.web_socket_origins,
+        extra=True,
+    )
+
+    metrics_hosts: tuple[HostRange, ...] = attribute(
+        Kind.STRING,
+        "Where /metrics may be read from: addresses, ranges `A-B`, networks `A/N`, separated by commas; or `*`.",
+        (),
+        default_doc="anywhere",
+        parse=remote_addresses,
+        extra=True,
+    )
+    metrics_token: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
+        Kind.STRING,
+        "What /metrics is only shown for, sent as `Authorization: Bearer TOKEN`, within TLS or where "
+        "allowInsecurePlain lets a password pass: `env:NAME` or `file:PATH`, as passwords are given. Never shown.",
+        parse=passwords.password_of,
+        secret=True,
         extra=True,
     )
 
