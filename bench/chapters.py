@@ -15,12 +15,13 @@ from typing import Final
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
+from . import guessing as guesses
 from . import managing as managed
 from . import policies
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
-from .servers import Epmd, HAProxy, Rabbit, Router, Server
+from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
 
 KILO: Final = 1024
 HAPROXY_SINK: Final = "HAProxy to a sink"
@@ -307,6 +308,33 @@ def policy(bench: Bench) -> None:
     bench.figure("under a policy: CPU per message to that without", ratios(*samples.values()), "x", 1.05)
 
 
+def guessing(bench: Bench) -> None:
+    """A pair, alone in its router and beside somebody who guesses a thousand passwords a second."""
+    port = free_port()
+    folder = bench.new_folder("guessed")
+    folder.mkdir(parents=True)
+    own, more = guesses.guarded(folder, port)
+    rates: list[float] = []
+
+    def beside(router: Router, load: Load) -> Sample:
+        with guesses.guessed_at(port) as told:
+            sample = pair(router, load)
+        rates.extend(told)
+        return sample
+
+    with Router(bench.new_folder("router"), own=own, more=more) as troubled, bench.router() as quiet:
+        load = replace(SMALL, seconds=bench.extent.seconds)
+        samples = bench.interleave(
+            "100 B, somebody guesses",
+            {"beside it": partial(beside, troubled, load), "alone": partial(pair, quiet, load)},
+        )
+    troubled_ones, alone = samples.values()
+    speed = Spread.of([one.per_second / other.per_second for one, other in zip(troubled_ones, alone, strict=True)])
+    bench.figure("failed logins meanwhile", Spread.of(rates), "a second", 0.95 * guesses.RATE, at_least=True)
+    bench.figure("beside who guesses: messages/s to those without", speed, "x", 0.9, at_least=True)
+    bench.figure("beside who guesses: CPU to that without", ratios(troubled_ones, alone), "x")
+
+
 def settle_down(server: Server) -> None:
     """Wait until a server does nothing, or for some seconds."""
     for _ in range(50):
@@ -327,4 +355,5 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "stalled": stalled_neighbour,
     "managing": managing,
     "policy": policy,
+    "guessing": guessing,
 }

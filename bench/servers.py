@@ -22,6 +22,7 @@ ROUTER_CONF: Final = """
 router {{
     mode: standalone
     id: Bench
+    {own}
 }}
 listener {{
     host: 127.0.0.1
@@ -170,13 +171,20 @@ class Router(Server):
     name = "router"
 
     def __init__(
-        self, folder: Path, *, pure: bool = False, capacity: int = 1000, port: int = 0, more: str = ""
+        self,
+        folder: Path,
+        *,
+        pure: bool = False,
+        capacity: int = 1000,
+        port: int = 0,
+        own: str = "",
+        more: str = "",
     ) -> None:
-        """``more`` are sections of the configuration."""
+        """``own`` are attributes of the router, ``more`` are sections of the configuration."""
         port = port or free_port()
         folder.mkdir(parents=True)
         configuration = folder / "router.conf"
-        configuration.write_text(ROUTER_CONF.format(port=port, capacity=capacity, folder=folder) + more)
+        configuration.write_text(ROUTER_CONF.format(port=port, capacity=capacity, folder=folder, own=own) + more)
         command = [sys.executable, "-m", "trouter", "run", "-c", str(configuration)]
         super().__init__(command, folder, {"TROUTER_PURE": "1"} if pure else {}, port)
 
