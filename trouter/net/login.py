@@ -51,6 +51,10 @@ REASONS: Final = {
 }
 
 
+def _never(seconds: float) -> None:
+    """A login that is over postpones nothing."""
+
+
 class Login:
     """The SASL conversation with one peer; whatever is not a clear yes is a no."""
 
@@ -115,6 +119,7 @@ class Login:
 
     def close(self) -> None:
         """The peer is in, or will never be: a service is needed no more. A second call does nothing."""
+        self._postpone = _never  # what it was refers back to the peer
         session, self._session = self._session, None
         if session is not None:
             session.close()

@@ -693,7 +693,6 @@ class Peer:
         self._gone = True
         if self._login is not None:
             self._login.close()
-            self._login = None  # it refers back to us
         self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)
