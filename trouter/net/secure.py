@@ -201,8 +201,8 @@ class Secure:
         session = None if known is None or known.host != host else known.session
         try:
             channel = TlsChannel(context, server=False, hostname=host, session=session)
-        except ValueError:  # the session is another context's, from before a renewal; or no name can be so
-            channel = TlsChannel(context, server=False, hostname=host)
+        except ValueError:  # the session is another context's, from before a renewal
+            channel = _client_channel(context, host)
         with trio.move_on_after(HANDSHAKE_S):
             await channel.handshake(sock)
             ground = Ground(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
@@ -211,13 +211,11 @@ class Secure:
 
     async def call(self, sock: socket.socket, name: str, host: str) -> TlsChannel:
         """Go through TLS with a service by the profile of this name; TlsFailed, OSError. The caller has a deadline."""
-        from .tls.channel import TlsChannel  # noqa: PLC0415
-
         profiles = self._profiles
         found = None if profiles is None else profiles.client(name)
         if profiles is None or found is None:
             raise TlsFailed(f"sslProfile {name} is gone")
-        channel = TlsChannel(found[1], server=False, hostname=host)
+        channel = _client_channel(found[1], host)
         await channel.handshake(sock)
         objection = await profiles.objection(channel.chain(), name)
         if objection:
@@ -342,6 +340,16 @@ def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
     from .tls.profiles import TlsProfiles  # noqa: PLC0415
 
     return TlsProfiles(clock)
+
+
+def _client_channel(context: ssl.SSLContext, host: str) -> TlsChannel:
+    """TlsFailed if no certificate can be for ``host``."""
+    from .tls.channel import TlsChannel  # noqa: PLC0415
+
+    try:
+        return TlsChannel(context, server=False, hostname=host)
+    except ValueError:
+        raise TlsFailed("TLS: nobody can have a certificate for this host") from None
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

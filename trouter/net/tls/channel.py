@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import trio
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -296,7 +297,7 @@ def end_point_binding(certificate: x509.Certificate) -> bytes:
     """``tls-server-end-point`` of a server with this certificate (RFC 5929, 4.1); b"" where none is defined."""
     try:
         digest = certificate.signature_hash_algorithm
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         return b""
     if digest is None:
         return b""  # such as Ed25519, for which the RFC has no rule

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 
+#: What comes of certificates that OpenSSL takes and that are not what they should be, whenever a part of one is read.
+UNREADABLE: Final = (ValueError, UnsupportedAlgorithm)
 _SHORT: Final = {
     "2.5.4.3": "CN",
     "2.5.4.4": "SN",

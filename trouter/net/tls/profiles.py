@@ -23,6 +23,7 @@ from trouter.config import Configuration, ListenerEntity, SslProfileEntity
 from .contexts import ClientUse, Use, use_of
 from .loaded import Loaded, load, stamp_for
 from .material import Stamp
+from .names import UNREADABLE
 from .ocsp import Answer, Standing, ask
 from .problems import TlsProblem, TlsProblems
 
@@ -201,18 +202,21 @@ class TlsProfiles:
             authorities = loaded.authorities.get(trusted_file, loaded.material.authorities)
             certificates += _issuers(certificates[-1], authorities)
             _ = certificates[0].subject
-        except ValueError:  # OpenSSL forgives more; what cannot be read cannot be judged
-            return "the certificate cannot be read"
-        now_s = self._clock()
-        if any(each.not_valid_after_utc.timestamp() < now_s for each in certificates):
-            return "the certificate, or one that vouches for it, has expired"
-        if loaded.material.revocations is not None:
-            required = loaded.entity.crl_required
-            if problem := loaded.material.revocations.problem(certificates, now_s, required=required):
+            if problem := self._objection(certificates, loaded):
                 return problem
-        if loaded.entity.ocsp in {"soft", "hard"}:
-            return await self._ask(certificates, hard=loaded.entity.ocsp == "hard")
+            if loaded.entity.ocsp in {"soft", "hard"}:
+                return await self._ask(certificates, hard=loaded.entity.ocsp == "hard")
+        except UNREADABLE:  # OpenSSL forgives more; what cannot be read cannot be judged
+            return "the certificate, or one that vouches for it, cannot be read"
         return ""
+
+    def _objection(self, chain: Sequence[x509.Certificate], loaded: Loaded) -> str:
+        """The same, without asking anybody."""
+        now_s = self._clock()
+        if any(each.not_valid_after_utc.timestamp() < now_s for each in chain):
+            return "the certificate, or one that vouches for it, has expired"
+        revocations = loaded.material.revocations
+        return "" if revocations is None else revocations.problem(chain, now_s, required=loaded.entity.crl_required)
 
     async def _ask(self, chain: Sequence[x509.Certificate], *, hard: bool) -> str:
         """What the authority of the leaf says of it; "" unless that speaks against it."""
@@ -304,7 +308,7 @@ def _issuers(certificate: x509.Certificate, authorities: Sequence[x509.Certifica
 def _vouches(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, ValueError, TypeError):
+    except (InvalidSignature, TypeError, *UNREADABLE):
         return False
     return True
 

@@ -1,0 +1,186 @@
+"""Peers within TLS who mean harm: certificates that nobody can read, sessions shown to another, floods."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.tls.pki import Authority, Pair
+from trouter.config import Configuration, load
+from trouter.config.facts import listener_facts
+from trouter.hooks import PeerFacts, Plugins
+from trouter.net.connections import Connections
+from trouter.net.recorder import Recorder
+from trouter.net.secure import Ground, Resumable, Secure, resumable
+from trouter.net.tls.problems import TlsFailed
+
+
+@contextmanager
+def server(pair: Pair, maximum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> Iterator[int]:
+    """A server that goes through TLS with everybody and hears them out; its port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.maximum_version = maximum
+    context.load_cert_chain(pair.cert, pair.key)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                sock, _ = listening.accept()
+            except OSError:
+                return
+            with suppress(OSError), context.wrap_socket(sock, server_side=True) as tls:
+                while tls.recv(65536):
+                    pass
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(DEADLINE_S)
+
+
+def calling(authority: Authority, port: int) -> Configuration:
+    return load(
+        text=f"sslProfile {{\n name: p\n caCertFile: {authority.file}\n}}\n"
+        f"connector {{\n name: c\n host: localhost\n port: {port}\n sslProfile: p\n}}\n"
+        "listener {\n port: 0\n}\n"
+    )
+
+
+async def test_a_session_is_resumed_with_nobody_but_whom_it_was_made_with(tmp_path: Path) -> None:
+    """Who is resumed shows no certificate: another host's session would let it pass for the one that is called."""
+    authority = Authority(tmp_path)
+    other = authority.issue("CN=other", "other.example")
+    with server(other, ssl.TLSVersion.TLSv1_2) as port:
+        configuration = calling(authority, port)
+        (entity,), (listener,) = configuration.connectors, configuration.listeners
+        facts = PeerFacts(1, listener_facts(listener), "127.0.0.1", port, encrypted=False, loopback=True)
+        secure = Secure(Plugins(), Connections(), Recorder())
+        (await secure.prepare(configuration)).apply()
+
+        async def call(host: str, known: Resumable | None) -> Ground:
+            with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:
+                sock.setblocking(False)
+                return (await secure.dial(sock, facts, entity, host, known))[1]
+
+        known = resumable("other.example", await call("other.example", None))
+        again = await call("other.example", known)
+        assert again.channel is not None
+        assert again.channel.resumed
+        with pytest.raises(TlsFailed, match="mismatch"):
+            await call("localhost", known)
+
+
+# --- certificates that OpenSSL takes and that say what nobody can read
+
+
+def der(tag: int, *parts: bytes) -> bytes:
+    body = b"".join(parts)
+    size = len(body).to_bytes((len(body).bit_length() + 7) // 8 or 1, "big")
+    return bytes([tag]) + (bytes([len(body)]) if len(body) < 128 else bytes([0x80 | len(size)]) + size) + body
+
+
+def patched(authority: Authority, pair: Pair, old: bytes, new: bytes) -> Pair:
+    """A certificate with other octets in it, signed again by its authority."""
+    tbs = pair.certificate.tbs_certificate_bytes
+    assert tbs.count(old) == 1
+    assert len(old) == len(new)
+    tbs = tbs.replace(old, new)
+    algorithm = bytes.fromhex("300a06082a8648ce3d040302")  # ecdsa-with-SHA256
+    signature = authority.key.sign(tbs, ec.ECDSA(hashes.SHA256()))
+    pair.cert.write_text(ssl.DER_cert_to_PEM_cert(der(0x30, tbs, algorithm, der(0x03, b"\0", signature))))
+    return pair
+
+
+def unreadable(authority: Authority, *sans: str) -> Pair:
+    """A certificate with a subject that is no text."""
+    teletex = b"\x14\x07" + b"\xff" * 7
+    return patched(authority, authority.issue("CN=mallory", *sans), b"\x0c\x07mallory", teletex)
+
+
+def malformed(authority: Authority, *sans: str) -> Pair:
+    """A certificate that only a strict reader minds: it says of an extension that it is not critical."""
+    pair = authority.issue("CN=mallory", *sans)
+    builder = x509.CertificateBuilder(
+        authority.subject,
+        pair.certificate.subject,
+        pair.certificate.public_key(),
+        4711,
+        pair.certificate.not_valid_before_utc,
+        pair.certificate.not_valid_after_utc,
+        list(pair.certificate.extensions),
+    )
+    unknown = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), b"\x05\x00")
+    certificate = builder.add_extension(unknown, critical=True).sign(authority.key, hashes.SHA256())
+    critical = bytes.fromhex("06032a03040101ff")
+    return patched(authority, pair._replace(certificate=certificate), critical, critical[:-1] + b"\0")
+
+
+@dataclass
+class Scene:
+    router: RunningRouter
+    authority: Authority
+    profile: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("hostile")
+    authority = Authority(folder)
+    pair = authority.issue("CN=router", "localhost")
+    profile = f"sslProfile {{\n name: p\n caCertFile: {authority.file}\n"
+    profile += f" certFile: {pair.cert}\n privateKeyFile: {pair.key}\n}}\n"
+    common = "host: 127.0.0.1\n port: 0\n sslProfile: p\n clientCert: required\n"
+    text = f"router {{ id: R }}\n{profile}listener {{\n {common} }}\nlistener {{\n {common} http: yes\n}}\n"
+    (folder / "router").mkdir()
+    with running(text, folder / "router") as router:
+        router.wait_for_line(r"Listening for HTTP on \S+:\d+")
+        yield Scene(router, authority, profile, folder)
+
+
+def is_let_in(scene: Scene, pair: Pair, port: int) -> bool:
+    context = ssl.create_default_context(cafile=str(scene.authority.file))
+    context.load_cert_chain(pair.cert, pair.key)
+    with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:
+        try:
+            with context.wrap_socket(sock, server_hostname="localhost") as tls:
+                tls.sendall(b"AMQP\0\1\0\0")
+                return bool(tls.recv(1))
+        except OSError:
+            return False
+
+
+@pytest.mark.parametrize("make", [unreadable, malformed])
+def test_a_client_whose_certificate_cannot_be_read(scene: Scene, make: Callable[..., Pair]) -> None:
+    pair = make(scene.authority)
+    web = int(scene.router.wait_for_line(r"Listening for HTTP on \S+:(\d+)")[1])
+    before = len(scene.router.matching("failed: TLS: "))
+    for number, port in enumerate((scene.router.port, web), 1):
+        assert not is_let_in(scene, pair, port)
+        scene.router.wait_for_line("failed: TLS: ", before + number)
+    scene.router.assert_no_fault_of_ours()
+
+
+@pytest.mark.parametrize("make", [unreadable, malformed])
+def test_a_server_whose_certificate_cannot_be_read(scene: Scene, make: Callable[..., Pair]) -> None:
+    """A connector tries again, and the router goes on."""
+    with server(make(scene.authority, "localhost")) as port:
+        connector = f"connector {{\n name: c\n host: localhost\n port: {port}\n sslProfile: p\n}}\n"
+        with running(f"router {{ id: C }}\n{scene.profile}{connector}", scene.folder / "router") as caller:
+            caller.wait_for_line("Connection to localhost:.* failed: TLS: ", 2)
