@@ -26,7 +26,7 @@ from trouter.hooks import (
     Refused,
     SaslExchange,
 )
-from trouter.records import SaslOutcome
+from trouter.records import Alarm, SaslOutcome
 from trouter.records.text import clean
 
 from .guard import Guard
@@ -245,6 +245,15 @@ class Login:
 
     def _tell_lock(self, user: str) -> None:
         rules = self._guard.lockout.rules
+        alarm = Alarm(
+            name="auth-lockout",
+            severity="warning",
+            subject=f"{user} at {self.facts.remote_host}",
+            state="raised",
+            value=rules.mode,
+            limit=str(rules.lock_after),
+        )
+        self._recorder.emit(alarm)
         what = "would be" if rules.mode == "alarm" else "is"
         log.warning(
             "[C%d] user %s %s locked out at %s for %g s: %d failed logins within %g s",
