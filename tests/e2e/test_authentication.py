@@ -12,6 +12,7 @@ from proton import ConnectionException
 from proton.utils import BlockingConnection
 
 from tests.e2e.peer import Peer
+from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
 from trouter.wire.performatives import Open, SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
@@ -153,3 +154,13 @@ def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter
         router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=no user= ")
     with Peer(router.port, sasl=True) as peer:
         router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=ANONYMOUS user=anonymous ")
+
+
+@pytest.mark.parametrize("mechanism", ["ANONYMOUS", "anonymous", "Anonymous"])
+def test_nobody_is_authenticated_however_it_is_written(router: RunningRouter, mechanism: str) -> None:
+    """Policies, user-ids and management go by it."""
+    with Peer(router.port, opened=False) as peer, node_of(router.port) as node:
+        assert peer.authenticate(mechanism, b"") == OK
+        peer.open()
+        (row,) = [row for row in node.query("connection") if row["host"] == peer.address]
+        assert (row["sasl"], row["user"], row["isAuthenticated"]) == ("ANONYMOUS", "anonymous", False)

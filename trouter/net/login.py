@@ -126,7 +126,7 @@ class Login:
 
     async def begin(self, init: SaslInitReceived) -> bool:
         """The first step, when its turn has come; whether the peer is in."""
-        self.mechanism = init.mechanism
+        self.mechanism = init.mechanism.upper()
         wait_s = self._guard.lockout.wait_s(self.facts.remote_host)
         if wait_s is None:
             self._refuse(Refused(THROTTLED, temporary=True))

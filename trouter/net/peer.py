@@ -541,7 +541,7 @@ class Peer:
             await login.offer()
             return False
         if isinstance(event, SaslInitReceived):
-            self.mechanism = event.mechanism
+            self.mechanism = event.mechanism.upper()  # names differ by their letters, not by the case of these
             return await login.begin(event)
         return await login.respond(event.response)
 
