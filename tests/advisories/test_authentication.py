@@ -1,0 +1,244 @@
+"""Who is let in, and what is done for somebody before that (security.md 7.4)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.auth_double import ALICE, IDENTITY, plain, service
+from tests.e2e.peer import Gone, Peer
+from tests.e2e.test_authentication import address_of_this_machine
+from tests.net.test_policing import POLICY, applicant, policing
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
+from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
+from trouter.wire.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    Open,
+    Performative,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    Source,
+    Target,
+    Transfer,
+    encode_performative,
+)
+from trouter_plugins.users_file import put_user
+
+OK, AUTH = 0, 1
+SECRET = "wonderland"
+CONFIGURATION = """
+router {{ id: R, usersFile: {folder}/users, authLockout: off }}
+authServicePlugin {{ name: others, host: 127.0.0.1, port: {port} }}
+listener {{ host: 127.0.0.1, port: 0, authenticatePeer: yes, saslMechanisms: PLAIN, allowInsecurePlain: loopback }}
+listener {{ host: 127.0.0.1, port: 0, allowInsecurePlain: loopback, saslPlugin: others }}
+listener {{
+    name: web
+    host: 0.0.0.0
+    port: 0
+    http: yes
+    allowInsecurePlain: loopback
+    saslMechanisms: PLAIN ANONYMOUS
+}}
+"""
+EARLY: list[Performative] = [
+    Open("intruder"),
+    Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1),
+    Attach("intruder", 0, True, source=Source("intruder"), target=Target()),
+    Flow(incoming_window=1, next_outgoing_id=0, outgoing_window=1),
+    Transfer(0, 0, b"tag"),
+    Disposition(True, 0),
+    Detach(0),
+    End(),
+    Close(),
+]
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    folder = tmp_path_factory.mktemp("router")
+    put_user(folder / "users", "alice", SECRET.encode())
+    with (
+        service(plain({IDENTITY: ALICE})) as double,
+        running(CONFIGURATION.format(folder=folder, port=double.port), folder) as process,
+    ):
+        yield process
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_notices(router: RunningRouter) -> Iterator[None]:
+    yield
+    with Peer(router.port, opened=False) as peer:
+        assert peer.authenticate("PLAIN", f"\0alice\0{SECRET}".encode()) == OK
+        peer.open()
+    router.assert_no_fault_of_ours()
+
+
+def name(performative: object) -> str:
+    return type(performative).__name__
+
+
+@pytest.mark.parametrize("early", EARLY, ids=name)
+@pytest.mark.parametrize("when", ["with the init", "after the outcome", "before the init"])
+def test_nothing_is_done_for_who_was_refused(router: RunningRouter, when: str, early: Performative) -> None:
+    """CVE-2015-0224, CVE-2016-4432, CVE-2026-27446: frames of AMQP around a login that fails."""
+    octets = AMQP_HEADER + frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))
+    init = frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(SASL_HEADER)
+        peer.expect_header(SASL_HEADER)
+        peer.expect(SaslMechanisms)
+        peer.raw({"before the init": octets + init, "with the init": init + octets}.get(when, init))
+        with suppress(Gone, OSError):  # who begins with something else need not hear more
+            assert peer.expect(SaslOutcome).code != OK
+            if when == "after the outcome":
+                peer.raw(octets)
+            peer.expect_end_of_stream()
+    assert not router.matching("intruder")
+
+
+@pytest.mark.parametrize("early", EARLY[1:], ids=name)
+def test_who_does_without_sasl_is_told_off_whatever_comes_along(router: RunningRouter, early: Performative) -> None:
+    with Peer(router.port, opened=False) as peer:
+        opened = frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))
+        peer.raw(AMQP_HEADER + opened)
+        peer.expect_header(AMQP_HEADER)
+        peer.expect(Open)
+        close = peer.expect(Close)
+        assert close.error is not None
+        assert close.error.condition == "amqp:connection:policy-error"
+        peer.expect_end_of_stream()
+
+
+@pytest.mark.parametrize(("listener", "password", "code"), [(0, SECRET, OK), (0, "other", AUTH), (1, SECRET, OK)])
+def test_each_listener_asks_whom_it_is_told_to(router: RunningRouter, listener: int, password: str, code: int) -> None:
+    """CVE-2017-15702: the service of the second says yes to anybody, but not for the first."""
+    with Peer(router.ports[listener], opened=False) as peer:
+        assert peer.authenticate("PLAIN", f"\0alice\0{password}".encode()) == code
+    with Peer(router.ports[0], opened=False) as peer:
+        assert peer.authenticate("PLAIN", f"\0stranger\0{SECRET}".encode()) == AUTH
+    with Peer(router.ports[1], opened=False) as peer:
+        assert peer.authenticate("PLAIN", f"\0stranger\0{SECRET}".encode()) == OK
+
+
+HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Client-IP", "True-Client-IP", "CF-Connecting-IP")
+
+
+def offered_by_websocket(router: RunningRouter, host: str, said: bytes = b"") -> bytes:
+    port = int(router.wait_for_line(r"Listening for HTTP on \S+:(\d+)")[1])
+    with Peer(port, host, opened=False) as peer:
+        peer.raw(
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: amqp\r\n" + said +
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )  # fmt: skip
+        octets = b""
+        while b"\r\n\r\n" not in octets:
+            octets += peer.sock.recv(4096)
+        assert octets.startswith(b"HTTP/1.1 101 ")
+        masked = b"\x82\x88\0\0\0\0" + SASL_HEADER
+        peer.raw(masked)
+        octets = octets.partition(b"\r\n\r\n")[2]
+        while b"ANONYMOUS" not in octets:
+            more = peer.sock.recv(4096)
+            assert more
+            octets += more
+        return octets
+
+
+def test_where_a_peer_is_is_not_what_it_says(router: RunningRouter) -> None:
+    """CVE-2026-57216, 67411: "this machine only" goes by the real remote address, whoever is said to be behind it."""
+    assert b"PLAIN" in offered_by_websocket(router, "127.0.0.1")
+    far = address_of_this_machine()
+    assert b"PLAIN" not in offered_by_websocket(router, far)
+    for header in HEADERS:
+        for value in ("127.0.0.1", "for=127.0.0.1", "::1"):
+            assert b"PLAIN" not in offered_by_websocket(router, far, f"{header}: {value}\r\n".encode())
+
+
+def test_a_proxys_preface_is_no_amqp(router: RunningRouter) -> None:
+    for preface in (b"PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\n", b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"):
+        with Peer(router.port, opened=False) as peer:
+            peer.raw(preface)
+            peer.expect_header(AMQP_HEADER)
+            peer.expect(Open)
+            assert peer.expect_close() is not None
+
+
+NAMES = ["*)(uid=*", "cn=a,dc=b", "../../etc/passwd", "a\0b", "%s%n", "${user}", "'; DROP TABLE users; --", "a\r\nb"]
+
+
+@pytest.mark.parametrize("user", NAMES)
+def test_a_name_comes_to_plugins_as_it_is(user: str) -> None:
+    """CVE-2026-67223, CVE-2024-12582, CVE-2022-24407: it is data, never put into a query, a pattern or a path."""
+    seen: list[str] = []
+
+    class Asks:
+        @hookimpl
+        def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy:
+            seen.append(connection.user)
+            return VhostPolicy("one")
+
+    made, _ = policing(POLICY, Asks())
+    assert made.admit(applicant(user=user)) is not None
+    assert seen == [user]
+
+
+@pytest.mark.parametrize("user", NAMES)
+def test_a_name_is_looked_up_as_it_is(router: RunningRouter, user: str) -> None:
+    for login in (f"\0{user}\0{SECRET}", f"{user}\0alice\0{SECRET}"):
+        with Peer(router.port, opened=False) as peer:
+            assert peer.authenticate("PLAIN", login.encode()) == AUTH
+            peer.expect_end_of_stream()
+
+
+@pytest.mark.parametrize("nuls", [0, 1, 3, 1000])
+def test_nuls_in_a_login(router: RunningRouter, nuls: int) -> None:
+    """CVE-2016-3094, CVE-2018-1298."""
+    for octets in (b"\0" * nuls or b"x", b"a\0" * nuls or b"x", b"\0" * nuls + b"alice", b"\xff" * 10 + b"\0" * nuls):
+        with Peer(router.port, opened=False) as peer:
+            assert peer.authenticate("PLAIN", octets) == AUTH
+            peer.expect_end_of_stream()
+
+
+def test_a_login_of_a_megabyte(router: RunningRouter) -> None:
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(SASL_HEADER)
+        peer.expect_header(SASL_HEADER)
+        peer.expect(SaslMechanisms)
+        with suppress(Gone, OSError):
+            peer.say(SaslInit("PLAIN", b"\0alice\0" + b"x" * 1024 * 1024), frame_type=1)
+            assert peer.expect(SaslOutcome).code != OK
+            peer.expect_end_of_stream()
+
+
+@pytest.mark.parametrize("password", ["", "\0", "anonymous"])
+def test_a_login_without_a_password_is_none(router: RunningRouter, password: str) -> None:
+    """CVE-2021-26117, CVE-2016-9877: no mechanism ends well without what it asks for."""
+    with Peer(router.port, opened=False) as peer:
+        assert peer.authenticate("PLAIN", f"\0alice\0{password}".encode()) == AUTH
+        peer.expect_end_of_stream()
+
+
+def test_no_secret_is_built_in() -> None:
+    """CVE-2024-6535: what makes somebody unknown look like a user is drawn anew in each process."""
+    code = "from trouter_plugins import users; print(users._DECOY_KEY.hex())"
+    drawn = {
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=True
+        ).stdout
+        for _ in range(3)
+    }
+    assert len(drawn) == 3
+    assert all(len(each.strip()) >= 32 for each in drawn)

@@ -1,0 +1,243 @@
+"""Limits and rights hold whichever way somebody comes, and whatever is left out (security.md 7.1, 7.2, 7.4)."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.peer import Peer, message
+from tests.routers import RunningRouter, process, running
+from tests.tls.pki import Authority
+from trouter.wire.codec import encode
+from trouter.wire.framing import frame
+from trouter.wire.performatives import Begin, Close, Error, Rejected, encode_performative
+from trouter.wire.types import Described, ULong
+from trouter_plugins.users_file import put_user
+
+GROUPS = "allowUnknownUser: yes, groups: { $default: { remoteHosts: *, sources: *, targets: * } }"
+VHOSTS = f"""
+policy {{ enableVhostPolicy: yes, defaultVhost: usual }}
+vhost {{ hostname: usual, {GROUPS} }}
+vhost {{ hostname: one.org, maxConnectionsPerUser: 1, {GROUPS} }}
+vhost {{ hostname: host.org, maxConnectionsPerHost: 1, {GROUPS} }}
+"""
+DENIED = Error("amqp:resource-limit-exceeded", "connection disallowed by local policy")
+
+
+@dataclass
+class Scene:
+    router: RunningRouter
+    authority: Authority
+
+    @property
+    def web(self) -> int:
+        return int(self.router.wait_for_line(r"Listening for HTTP on \S+:(\d+) \(ws\)")[1])
+
+    @property
+    def secure_web(self) -> int:
+        return int(self.router.wait_for_line(r"Listening for HTTP\S* on \S+:(\d+) \(wss\)")[1])
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("router")
+    authority = Authority(folder)
+    pair = authority.issue("CN=localhost", "localhost")
+    text = f"""
+router {{ id: R }}
+{VHOSTS}
+sslProfile {{
+    name: p
+    caCertFile: {authority.file}
+    certFile: {pair.cert}
+    privateKeyFile: {pair.key}
+}}
+listener {{ name: tcp, host: 127.0.0.1, port: 0 }}
+listener {{ name: tls, host: 127.0.0.1, port: 0, sslProfile: p, requireSsl: yes }}
+listener {{ name: tenants, host: 127.0.0.1, port: 0, multiTenant: yes }}
+listener {{ name: ws, host: 127.0.0.1, port: 0, http: yes }}
+listener {{ name: wss, host: 127.0.0.1, port: 0, http: yes, sslProfile: p, requireSsl: yes }}
+"""
+    (folder / "router").mkdir()
+    with running(text, folder / "router") as router:
+        yield Scene(router, authority)
+
+
+@pytest.fixture(scope="module")
+def without_policy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    folder = tmp_path_factory.mktemp("router")
+    (folder / "tenants.json").write_text('{"alice": "usual"}')
+    put_user(folder / "users", "alice", b"wonderland")
+    text = f"""
+router {{ id: R, usersFile: {folder}/users }}
+listener {{ host: 127.0.0.1, port: 0 }}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    multiTenant: yes
+    authenticatePeer: yes
+    allowInsecurePlain: loopback
+    saslMechanisms: PLAIN
+    tenantFrom: file:{folder}/tenants.json
+}}
+"""
+    with running(text, folder) as router:
+        yield router
+
+
+# --- four ways in
+
+
+class Framed:
+    """Octets through a WebSocket, as a socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._input = b""
+        sock.sendall(
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: amqp\r\n"
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        while b"\r\n\r\n" not in self._input:
+            assert self._more()
+        answer, _, self._input = self._input.partition(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 101 ")
+
+    def _more(self) -> bool:
+        octets = self._sock.recv(65536)
+        self._input += octets
+        return bool(octets)
+
+    def sendall(self, octets: bytes) -> None:
+        size = len(octets)
+        told = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")
+        self._sock.sendall(b"\x82" + told + bytes(4) + octets)
+
+    def recv(self, _size: int) -> bytes:
+        """The next message, nothing at the end."""
+        while True:
+            size, start = (self._input[1] & 0x7F, 2) if len(self._input) > 1 else (0, 2)
+            if size == 126:
+                size, start = int.from_bytes(self._input[2:4], "big"), 4
+            if len(self._input) >= start and len(self._input) >= start + size:
+                kind, message = self._input[0] & 0x0F, self._input[start : start + size]
+                self._input = self._input[start + size :]
+                return message if kind == 2 else b""
+            if not self._more():
+                return b""
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class Way(Peer):
+    """A peer that comes by TCP, TLS, or a WebSocket within one of them, and has opened."""
+
+    def __init__(self, scene: Scene, name: str, hostname: str) -> None:
+        ports = {"tcp": scene.router.ports[0], "tls": scene.router.ports[1], "ws": scene.web, "wss": scene.secure_web}
+        super().__init__(ports[name], opened=False)
+        sock: Any = self.sock
+        if name in ("tls", "wss"):
+            context = ssl.create_default_context(cafile=str(scene.authority.file))
+            sock = context.wrap_socket(sock, server_hostname="localhost")
+        if name in ("ws", "wss"):
+            sock = Framed(sock)
+        self.sock = sock
+        try:
+            self._enter(hostname)
+        except BaseException:
+            self.sock.close()
+            raise
+
+    def _enter(self, hostname: str) -> None:
+        assert self.authenticate("ANONYMOUS", b"") == 0
+        self.open(hostname=hostname)
+
+
+WAYS = ["tcp", "tls", "ws", "wss"]
+
+
+@pytest.mark.parametrize("hostname", ["one.org", "host.org"])
+@pytest.mark.parametrize("first", WAYS)
+def test_limits_count_whichever_way_somebody_comes(scene: Scene, first: str, hostname: str) -> None:
+    """CVE-2026-66067."""
+    with Way(scene, first, hostname) as inside:
+        inside.begin()
+        for second in WAYS:
+            with Way(scene, second, hostname) as outside:
+                assert outside.expect(Close).error == DENIED
+        inside.be_heard()
+    scene.router.wait_for_line(rf"\[C{inside.number}\] Connection Closed")
+
+
+# --- Q-02: TLS without SASL, policy on, a message in the name of somebody
+
+
+@pytest.mark.parametrize("way", ["tcp", "tls"])
+@pytest.mark.parametrize("user_id", [b"alice", b"\xff\xfe", b"x" * 10_000, "alice"])
+def test_q_02_who_has_no_name_speaks_for_nobody(scene: Scene, way: str, user_id: object) -> None:
+    with Peer(scene.router.ports[WAYS.index(way)], opened=False) as peer:
+        if way == "tls":
+            context = ssl.create_default_context(cafile=str(scene.authority.file))
+            peer.sock = context.wrap_socket(peer.sock, server_hostname="localhost")
+        peer.open(hostname="usual")
+        peer.begin()
+        peer.attach_receiver("q", credit=1)
+        sender = peer.attach_sender("q")
+        delivery = peer.transfer(sender, encode(Described(ULong(0x73), [None, user_id])) + message(b"x"))
+        outcome = peer.expect_outcome(delivery)
+        assert isinstance(outcome, Rejected)
+        assert outcome.error == Error("amqp:unauthorized-access", "user_id proxy violation")
+        peer.be_heard()
+
+
+# --- DISPATCH-1732: an open without a hostname
+
+
+@pytest.mark.parametrize("hostname", [None, "", "usual", "nobody.org"])
+@pytest.mark.parametrize("listener", [0, 2])
+def test_dispatch_1732_an_open_without_a_hostname(
+    scene: Scene, without_policy: RunningRouter, hostname: str | None, listener: int
+) -> None:
+    for router, port in (
+        (scene.router, scene.router.ports[listener]),
+        (without_policy, without_policy.ports[listener // 2]),
+    ):
+        with Peer(port, opened=False) as peer:
+            if port in without_policy.ports[1:]:
+                assert peer.authenticate("PLAIN", b"\0alice\0wonderland") == 0
+            peer.open(hostname=hostname)
+            peer.raw(frame(0, encode_performative(Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1))))
+            said = peer.next()
+            assert isinstance(said, Begin) or (isinstance(said, Close) and said.error is not None)
+        router.assert_no_fault_of_ours()
+
+
+# --- DISPATCH-1821: a policy that is wrong
+
+WRONG: dict[str, str] = {
+    "no number": "vhost { hostname: v, maxConnections: many }",
+    "two vhosts of one name": "vhost { hostname: v }\nvhost { hostname: v }",
+    "two tokens in one entry": "vhost { hostname: v, groups: { g: { users: *, sources: '${user}${user}' } } }",
+    "a user in two groups": "vhost { hostname: v, groups: { a: { users: u }, b: { users: u } } }",
+    "an alias twice": "vhost { hostname: v, aliases: w }\nvhost { hostname: w }",
+    "no address": "vhost { hostname: v, groups: { a: { users: u, remoteHosts: 300.1.2.3 } } }",
+    "groups that are a text": "vhost { hostname: v, groups: all }",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_dispatch_1821_a_wrong_policy_ends_the_start_and_says_why(tmp_path: Path, wrong: str) -> None:
+    text = f"policy {{ enableVhostPolicy: yes }}\n{WRONG[wrong]}\nlistener {{ host: 127.0.0.1, port: 0 }}\n"
+    with process(f"router {{ id: R }}\n{text}", tmp_path) as started:
+        assert started.wait() == 1
+        assert started.ports == []
+        assert started.matching(r"\.conf:\d+:\d+: .*(vhost|hostname|group|sources|aliases|remoteHosts)")
+        started.assert_no_fault_of_ours()
