@@ -40,6 +40,17 @@ WIDE = 0x3FFFFFFF
 P = TypeVar("P", bound=Performative)
 
 
+def connected(host: str, port: int, receive_buffer: int = 0) -> socket.socket:
+    """A socket that waits for nothing for ever."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    if receive_buffer:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.settimeout(DEADLINE_S)
+    sock.connect((host, port))
+    return sock
+
+
 class Gone(AssertionError):
     """The router closed the socket."""
 
@@ -65,14 +76,11 @@ class Peer:
         sasl: bool = False,
         incoming_window: int = WIDE,
         receive_buffer: int = 0,
+        wire: Any = None,
         **open_fields: Any,
     ) -> None:
-        self.sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        if receive_buffer:
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sock.settimeout(DEADLINE_S)
-        self.sock.connect((host, port))
+        """``wire`` is what to speak through instead of a socket of its own; it can do what a socket can."""
+        self.sock = connected(host, port, receive_buffer) if wire is None else wire
         self.address = "{}:{}".format(*self.sock.getsockname()[:2])
         self.payload = b""
         self.remote_open: Open | None = None

@@ -1,0 +1,68 @@
+"""A WebSocket as a wire for a peer of the tests: it can do what they do with sockets."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, RejectConnection, Request
+
+
+class Rejected(AssertionError):
+    """No WebSocket came of the handshake; ``status`` is the answer's."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class WebSocket:
+    """One that is open."""
+
+    def __init__(self, sock: socket.socket, subprotocol: str = "amqp") -> None:
+        """Shake hands over ``sock``, which may be within TLS; Rejected."""
+        self._sock: Any = sock
+        self._protocol = WSConnection(ConnectionType.CLIENT)
+        self._octets = bytearray()
+        self._accepted = self._ended = False
+        host = "{}:{}".format(*sock.getpeername()[:2])
+        self._sock.sendall(self._protocol.send(Request(host=host, target="/", subprotocols=[subprotocol])))
+        while not self._accepted:
+            self._receive()
+
+    def _receive(self) -> None:
+        try:
+            data = self._sock.recv(65536)
+        except ConnectionResetError:
+            data = b""
+        self._protocol.receive_data(data or None)
+        for event in self._protocol.events():
+            if isinstance(event, AcceptConnection):
+                self._accepted = True
+            elif isinstance(event, RejectConnection):
+                raise Rejected(event.status_code)
+            elif isinstance(event, BytesMessage):
+                self._octets += event.data
+            elif isinstance(event, Ping):
+                self._sock.sendall(self._protocol.send(event.response()))
+            elif isinstance(event, CloseConnection):
+                self._ended = True
+        self._ended |= not data
+
+    def recv(self, most: int) -> bytes:
+        while not (self._octets or self._ended):
+            self._receive()
+        taken = bytes(self._octets[:most])
+        del self._octets[:most]
+        return taken
+
+    def sendall(self, octets: bytes) -> None:
+        self._sock.sendall(self._protocol.send(BytesMessage(data=octets)))
+
+    def getsockname(self) -> Any:
+        return self._sock.getsockname()
+
+    def close(self) -> None:
+        """Without a word."""
+        self._sock.close()
