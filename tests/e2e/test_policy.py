@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proton.reactor import DynamicNodeProperties
+from proton import Message
+from proton.reactor import AtMostOnce, DynamicNodeProperties
 from proton.utils import BlockingConnection, LinkDetached
 
 from tests.e2e.peer import Link
@@ -81,6 +82,7 @@ VHOSTS = [
         "admins": {"users": "manager", "management": "admin", **ASKING},
         "readers": {"users": "reader", "management": "read", **ASKING},
         "operators": {"users": "operator", "management": "operate", "allowAdminStatusUpdate": False, **ASKING},
+        "askers": {"users": "bob", "management": "read", "sources": "mine", "targets": "$management"},
         "nobodies": {"users": "carol", "allowAnonymousSender": True, **ASKING},
     }),
     vhost("closed.org", {"far": {"users": "alice", "remoteHosts": "192.0.2.1"}}),
@@ -751,6 +753,36 @@ def test_levels_of_management(router: RunningRouter, manager: Manager) -> None:
         assert alice.expect(Close).error == Error("amqp:connection:forced", "closed by management")
     for client in (reader, operator):
         client.close()
+
+
+def test_answers_go_only_where_whoever_asks_may_send_or_receives_alone(
+    router: RunningRouter, manager: Manager
+) -> None:
+    """Else the agent would say to anybody what bob may not."""
+    counters = Counters(manager)
+    alice: Any = by_proton(router.port, "alice", "links.org")
+    victim = alice.create_receiver("in", credit=10)
+    connection: Any = by_proton(router.port, "bob", "admin.org")
+    sender, mine = connection.create_sender("$management"), connection.create_receiver("mine", credit=10)
+
+    def ask(reply_to: str) -> None:
+        properties = {"operation": "READ", "type": "org.amqp.management", "name": "self"}
+        sender.send(Message(properties=properties, reply_to=reply_to, correlation_id=reply_to), timeout=DEADLINE_S)
+
+    for reply_to in ("in", "amqp:/in", "$management", manager.reply_to, "mine"):
+        ask(reply_to)
+    assert mine.receive(timeout=DEADLINE_S).correlation_id == "mine"
+    marks = manager.connection.create_sender("in", options=AtMostOnce())
+    manager.connection.wait(lambda: marks.link.credit > 0, timeout=DEADLINE_S)
+    marks.send(Message(correlation_id="the manager's"), timeout=DEADLINE_S)
+    marks.close()
+    assert victim.receive(timeout=DEADLINE_S).correlation_id == "the manager's"
+    shared: Any = by_proton(router.port, "bob", "admin.org")
+    shared.create_receiver("mine", credit=10)
+    ask("mine")
+    assert counters.changed() == {"policy.managementDenied": 5}
+    for each in (shared, connection, alice):
+        each.close()
 
 
 # --- annotations

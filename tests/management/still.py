@@ -60,6 +60,9 @@ class StillControl:
     def rights(self, connection: int) -> Rights:
         return self.allowed
 
+    def may_send(self, connection: int, address: str) -> bool:
+        return True
+
     def denied(self, connection: int, what: str) -> None:
         self.denials.append((connection, what))
 

@@ -17,6 +17,7 @@ import trio
 from trouter.config.changes import ChangeRefused
 from trouter.core.inprocess import Received
 from trouter.core.outcomes import RELEASED, RELEASED_STATE
+from trouter.core.record import Record
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 from trouter.wire.errors import EncodeError
@@ -194,7 +195,17 @@ class Agent:
         if record is None or record.destinations() == 0:
             log.debug("Agent request dropped, nobody listens on its reply-to: %s", request.summary())
             return False
+        if not self._may_answer_at(record, desk, request):
+            desk.node.control.denied(request.origin, f"reply-to {request.reply_to}")
+            return False
         return True
+
+    def _may_answer_at(self, record: Record, desk: Desk, request: Request) -> bool:
+        """Nobody has us send to where he may not send himself, unless he is the only one who receives there."""
+        forwarder, origin = record.forwarder, request.origin
+        if not forwarder.subscriptions and all(each.connection_number == origin for each in forwarder.consumers):
+            return True
+        return desk.node.control.may_send(origin, request.reply_to)
 
     async def _handle(self, desk: Desk, request: Request) -> None:
         log.debug("Agent request %s", request.summary())

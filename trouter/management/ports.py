@@ -111,6 +111,9 @@ class Control(Protocol):
     def rights(self, connection: int) -> Rights:
         """What whoever is at a connection may do; 0 is the router itself."""
 
+    def may_send(self, connection: int, address: str) -> bool:
+        """Whether whoever is at a connection may send to an address; 0 is the router itself."""
+
     def denied(self, connection: int, what: str) -> None:
         """Somebody asked for what they may not do, a line of text."""
 

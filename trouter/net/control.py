@@ -135,6 +135,10 @@ class Control:
         """What whoever is at a connection may do in management; 0 is the router itself."""
         return self._policing.rights(connection)
 
+    def may_send(self, connection: int, address: str) -> bool:
+        """Whether whoever is at a connection may send to an address; 0 is the router itself."""
+        return self._policing.may_send(connection, address)
+
     def denied(self, connection: int, what: str) -> None:
         """Somebody asked for what they may not do."""
         self._policing.deny_management(connection, what)

@@ -232,6 +232,13 @@ class Policing:
         settings = held.admission.settings
         return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)
 
+    def may_send(self, number: int, address: str) -> bool:
+        """Whether whoever is at a connection may send to an address; 0 is the router itself."""
+        held = self._held.get(number)
+        if held is None:
+            return not (number and self.policy.entity.enable_vhost_policy)
+        return held.admission.may_send(address).allowed
+
     def _judge(self, policy: Policy, applicant: Applicant) -> Admission | Denial:
         """What the policy says; a plugin may have said first which vhost's it is, or what stands for its addresses."""
         policy_vhost, permissions = applicant.policy_vhost, applicant.permissions
