@@ -93,7 +93,7 @@ def test_a_link_that_lies_in_wait_is_not_followed(start_router: StartRouter, tmp
 def test_names_of_strangers_stay_on_one_line_and_short(start_router: StartRouter, tmp_path: Path) -> None:
     router = start_router(configuration(tmp_path))
     with Peer(router.port, opened=False) as peer:
-        peer.open(container_id="a\nDRAINING\x1b[31m" + "x" * 10_000)
+        peer.open(container_id="a\nDRAINING\x1b[31m" + "x" * 1000)
         peer.begin()
         text = dump(router).read_text(encoding="utf-8")
         line = next(line for line in text.splitlines() if line.startswith("[C1]"))
