@@ -45,6 +45,8 @@ def patient_clock() -> MockClock:
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"GET /" + b"a" * 3 * MAX_HEAD_BYTES + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * MAX_HEAD_BYTES, 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * (MAX_HEAD_BYTES - 40) + b"\r\n\r\n", 404),
         (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * MAX_HEAD_BYTES, 431),
         (b"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
         (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 404),

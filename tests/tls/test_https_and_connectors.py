@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
 from tests.routers import RunningRouter, running
 from tests.tls.pki import Authority
+from trouter.config import load
+from trouter.config.facts import router_facts
+from trouter.hooks import ListenerFacts, PeerFacts, Plugins
+from trouter.net.connections import Connections
+from trouter.net.recorder import Recorder
+from trouter.net.router import RouterProcess
+from trouter.net.secure import Resumable, Secure, resumable
+from trouter.wire.performatives import Error
+from trouter_plugins.users_file import put_user
 
 DEADLINE_S = 20.0
 
@@ -92,3 +106,111 @@ def test_a_connector_with_tls_says_nothing_in_clear(scene: Scene) -> None:
             assert said.startswith(b"\x16\x03")
             assert b"AMQP" not in said
             caller.wait_for_line(r"Connection to 127.0.0.1:\d+ failed: TLS: ")
+
+
+# --- CVE-2019-0223: who shows no certificate is nobody
+
+
+@pytest.mark.parametrize("ciphers", ["", " ciphers: ALL:aNULL:eNULL:@SECLEVEL=0\n"])
+def test_a_connector_takes_nobody_without_a_certificate(scene: Scene, ciphers: str) -> None:
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-nocert", "-tls1_2", "-cipher", "aNULL:@SECLEVEL=0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+        assert server.stdout is not None
+        port = next(int(line.rpartition(b":")[2]) for line in server.stdout if line.startswith(b"ACCEPT"))
+        profile = scene.profile.replace("name: p\n", f"name: p\n protocols: TLSv1.2\n{ciphers}")
+        connector = f"connector {{\n host: 127.0.0.1\n port: {port}\n sslProfile: p\n verifyHostname: no\n}}\n"
+        with running("router { id: C }\n" + profile + connector, scene.folder / "router") as caller:
+            caller.wait_for_line(r"Connection to 127.0.0.1:\d+ failed: TLS: .*alert handshake failure")
+        server.kill()
+
+
+# --- SCRAM bound to the channel, and sessions that are resumed
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+async def test_a_connector_binds_its_password_to_the_channel(tmp_path: Path, version: str) -> None:
+    async with two_routers(tmp_path, version) as (here, there):
+        (row,) = await rows_of(there, 1)
+        assert (row["sasl"], row["user"], row["isAuthenticated"]) == ("SCRAM-SHA-512-PLUS", "bob", True)
+        (row,) = await rows_of(here, 1)
+        assert (row["dir"], row["sasl"], row["sslProto"]) == ("out", "SCRAM-SHA-512-PLUS", version)
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+async def test_a_connector_resumes_its_session(tmp_path: Path, version: str) -> None:
+    async with two_routers(tmp_path, version) as (here, there):
+        resumed = []
+        for number in range(2):
+            await rows_of(there, 1)
+            (connection,) = await standing(here, 1)
+            assert connection.ground.channel is not None
+            resumed.append(connection.ground.channel.resumed)
+            assert connection.ground.chain, "it is known who that is, all the same"
+            (other,) = await standing(there, 1)
+            other.force_close(Error("amqp:connection:forced", f"number {number}"))
+            await standing(here, 0)
+        assert resumed == [False, True]
+
+
+async def test_a_session_is_resumed_with_its_own_host_only(scene: Scene) -> None:
+    """What was verified there was another name."""
+    secure = Secure(Plugins(), Connections(), Recorder())
+    (await secure.prepare(load(text=scene.profile + "connector {\n sslProfile: p\n}"))).apply()
+    (entity,) = load(text=scene.profile + "connector {\n sslProfile: p\n}").connectors
+    listener = ListenerFacts("c", "localhost", str(scene.router.port), "normal")
+    facts = PeerFacts(1, listener, "localhost", scene.router.port, encrypted=False, loopback=True)
+    known: Resumable | None = None
+    for host, resumed in (("localhost", False), ("localhost", True), ("LOCALHOST", False)):
+        with socket.create_connection(("127.0.0.1", scene.router.port), DEADLINE_S) as sock:
+            sock.setblocking(False)
+            _, ground = await secure.dial(sock, facts, entity, host, known)
+            assert ground.channel is not None
+            assert ground.channel.resumed == resumed
+            await trio.lowlevel.wait_readable(sock)
+            ground.channel.decrypt(sock.recv(65536))  # the tickets
+            known = resumable(host, ground)
+
+
+@asynccontextmanager
+async def two_routers(folder: Path, version: str) -> AsyncIterator[tuple[RouterProcess, RouterProcess]]:
+    """One with a connector to the other, in this loop."""
+    authority = Authority(folder)
+    pair = authority.issue("CN=there", "localhost")
+    put_user(folder / "users", "bob", b"wonderland")
+    (folder / "users").chmod(0o600)
+    ssl_there = f"certFile: {pair.cert}\n privateKeyFile: {pair.key}\n protocols: {version}\n"
+    text_there = (
+        f"router {{\n id: there\n usersFile: {folder / 'users'}\n}}\nsslProfile {{\n name: p\n {ssl_there}}}\n"
+        "listener {\n host: 127.0.0.1\n port: 0\n sslProfile: p\n authenticatePeer: yes\n idleTimeoutSeconds: 0\n}\n"
+    )
+    async with trio.open_nursery() as nursery:
+        configuration, plugins = load(text=text_there), Plugins.load()
+        plugins.configure(router_facts(configuration))
+        there = RouterProcess(configuration, plugins)
+        await nursery.start(there.run)
+        port = there.listeners[0].sockets[0].getsockname()[1]
+        here = RouterProcess(
+            load(
+                text=f"router {{ id: here }}\nsslProfile {{\n name: p\n caCertFile: {authority.file}\n}}\n"
+                f"connector {{\n name: c\n host: localhost\n port: {port}\n sslProfile: p\n idleTimeoutSeconds: 0\n"
+                " saslUsername: bob\n saslPassword: wonderland\n}\n"
+            ),
+            Plugins.load(),
+        )
+        await nursery.start(here.run)
+        yield here, there
+        for process in (here, there):
+            process.control.stop(Error("amqp:connection:forced", "the test is over"))
+        nursery.cancel_scope.cancel()
+
+
+async def standing(process: RouterProcess, count: int) -> list[Any]:
+    """Its connections, when there are so many."""
+    with trio.fail_after(DEADLINE_S):
+        while len(process.services.connections) != count:
+            await wait_all_tasks_blocked(0.005)
+    return list(process.services.connections.values())
+
+
+async def rows_of(process: RouterProcess, count: int) -> list[dict[str, Any]]:
+    return [each.row(trio.current_time()) for each in await standing(process, count)]

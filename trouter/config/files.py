@@ -58,7 +58,7 @@ def read_name_map(path: str) -> Mapping[str, str]:
     if len(octets) > MAX_NAME_MAP_BYTES:
         raise BadValue(f"this file is larger than {MAX_NAME_MAP_BYTES} octets", "make it smaller")
     try:
-        names = json.loads(octets)
+        names = json.loads(octets, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise BadValue("this file is not JSON", 'write: {"uid": "name"}') from None
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
@@ -67,6 +67,14 @@ def read_name_map(path: str) -> Mapping[str, str]:
     if len(set(shown)) < len(shown):
         raise BadValue("two entries of this file have the same name", "give them different names")
     return MappingProxyType(names)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object whose keys are all different; BadValue."""
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise BadValue("a name stands in this file twice", "keep one of the two entries")
+    return names
 
 
 def opened(path: str) -> BinaryIO:

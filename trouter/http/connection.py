@@ -117,6 +117,8 @@ class HttpConnection:
                 if isinstance(event, h11.Request):
                     request = event
                     self._is_head = event.method == b"HEAD"
+                    if _head_bytes(event) > MAX_HEAD_BYTES:  # h11 counts only what comes in pieces
+                        raise NotTaken(refusal(431))
                     if not event.http_version.startswith(b"1."):
                         raise NotTaken(refusal(505))
                 elif isinstance(event, h11.Data):
@@ -211,3 +213,9 @@ class HttpConnection:
 
     async def _serve_amqp(self, sock: socket.socket) -> None:
         await self._service.site.serve_amqp(sock, self.remote, self._service.entity, self._below)
+
+
+def _head_bytes(request: h11.Request) -> int:
+    """How long the line and the headers of a request are, at least."""
+    line = len(request.method) + len(request.target)
+    return line + sum(len(name) + len(value) + 4 for name, value in request.headers)

@@ -1,0 +1,209 @@
+"""What time, renewed files and other authorities do to connections that stand (security.md R-2.3d, 8.4)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from cryptography.x509.ocsp import OCSPCertStatus
+from trio.testing import MockClock
+
+from tests.tls.pki import DAY, Authority, Pair
+from tests.tls.responder import Responder
+from trouter.client import Connection, ConnectionClosed, connect
+from trouter.client.sasl import External
+from trouter.config import load
+from trouter.hooks import Plugins
+from trouter.net.router import RouterProcess
+from trouter.net.secure import RECHECK_S
+from trouter.wire.performatives import Error
+
+DAY_S = DAY.total_seconds()
+_steps = iter(range(1, 1_000_000))
+
+
+@dataclass
+class Scene:
+    """A router in the test's own loop, by a calendar that the test turns."""
+
+    authority: Authority
+    nursery: trio.Nursery
+    now: list[float] = field(default_factory=lambda: [time.time()])
+    process: RouterProcess = field(init=False)
+
+    async def start(self, **attributes: object) -> None:
+        server = self.authority.issue("CN=router", "localhost", days=300)
+        given = {
+            "caCertFile": self.authority.file,
+            "certFile": server.cert,
+            "privateKeyFile": server.key,
+            "uidFormat": "n",
+            **attributes,
+        }
+        profile = "".join(f" {key}: {value}\n" for key, value in given.items())
+        text = (
+            f"router {{ id: R }}\nsslProfile {{\n name: p\n{profile}}}\nlistener {{\n host: 127.0.0.1\n port: 0\n"
+            " sslProfile: p\n saslMechanisms: EXTERNAL\n authenticatePeer: yes\n idleTimeoutSeconds: 0\n}\n"
+        )
+        self.process = RouterProcess(load(text=text), Plugins.load(), calendar=lambda: self.now[0])
+        await self.nursery.start(self.process.run)
+
+    def connect(self, client: Pair) -> AbstractAsyncContextManager[Connection]:
+        context = ssl.create_default_context(cafile=str(self.authority.file))
+        context.load_cert_chain(client.cert, client.key)
+        port = self.process.listeners[0].sockets[0].getsockname()[1]
+        url = f"amqps://localhost:{port}"
+        return connect(url, ssl_context=context, sasl=[External()], idle_timeout=0, container_id=str(next(_steps)))
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """By user."""
+        standing = self.process.services.connections.values()
+        rows: list[dict[str, Any]] = [each.row(trio.current_time()) for each in standing]
+        return {row["user"]: row for row in rows}
+
+    async def look(self) -> None:
+        """As time does: what has changed is used when it is seen to change no more."""
+        await self.process.services.secure.look()
+        await self.process.services.secure.look()
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, nursery: trio.Nursery, mock_clock: MockClock) -> AsyncIterator[Scene]:
+    """The clock of the loop stands still; ``mock_clock`` is in charge of it."""
+    found = Scene(Authority(tmp_path), nursery)
+    yield found
+    found.process.control.stop(Error("amqp:connection:forced", "the test is over"))
+    nursery.cancel_scope.cancel()
+
+
+async def is_alive(connection: Connection) -> bool:
+    async with connection.open_sender("anywhere"):
+        return True
+
+
+async def end_of(connection: Connection) -> tuple[str | None, str | None]:
+    """Wait until the router closes it; why."""
+    with pytest.raises(ConnectionClosed) as closed:
+        async with connection.open_receiver("nothing") as receiver:
+            await receiver.receive()
+    return closed.value.condition, closed.value.description
+
+
+FORCED = ("amqp:connection:forced", "credentials no longer valid")
+
+
+async def test_a_certificate_that_expires_ends_its_connection(scene: Scene, mock_clock: MockClock) -> None:
+    await scene.start()
+    short, long = scene.authority.issue("CN=short", days=3), scene.authority.issue("CN=long", days=90)
+    async with scene.connect(short) as ends, scene.connect(long) as stays:
+        scene.now[0] += 4 * DAY_S
+        mock_clock.jump(RECHECK_S - 1)
+        assert await is_alive(ends)
+        mock_clock.jump(2)
+        assert await end_of(ends) == FORCED
+        assert await is_alive(stays)
+
+
+async def test_a_certificate_that_is_revoked_by_list_ends_its_connection(scene: Scene, mock_clock: MockClock) -> None:
+    crl = scene.authority.revoke(days=30)
+    await scene.start(crlFile=crl)
+    alice, bob = scene.authority.issue("CN=alice"), scene.authority.issue("CN=bob")
+    async with scene.connect(alice) as ends, scene.connect(bob) as stays:
+        scene.authority.revoke(alice.certificate, days=30, into=crl)
+        await scene.look()
+        assert await is_alive(ends)
+        mock_clock.jump(RECHECK_S + 1)
+        assert await end_of(ends) == FORCED
+        assert await is_alive(stays)
+
+
+async def test_a_certificate_that_is_revoked_by_its_responder_ends_its_connection(
+    scene: Scene, mock_clock: MockClock
+) -> None:
+    async with Responder.running(scene.authority) as responder:
+        await scene.start(ocsp="hard")
+        alice = scene.authority.issue("CN=alice", ocsp=responder.url)
+        async with scene.connect(alice) as connection:
+            assert len(responder.asked) == 1
+            responder.status = OCSPCertStatus.REVOKED
+            scene.now[0] += RECHECK_S
+            mock_clock.jump(RECHECK_S + 1)
+            assert await end_of(connection) == FORCED
+        with pytest.raises((ConnectionClosed, OSError)):
+            async with scene.connect(alice):
+                pass
+        assert len(responder.asked) == 3
+
+
+async def test_a_silent_responder_does_not_end_a_handshake_that_it_may_not_decide(
+    scene: Scene, mock_clock: MockClock
+) -> None:
+    """``soft``: its time is less than the handshake's."""
+    mock_clock.rate = 20
+    async with Responder.running(scene.authority) as responder:
+        responder.octets = None
+        await scene.start(ocsp="soft")
+        async with scene.connect(scene.authority.issue("CN=alice", ocsp=responder.url)) as connection:
+            assert await is_alive(connection)
+
+
+# --- other names for users
+
+
+def write_names(path: Path, text: str) -> None:
+    """With a time of its own, however fast the test is."""
+    path.write_text(text)
+    os.utime(path, (1_000_000 + next(_steps), 1_000_000))
+
+
+async def test_other_names_are_followed(scene: Scene, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    names = tmp_path / "names.json"
+    write_names(names, json.dumps({"alice": "Alice"}))
+    await scene.start(uidNameMappingFile=names)
+    alice, bob = scene.authority.issue("CN=alice"), scene.authority.issue("CN=bob")
+    async with scene.connect(alice), scene.connect(bob):
+        assert set(scene.rows()) == {"Alice", "bob"}
+        write_names(names, json.dumps({"alice": "Alicia"}))
+        await scene.look()
+        async with scene.connect(alice):
+            assert set(scene.rows()) == {"Alice", "Alicia", "bob"}
+        for text in ('{"alice": "same", "bob": "same"}', '{"alice": "A", "alice": "B"}', '{"alice": ["A"]}', "{"):
+            caplog.clear()
+            write_names(names, text)
+            await scene.look()
+            (told,) = (each for each in caplog.records if each.levelno == logging.CRITICAL)
+            assert "uidNameMappingFile: " in told.getMessage()
+            async with scene.connect(alice):
+                assert "Alicia" in scene.rows()
+
+
+# --- warnings
+
+
+@pytest.fixture
+def info(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.INFO):
+        yield caplog
+
+
+async def test_the_end_of_our_own_certificate_is_told_three_times(scene: Scene, info: pytest.LogCaptureFixture) -> None:
+    server, crl = scene.authority.issue("CN=router", "localhost", days=40), scene.authority.revoke(days=99)
+    await scene.start(certFile=server.cert, privateKeyFile=server.key, crlFile=crl)
+    told = []
+    for _ in range(42):
+        scene.now[0] += DAY_S
+        scene.authority.revoke(days=99, into=crl)  # what else is renewed is no reason to tell it again
+        await scene.look()
+        told += [each.getMessage() for each in info.records if "its certificate" in each.getMessage()]
+        info.clear()
+    assert told == [f"sslProfile p: its certificate ends in {days}.0 days" for days in (30, 7, 1)]
