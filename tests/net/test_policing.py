@@ -46,6 +46,9 @@ class Holder:
     def turn_out(self, error: Error) -> None:
         self.errors.append(error)
 
+    def received_bytes(self) -> int:
+        return 0
+
 
 def policing(text: str = POLICY, *plugins: object) -> tuple[Policing, Takes]:
     recorder, takes = Recorder(), Takes()

@@ -26,7 +26,7 @@ from trouter.config.reader import BARE_KEY, QUOTED, NoValue, Reader, TooDeep
 # Attributes whose first blank-delimited word is taken whole: `#` is their wildcard.
 HASH_IS_TEXT = frozenset({"pattern", "bindingkey", "hostname"})
 # Attributes that hold maps; elsewhere a leading brace is text unless it ends its line.
-MAPS = frozenset({"groups", "openproperties", "pluginsettings"})
+MAPS = frozenset({"groups", "openproperties", "perhost", "peruser", "pluginsettings"})
 # Attributes within maps that hold lists of patterns.
 WILDCARDS = frozenset({"sourcepattern", "targetpattern"})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from trouter.config.configuration import HOLDS
-from trouter.config.entities import GROUP_SETTINGS
+from trouter.config.entities import GROUP_SETTINGS, QUOTAS
 from trouter.config.load import DEFAULT_TEXT
 from trouter.config.schema import Attribute, EntityType, Kind, Reload
 from trouter.config.types import CONFIGURED
@@ -156,6 +156,7 @@ def page() -> str:
         chapters.append(_chapter(kind.section, kind))
         if kind.section == "vhost":
             chapters.append(_chapter("vhost: groups", GROUP_SETTINGS))
+            chapters.append(_chapter("vhost: perUser, perHost", QUOTAS))
     return "\n".join(chapters)
 
 

@@ -210,6 +210,8 @@ VHOST_STATS: Final = EntityType(
         column("senderDenied", Kind.INTEGER, "Senders refused.", graph=True),
         column("receiverDenied", Kind.INTEGER, "Receivers refused.", graph=True),
         column("maxMessageSizeDenied", Kind.INTEGER, "Messages refused as too large.", graph=True),
+        column("quotaAlarms", Kind.INTEGER, "Alarms about quotas, those of its groups too.", graph=True, extra=True),
+        column("quotaAlarmsRaised", Kind.LIST, "Those that are raised now.", extra=True),
     ),
 )
 

@@ -250,9 +250,11 @@ def column(
     required: bool = False,
     update: bool = False,
     graph: bool = False,
+    extra: bool = False,
 ) -> Attribute:
     """Declare an attribute of a type of which nothing is configured."""
-    return Attribute(name, kind, doc, values=values, default=default, required=required, update=update, graph=graph)
+    settings = {"values": values, "default": default, "required": required, "update": update, "graph": graph}
+    return Attribute(name, kind, doc, extra=extra, **settings)
 
 
 @cache

@@ -24,6 +24,7 @@ from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
 from .messagelog import MessageLog, SentLog
+from .ports import Gate
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES
 
@@ -73,6 +74,8 @@ class PeerTerms:
     max_message_bytes: int = 0
     #: What messages are held to, None for nothing.
     check: MessageCheck | None = None
+    #: Who is asked before senders are granted credit, None for nobody.
+    gate: Gate | None = None
 
 
 class Refused(Exception):
@@ -128,6 +131,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     )
     ingress.log = terms.log
     hold(ingress, terms.check)
+    ingress.gate = terms.gate
     if terms.max_message_bytes > 0:
         link.max_message_bytes = terms.max_message_bytes
     if record is not None:

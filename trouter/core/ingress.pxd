@@ -21,6 +21,7 @@ cdef int _THROUGH_PROPERTIES
 cdef class Ingress(InEndpoint):
     cdef public IncomingLink link
     cdef public object log
+    cdef public object gate
     cdef public Py_ssize_t identity
     cdef public double attached_at_s
     cdef public object pace
@@ -47,6 +48,7 @@ cdef class Ingress(InEndpoint):
     cpdef on_drained(self, LinkPort link)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t)
     cdef _top_up(self)
+    cpdef top_up(self)
     cdef _grant(self, Py_ssize_t count)
     @cython.locals(message=Message)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -61,6 +61,7 @@ class Ingress(InEndpoint):
         "check",
         "dry_since_s",
         "family",
+        "gate",
         "identity",
         "is_fallback",
         "link",
@@ -113,6 +114,8 @@ class Ingress(InEndpoint):
         self.log: Any = None
         #: What messages are held to, None for nothing.
         self.check: MessageCheck | None = None
+        #: Who is asked before credit is granted, a ``Gate``; None for nobody.
+        self.gate: Any = None
         #: How far a message in several frames keeps to the order of sections, where that is checked.
         self._order: SectionOrder | None = None
         #: What management calls the link; 0 until the router gives it a number.
@@ -161,7 +164,15 @@ class Ingress(InEndpoint):
             else:
                 self._grant(owed)
 
+    def top_up(self) -> None:
+        """Grant what is owed, now that the gate may let more of it through."""
+        self._top_up()
+
     def _grant(self, count: int) -> None:
+        if self.gate is not None:
+            count = self.gate.take(self, count)
+            if count == 0 and not self.link.draining:
+                return
         self.link.grant(count)
         if self.link.credit > 0:
             self.dry_since_s = -1.0

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from trouter.engine.ports import Delivery, LinkSink
 
 from .counters import Counters
 from .latency import Outcomes
 from .message import Message
 from .tenants import Tenant
+
+
+class Gate(Protocol):
+    """Who decides how much credit a sender may have."""
+
+    def take(self, link: Any, count: int) -> int:
+        """How much of ``count`` the sender on ``link``, an ingress, is granted; ``link.top_up`` asks for the rest."""
 
 
 class Pulse:

@@ -63,9 +63,7 @@ class Fault(Enum):
         Scope.CONNECTION,
         "remote channel {channel} is above negotiated channel_max {channel_max}.",
     )
-    CHANNEL_IN_USE = FaultRow(
-        "amqp:not-allowed", Scope.CONNECTION, "begin on channel {channel}, which has a session"
-    )
+    CHANNEL_IN_USE = FaultRow("amqp:not-allowed", Scope.CONNECTION, "begin on channel {channel}, which has a session")
     REMOTE_CHANNEL = FaultRow(
         "amqp:invalid-field", Scope.CONNECTION, "begin answers channel {channel}, where no begin is waiting"
     )
@@ -83,9 +81,7 @@ class Fault(Enum):
     UNATTACHED_HANDLE = FaultRow(
         "amqp:session:unattached-handle", Scope.SESSION, "{performative} on handle {handle}, which has no link"
     )
-    WINDOW_VIOLATION = FaultRow(
-        "amqp:session:window-violation", Scope.SESSION, "transfer beyond the incoming window"
-    )
+    WINDOW_VIOLATION = FaultRow("amqp:session:window-violation", Scope.SESSION, "transfer beyond the incoming window")
     ERRANT_LINK = FaultRow(
         "amqp:session:errant-link", Scope.SESSION, "transfer on {name}, a link which the peer receives on"
     )
@@ -96,9 +92,7 @@ class Fault(Enum):
     LINK_NAME_SIZE = FaultRow(
         "amqp:invalid-field", Scope.SESSION, "attach of a link whose name has more than {limit} octets"
     )
-    LINK_COUNT = FaultRow(
-        "amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection"
-    )
+    LINK_COUNT = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection")
     MEMORY = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "the router holds all the messages that it may")
     TRANSFER_LIMIT = FaultRow("amqp:link:transfer-limit-exceeded", Scope.LINK, "transfer without credit")
     MESSAGE_SIZE = FaultRow("amqp:link:message-size-exceeded", Scope.LINK, "Message size exceeded")

@@ -86,13 +86,15 @@ class ConnectionPort:
 class SessionPort:
     """What links and their owners ask of a session."""
 
-    __slots__ = ("channel", "connection", "held_bytes")
+    __slots__ = ("channel", "connection", "held_bytes", "shares")
 
     def __init__(self, connection: ConnectionPort, channel: int) -> None:
         self.connection = connection
         self.channel = channel
         #: Octets taken in over this session and not yet sent on; they close its incoming window.
         self.held_bytes = 0
+        #: Where they are counted besides the connection's budget; None for nowhere. ``count_in`` changes it.
+        self.shares: list[Budget] | None = None
 
     def write(self, performative: Performative) -> None:
         """Write a frame on the session's channel, unless the session is over."""

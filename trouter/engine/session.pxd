@@ -65,6 +65,11 @@ cdef class Session(SessionPort):
     @cython.locals(budget=Budget)
     cpdef hold(self, Py_ssize_t count)
     cpdef release(self, Py_ssize_t count)
+    cpdef count_in(self, list shares)
+    @cython.locals(budget=Budget)
+    cdef _share(self, Py_ssize_t count)
+    @cython.locals(budget=Budget)
+    cdef bint _shares_run_out(self) except -1
     cpdef mark(self)
     @cython.locals(link=LinkPort, due=list)
     cpdef flush(self)

@@ -16,7 +16,7 @@ from trouter.wire.transfers import SHORT_STATES, DispositionReader, FlowReader, 
 
 from .faults import Fault, Misuse, PeerFault
 from .limits import EngineLimits
-from .ports import ConnectionPort, Delivery, LinkPort, LinkSink, SessionPort
+from .ports import Budget, ConnectionPort, Delivery, LinkPort, LinkSink, SessionPort
 from .ring import DeliveryRing
 from .settlements import Settlements
 from .states import SESSION_NEXT, SessionState, SessionStep, advance
@@ -357,13 +357,28 @@ class Session(SessionPort):
             raise PeerFault(Fault.MEMORY)
         budget.held += count
         self.held_bytes += count
+        if self.shares is not None:
+            self._share(count)
 
     def release(self, count: int) -> None:
         """Let go of ``count`` held octets; the window opens again with the next flush."""
         self.held_bytes -= count
         self.connection.budget.held -= count
+        if self.shares is not None:
+            self._share(-count)
         if self.incoming_window * 2 <= self.window_frames:
             self.mark()
+
+    def count_in(self, shares: list[Budget] | None) -> None:
+        """Count what is held, now and from now on, in these too, and no more in those there were."""
+        self._share(-self.held_bytes)
+        self.shares = shares
+        self._share(self.held_bytes)
+
+    def _share(self, count: int) -> None:
+        for each in self.shares or ():
+            budget = each
+            budget.held += count
 
     def mark(self) -> None:
         """Ask for a flush of this session at the end of the pass."""
@@ -411,11 +426,18 @@ class Session(SessionPort):
         if self.held_bytes > 0:
             room = (self.window_bytes - self.held_bytes) * self.window_frames // self.window_bytes
         budget = self.connection.budget
-        if budget.held * 2 > budget.limit:
+        if budget.held * 2 > budget.limit or (self.shares is not None and self._shares_run_out()):
             room = room // 8 if room >= 8 else room
         if room > 0 and room > self.incoming_window and self.incoming_window * 2 <= room:
             self.incoming_window = room
             self._flow_due = True
+
+    def _shares_run_out(self) -> bool:
+        for each in self.shares or ():
+            budget = each
+            if budget.held * 2 > budget.limit:
+                return True
+        return False
 
     def resume(self) -> None:
         """Let the links that waited for the window or for output room go on, each in turn."""

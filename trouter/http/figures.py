@@ -102,6 +102,9 @@ class Figures:
     listeners: Sequence[ListenerFigures] = ()
     #: Open connections by the vhost they asked for: configured vhosts by name, all other names together as "".
     vhost_connections: Mapping[str, int] = field(default_factory=dict)
+    #: Alarms about quotas since the start, and those raised now, by vhost.
+    quota_alarms: Mapping[str, int] = field(default_factory=dict)
+    quota_alarms_raised: Mapping[str, int] = field(default_factory=dict)
     #: Deliveries that ended.
     deliveries: Mapping[ClassAndOutcome, int] = field(default_factory=dict)
     #: The upper bounds of the histograms below, ascending, without the infinite one.

@@ -139,6 +139,13 @@ def _connections(figures: Figures) -> Iterator[Metric]:
     for name, count in _bounded(figures.vhost_connections).items():
         vhosts.add_metric((printable(name),), count)
     yield vhosts
+    met = CounterMetricFamily("trouter_vhost_quota_alarms", "Alarms about quotas.", labels=("vhost",))
+    for name, count in _bounded(figures.quota_alarms).items():
+        met.add_metric((printable(name),), count)
+    raised = GaugeMetricFamily("trouter_vhost_quota_alarms_raised", "Those that are raised now.", labels=("vhost",))
+    for name, count in _bounded(figures.quota_alarms_raised).items():
+        raised.add_metric((printable(name),), count)
+    yield from (met, raised)
 
 
 def _deliveries(figures: Figures) -> Iterator[Metric]:

@@ -9,6 +9,7 @@ from trouter.core.check import NO_TO, TARGET, USER_ID, MessageCheck
 from trouter.hooks import AttachRequest, Plugins
 from trouter.security.links import judge_link
 from trouter.security.policy import Admission
+from trouter.security.quotas import Share
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .policing import (
@@ -46,6 +47,11 @@ class Hold:
         """The largest message taken in; 0 for any."""
         return self.admission.settings.max_message_size or 0
 
+    @property
+    def share(self) -> Share | None:
+        """The quotas as they are now, None for none."""
+        return self._held.share
+
     def check(self) -> MessageCheck | None:
         """What messages are held to, None for nothing.
 
@@ -81,6 +87,15 @@ class Hold:
         self._policing.deny(Denied.BEGIN, self._held, self._rule("maxSessions"))
         return SESSION_DENIED
 
+    def may_add_link(self, attach: Attach, address_key: str | None) -> Error | None:
+        """Whether quotas let the peer attach one more link, about the address of this key; why not."""
+        share = self._held.share
+        rule = "" if share is None else share.may_attach(address_key)
+        if not rule:
+            return None
+        self._deny_link(attach, rule)
+        return TOO_MANY_LINKS
+
     def may_attach(self, attach: Attach, others: Callable[[], int]) -> Error | None:
         """Whether the peer may attach, or keep, a link; why not. ``others`` counts those of its direction."""
         verdict = judge_link(self.admission, attach, others)
@@ -101,6 +116,9 @@ class Hold:
 
     def tell_closed(self, attach: Attach, rule: str) -> None:
         """An address was not the peer's to use, by a ``rule`` beside the policy: count and record it."""
+        self._deny_link(attach, rule)
+
+    def _deny_link(self, attach: Attach, rule: str) -> None:
         terminus = attach.source if attach.role else attach.target
         address = getattr(terminus, "address", None)
         what, direction = (Denied.RECEIVER, "out") if attach.role else (Denied.SENDER, "in")

@@ -242,9 +242,7 @@ class Listener:
         if met is not None:
             await self._serve_peer(sock, *met, newcomer)
 
-    async def _serve_peer(
-        self, sock: socket.socket, facts: PeerFacts, ground: Ground, newcomer: Newcomer
-    ) -> None:
+    async def _serve_peer(self, sock: socket.socket, facts: PeerFacts, ground: Ground, newcomer: Newcomer) -> None:
         peer = Peer(sock, facts, self._settings, self._services, ground)
         peer.comes_as(newcomer)
         self.peers.add(peer)

@@ -645,6 +645,10 @@ class Peer:
         self._farewell = error
         self._handshake.cancel()
 
+    def received_bytes(self) -> int:
+        """Octets that came in on the connection, within TLS."""
+        return self._account.bytes_in
+
     def about(self) -> dict[str, Any]:
         """What every record about this peer says."""
         remote = self.connection.remote_open

@@ -7,18 +7,24 @@ record (security.md 4.9). What a denied peer hears is said here too, so that it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
+
+import trio
 
 from trouter.config.entities import PolicyEntity
 from trouter.config.schema import camel
+from trouter.engine.ports import Budget
 from trouter.hooks import ConnectionRequest, Permissions, Plugins
 from trouter.management.ports import Rights
-from trouter.records import PolicyDecision
+from trouter.records import Alarm, PolicyDecision
 from trouter.security.counts import ConnectionCounts
 from trouter.security.policy import Admission, Denial, Policy, Reason
+from trouter.security.quotas import Alarm as QuotaAlarm
+from trouter.security.quotas import QuotaBook, Share
 from trouter.wire.performatives import Error
 
 from .recorder import Recorder
@@ -29,6 +35,8 @@ SESSION_DENIED: Final = Error(RESOURCE, "session disallowed by local policy")
 TOO_MANY_LINKS: Final = Error(RESOURCE, "link disallowed by local policy")
 LINK_DENIED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceeded")
+#: Alarms that are told by name; what is beyond is counted only.
+MAX_SHOWN: Final = 64
 #: Roles of connections of other routers.
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 
@@ -89,6 +97,7 @@ class VhostCounts:
     sender_denied: int = 0
     receiver_denied: int = 0
     max_message_size_denied: int = 0
+    quota_alarms: int = 0
     open: ConnectionCounts = field(default_factory=ConnectionCounts)
 
 
@@ -118,6 +127,9 @@ class Holder(Protocol):
     def turn_out(self, error: Error) -> None:
         """Close the connection, saying why."""
 
+    def received_bytes(self) -> int:
+        """Octets that came in on it so far."""
+
 
 class _Nobody:
     """Stands for a connection that has gone."""
@@ -125,6 +137,9 @@ class _Nobody:
     def follow(self, admission: Admission) -> None: ...
 
     def turn_out(self, error: Error) -> None: ...
+
+    def received_bytes(self) -> int:
+        return 0
 
 
 _NOBODY: Final = _Nobody()
@@ -138,6 +153,8 @@ class Held:
     admission: Admission
     holder: Holder
     name: str
+    #: The quotas that it is held to, None for none.
+    share: Share | None = None
 
 
 def _request(applicant: Applicant) -> ConnectionRequest:
@@ -161,10 +178,11 @@ NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_l
 class Policing:
     """One router's."""
 
-    def __init__(self, recorder: Recorder, plugins: Plugins) -> None:
+    def __init__(self, recorder: Recorder, plugins: Plugins, now: Callable[[], float] = trio.current_time) -> None:
         self.policy = Policy.compile(PolicyEntity(), ())
         self.counts = PolicyCounts()
         self.vhosts: dict[str, VhostCounts] = {}
+        self.quotas = QuotaBook(now, lambda: Budget(0), self._tell_alarm)
         self._recorder = recorder
         self._plugins = plugins
         self._held: dict[int, Held] = {}
@@ -193,12 +211,12 @@ class Policing:
         verdict = self._judge(self.policy, applicant)
         if isinstance(verdict, Admission):
             over = self._over(verdict, applicant)
-            if not over:
+            quota = "" if over else self.quotas.may_open(verdict.quotas, applicant.user, applicant.host)
+            if not over and not quota:
                 self._allowed("open", applicant, verdict, verdict.rule)
                 return verdict
-            verdict = Denial(over[0], verdict.vhost, verdict.group)
-            reasons = "+".join(over)
-            self._deny_open(applicant, verdict, f"{verdict.vhost}:{verdict.group}:{reasons}")
+            denial = Denial(over[0] if over else Reason.QUOTA, verdict.vhost, verdict.group)
+            self._deny_open(applicant, denial, quota or f"{verdict.vhost}:{verdict.group}:{'+'.join(over)}")
         else:
             self._deny_open(applicant, verdict, verdict.rule)
         return None
@@ -213,6 +231,7 @@ class Policing:
         if admission.vhost:
             self._counts_of(admission.vhost).connections_approved += 1
             self._enter(held)
+        self._bind(held)
         return held
 
     def leave(self, number: int) -> None:
@@ -220,6 +239,7 @@ class Policing:
         held = self._held.pop(number, None)
         if held is not None:
             held.holder = _NOBODY  # so that it goes at once, with all that refers to it
+            self._unbind(held)
             self._forget(held)
 
     def rights(self, number: int) -> Rights:
@@ -269,6 +289,17 @@ class Policing:
         applicant, counts = held.applicant, self._counts_of(held.admission.vhost)
         held.name = applicant.name if applicant.name not in counts.open else f"{applicant.name}[C{applicant.number}]"
         counts.open.enter(held.name, applicant.user, applicant.host)
+
+    def _bind(self, held: Held) -> None:
+        """Hold it to the quotas of its admission."""
+        quotas, applicant = held.admission.quotas, held.applicant
+        if quotas:
+            held.share = self.quotas.share(quotas, applicant.user, applicant.host, held.holder.received_bytes)
+
+    def _unbind(self, held: Held) -> None:
+        if held.share is not None:
+            self.quotas.leave(held.share)
+            held.share = None
 
     def _counts_of(self, vhost: str) -> VhostCounts:
         return self.vhosts.setdefault(vhost, VhostCounts())
@@ -320,9 +351,13 @@ class Policing:
         moved = held.admission.vhost != admission.vhost
         if moved:
             self._forget(held)
+        requoted = held.admission.quotas != admission.quotas
         held.admission = admission
         if moved and admission.vhost:
             self._enter(held)
+        if requoted:
+            self._unbind(held)
+            self._bind(held)
         try:
             held.holder.follow(admission)
         except Exception:
@@ -348,6 +383,29 @@ class Policing:
             admission = held.admission
             where = Denial(Reason.NO_GROUP, admission.vhost, admission.group)
             self._deny(what, held.applicant, where, rule, text, address, direction)
+
+    def _tell_alarm(self, alarm: QuotaAlarm) -> None:
+        """A quota is met, or is not any more: once each."""
+        rule, vhost = alarm.rule.name(alarm.measure), alarm.rule.vhost
+        state, held = "raised" if alarm.raised else "cleared", "enforced" if alarm.rule.enforced else "alarm only"
+        log.log(
+            logging.WARNING if alarm.raised else logging.INFO,
+            "ALARM quota %s: rule=%.256r who=%.128r limit=%d (%s)",
+            state,
+            rule,
+            alarm.who,
+            alarm.limit,
+            held,
+        )
+        if alarm.raised and (vhost in self.vhosts or vhost in self.policy.vhosts):
+            self._counts_of(vhost).quota_alarms += 1
+        if self._recorder.active:
+            subject = f"{rule} {alarm.who}".rstrip()
+            self._recorder.emit(
+                Alarm(
+                    name="quota", severity="warning", subject=subject, state=state, value=held, limit=str(alarm.limit)
+                )
+            )
 
     def deny_management(self, number: int, what: str) -> None:
         """Whoever is at connection ``number`` asked for what they may not do."""
@@ -435,6 +493,13 @@ class Policing:
 
     # --- what management shows
 
+    def quota_alarms(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Alarms about quotas by vhost: since the start, and those raised now."""
+        names = dict.fromkeys((*self.policy.vhosts, *self.vhosts))
+        counts = {name: self.vhosts[name].quota_alarms if name in self.vhosts else 0 for name in names}
+        raised = self.quotas.raised_by_vhost()
+        return counts, {name: raised[name] for name in names}
+
     def shown_policy(self) -> Mapping[str, object]:
         """The counters of ``policy``."""
         return {camel(name): count for name, count in asdict(self.counts).items()}
@@ -455,5 +520,7 @@ class Policing:
                     "senderDenied": counts.sender_denied,
                     "receiverDenied": counts.receiver_denied,
                     "maxMessageSizeDenied": counts.max_message_size_denied,
+                    "quotaAlarms": counts.quota_alarms,
+                    "quotaAlarmsRaised": list(islice(self.quotas.raised(name), MAX_SHOWN)),
                 },
             )

@@ -32,6 +32,7 @@ from .hub import Hub
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners, Standing
 from .observers import Observers
+from .pacing import keep_pace
 from .parts import Change
 from .peer import LINGER_S, Services
 from .poller import Poller
@@ -204,6 +205,7 @@ class RouterProcess:
         recorder, guard = self.services.recorder, self.services.guard
         nursery.start_soon(make_rounds, self.router, self.services.connections, recorder.links, guard)
         nursery.start_soon(self.services.secure.run)
+        nursery.start_soon(keep_pace, self.services.policing.quotas, self.hub)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
         nursery.start_soon(self._telemetry.run)

@@ -23,9 +23,9 @@ from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import Link
-from trouter.engine.ports import SessionPort
+from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.session import Session
-from trouter.wire.performatives import Error
+from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .hold import Hold
 from .hub import Hub
@@ -64,7 +64,13 @@ class Sessions:
     def admit(self, terms: PeerTerms, hold: Hold) -> None:
         """The connection is open, under these terms."""
         self._hold = hold
-        self.terms = replace(terms, check=hold.check(), max_message_bytes=hold.max_message_bytes)
+        self.terms = self._under(terms, hold)
+
+    @staticmethod
+    def _under(terms: PeerTerms, hold: Hold) -> PeerTerms:
+        """The same terms, with what the policy says."""
+        gate = hold.share if hold.share is not None and hold.share.paces else None
+        return replace(terms, check=hold.check(), max_message_bytes=hold.max_message_bytes, gate=gate)
 
     def forget(self) -> None:
         """The connection is gone: let go of what refers back to it."""
@@ -74,25 +80,57 @@ class Sessions:
     def judge_again(self) -> None:
         """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
         hold, router = self._held(), self._hub.router
-        self.terms = replace(self.terms, check=hold.check(), max_message_bytes=hold.max_message_bytes)
+        self.terms = self._under(self.terms, hold)
         kept = {True: 0, False: 0}
+        for session in self._connection.sessions():
+            session.count_in(self._shares())
         for link in [link for session in self._connection.sessions() for link in session.all_links()]:
             sink, attach = link.sink, link.remote_attach
             if getattr(sink, "identity", 0) not in router.links or attach is None:
                 continue
             error = hold.may_attach(attach, partial(kept.__getitem__, link.incoming))
             if error is not None:
+                self._uncount(link)
                 router.detach(link, True, error)
                 self._tell_end(link, "detached by policy", False)
                 self._records.gone(router, link, "policy", closed=True, condition=error.condition)
                 continue
             kept[link.incoming] += 1
+            if hold.share is not None and sink not in hold.share.links:
+                hold.share.attached(sink, self._address_key(attach) or getattr(sink.record, "key", None))
             if isinstance(sink, Ingress):
                 hold_messages(sink, self.terms.check)
+                sink.gate = self.terms.gate
+                sink.top_up()  # what was withheld
 
     def _held(self) -> Hold:
         assert self._hold is not None  # noqa: S101 - nobody begins anything before the opens
         return self._hold
+
+    def _shares(self) -> list[Budget] | None:
+        """Where the octets that are kept of its messages are counted besides."""
+        share = self._held().share
+        return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
+
+    def _address_key(self, attach: Attach) -> str | None:
+        """The key of the address that an attach is about: empty for a dynamic one, None for none."""
+        terminus = attach.source if attach.role else attach.target
+        if not isinstance(terminus, Source | Target):
+            return None
+        if terminus.dynamic:
+            return ""
+        text = terminus.address
+        return (
+            self._hub.router.table.parse(text, tenant=self.terms.tenant).key if isinstance(text, str) and text else None
+        )
+
+    def _uncount(self, link: Link) -> None:
+        """The link is gone; a second call does nothing."""
+        share = None if self._hold is None else self._hold.share
+        if share is not None:
+            if isinstance(link.sink, Ingress):
+                share.end_sending(link.sink)
+            share.detached(link.sink)
 
     def begin(self, session: Session, nursery: trio.Nursery) -> None:
         """Answer the peer's begin; what it attaches is answered by a task in ``nursery``."""
@@ -107,6 +145,7 @@ class Sessions:
             return
         sender, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
         self._inboxes[session] = sender
+        session.count_in(self._shares())
         session.begin()
         nursery.start_soon(self._serve, session, receiver)
 
@@ -152,13 +191,20 @@ class Sessions:
         if self._hub.router.pulse.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
-        error = self._held().may_attach(event.attach, partial(self._count, link.incoming))
+        hold, key = self._held(), None
+        error = None
+        if hold.share is not None:
+            key = self._address_key(event.attach)
+            error = hold.may_add_link(event.attach, key)
+        error = error or hold.may_attach(event.attach, partial(self._count, link.incoming))
         if error is None:
             if self._hub.router.attach(link, self.terms) is DISALLOWED:
                 self._held().tell_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)
         sink = link.sink
+        if hold.share is not None and isinstance(sink, Ingress | Egress):
+            hold.share.attached(sink, key or getattr(sink.record, "key", None))
         core_log.info(
             "%s%s: dir=%s source=%s target=%s",
             self._label,
@@ -182,6 +228,7 @@ class Sessions:
             if error is not None:
                 self._turn_out(error)
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
+        self._uncount(link)
         self._hub.router.detach(link, event.closed)
         self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
@@ -191,6 +238,8 @@ class Sessions:
         router = self._hub.router
         held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
         blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
+        for link in held:
+            self._uncount(link)
         router.lose_session(session)
         for link, was_blocked in zip(held, blocked, strict=True):
             self._tell_end(link, "lost", was_blocked)

@@ -136,6 +136,7 @@ class RouterSite:
     def figures(self) -> Figures:
         """This moment's numbers."""
         budget = self._services.budget
+        quota_alarms, quota_alarms_raised = self._services.policing.quota_alarms()
         return Figures(
             totals=self._totals(),
             version=trouter.__version__,
@@ -147,6 +148,8 @@ class RouterSite:
                 for each in self._control.listeners.standing
             ],
             vhost_connections=self._vhost_connections(),
+            quota_alarms=quota_alarms,
+            quota_alarms_raised=quota_alarms_raised,
             deliveries=self._router.outcomes.snapshot(),
             latency_bounds_s=BOUNDS_S,
             settle_latency=self._router.latency.snapshot(),

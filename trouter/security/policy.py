@@ -23,6 +23,7 @@ from trouter.security.entries import EntryError, plain_entries
 from trouter.security.hosts import HostRules, Resolved, names_by_address
 from trouter.security.names import NO_ENTRY, NameRules
 from trouter.security.patterns import UNDECIDED, PatternRules
+from trouter.security.quotas import QuotaRule, rules_of
 from trouter.security.settings import Settings, largest_message, numbers_and_flags, settings_of
 
 K = TypeVar("K", bound=Hashable)
@@ -48,6 +49,7 @@ class Reason(StrEnum):
     MAX_CONNECTIONS = "max-connections"
     MAX_CONNECTIONS_PER_USER = "max-connections-per-user"
     MAX_CONNECTIONS_PER_HOST = "max-connections-per-host"
+    QUOTA = "quota"
 
 
 class MemberBy(Enum):
@@ -165,6 +167,8 @@ class Admission:
     member_by: MemberBy | None = None
     #: The number of the entry of `remoteHosts`; 0 where none was asked for.
     host_entry: int = 0
+    #: What is counted and paced, for all, for each user and for each host.
+    quotas: tuple[QuotaRule, ...] = ()
     #: Nothing is forbidden: no policy holds this connection to anything.
     unrestricted: bool = False
 
@@ -196,6 +200,7 @@ class Group:
     sources: Rules
     targets: Rules
     limits: Limits
+    quotas: tuple[QuotaRule, ...]
     substitute_anonymous: bool
 
 
@@ -259,6 +264,7 @@ class _Compiler:
                 vhost.max_connections_per_user if per_user is None else per_user,
                 vhost.max_connections_per_host if per_host is None else per_host,
             ),
+            rules_of(vhost, name, group),
             group.substitute_anonymous,
         )
 
@@ -428,6 +434,7 @@ class Policy:
             chosen_by,
             member_by,
             host_entry,
+            group.quotas,
         )
 
 

@@ -170,6 +170,8 @@ class MemoryClient:
         self.ended: list[SessionEnded] = []
         #: What the router's end heard as faults.
         self.faults: list[Any] = []
+        #: Octets that reached the router.
+        self.written_bytes = 0
         self._names = 0
 
     # --- links
@@ -263,6 +265,7 @@ class MemoryClient:
             return False
         if self.connection.paused:
             self.connection.resume_output()
+        self.written_bytes += len(moved)
         self.server.receive_data(moved)
         while self.server.events:
             self._serve(self.server.events.pop(0))

@@ -305,7 +305,6 @@ class TransferReader(StateReader):
         self._close()
         self.payload = self._list_end
 
-
     def _parse_usual(self, data: bytes, start: int, end: int) -> bool:
         """Read what nearly every transfer looks like: a short list of handle, id, tag, format, settled and more.
 

@@ -10,6 +10,7 @@ from trouter.config.entities.group import GROUP_SETTINGS, GroupSettings
 from trouter.config.entities.listener import ConnectorEntity, ListenerEntity
 from trouter.config.entities.log import DEFAULT_MODULE, LOG_MODULES, LogEntity
 from trouter.config.entities.oddities import ConsoleEntity, DummyEntity
+from trouter.config.entities.quotas import QUOTAS, Quotas
 from trouter.config.entities.records import DELETE_OLDEST, DROP_NEWEST, RecordLogEntity
 from trouter.config.entities.router import RouterEntity
 from trouter.config.entities.routing import (
@@ -33,6 +34,7 @@ __all__ = [
     "MANAGEMENT",
     "MAX_SESSIONS",
     "NOWHERE",
+    "QUOTAS",
     "AddressEntity",
     "AuthServicePluginEntity",
     "AutoLinkEntity",
@@ -47,6 +49,7 @@ __all__ = [
     "ListenerEntity",
     "LogEntity",
     "PolicyEntity",
+    "Quotas",
     "RecordLogEntity",
     "RouterEntity",
     "SslProfileEntity",

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trouter.config import access, files
+from trouter.config import access, files, quota_maps
 from trouter.config.entities.base import NOTHING, Entity, Single, entity
 from trouter.config.entities.group import MAX_CONNECTIONS, GroupSettings
+from trouter.config.entities.quotas import MODES, Quotas, quota
 from trouter.config.groups import parse_groups
 from trouter.config.schema import Kind, Reload, attribute, reported
 
@@ -143,6 +144,34 @@ class VhostEntity(Entity):
         "Whom a change of these rules is for: all connections, or those that open afterwards.",
         "all",
         values=("new", "all"),
+        extra=True,
+    )
+    max_links: int | None = quota("max_links")
+    max_addresses: int | None = quota("max_addresses")
+    max_connections_per_second: int | None = quota("max_connections_per_second")
+    max_attaches_per_second: int | None = quota("max_attaches_per_second")
+    max_messages_per_second: int | None = quota("max_messages_per_second")
+    max_bytes_per_second: int | None = quota("max_bytes_per_second")
+    max_buffered_bytes: int | None = quota("max_buffered_bytes")
+    per_user: Quotas | None = attribute(  # noqa: RUF009  # a field, like all the others
+        Kind.MAP,
+        "The same seven for each user, in a map.",
+        default_doc="none",
+        parse=quota_maps.parse_quotas,
+        extra=True,
+    )
+    per_host: Quotas | None = attribute(  # noqa: RUF009  # a field, like all the others
+        Kind.MAP,
+        "The same seven for each host that users come from, in a map.",
+        default_doc="none",
+        parse=quota_maps.parse_quotas,
+        extra=True,
+    )
+    quota_mode: str = attribute(
+        Kind.ENUM,
+        "Hold the users to these quotas, or only raise an alarm.",
+        "enforce",
+        values=MODES,
         extra=True,
     )
     groups: Mapping[str, GroupSettings] = attribute(

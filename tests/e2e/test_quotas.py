@@ -1,0 +1,175 @@
+"""Quotas of a router process, and what real clients hear of them; rates are proven in memory, where time is ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from proton import Message
+from proton.reactor import AtMostOnce
+
+from tests.e2e.test_policy import (
+    ASKING,
+    CONFIGURATION,
+    DENIED_OPEN,
+    OPEN,
+    PASSWORD,
+    TOO_MANY,
+    USERS,
+    Counters,
+    Manager,
+    Peer,
+    attach,
+    by_proton,
+    entering,
+    session_of,
+    vhost,
+)
+from tests.routers import DEADLINE_S, RunningRouter, running
+from trouter.wire.performatives import Close, Detach, Flow, Source, Target
+from trouter_plugins.users_file import put_user
+
+VHOSTS = [
+    vhost("admin.org", {"admins": {"users": "manager", "management": "admin", **ASKING}}),
+    vhost("rates.org", {"all": {"users": "alice, bob, carol", "perUser": {"maxConnectionsPerSecond": 1}, **OPEN}},
+          perUser={"maxAttachesPerSecond": 2}),
+    vhost("tried.org", maxLinks=1, maxConnectionsPerSecond=1, quotaMode="alarm", group=OPEN),
+    vhost("counted.org", maxLinks=2, group={"perHost": {"maxAddresses": 1}, "allowDynamicSource": True, **OPEN}),
+    vhost("slow.org", group={"perUser": {"maxMessagesPerSecond": 1}, **OPEN}, maxMessagesPerSecond=3),
+    vhost("kept.org", maxBufferedBytes=3000, group=OPEN),
+    vhost("moving.org", group=OPEN),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    folder = tmp_path_factory.mktemp("quotas")
+    for name in USERS:
+        put_user(folder / "users", name, PASSWORD.encode())
+    (folder / "vhosts").mkdir()
+    (folder / "vhosts" / "all.json").write_text(json.dumps(VHOSTS))
+    with running(CONFIGURATION.format(folder=folder), folder) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def manager(router: RunningRouter) -> Iterator[Manager]:
+    client = Manager(router.port)
+    yield client
+    client.close()
+
+
+def refused(peer: Peer, sends: bool, terminus: Source | Target) -> bool:
+    """Whether a link is refused for a quota; it is not refused for anything else."""
+    detach = attach(peer, sends, terminus)
+    assert detach is None or (detach.closed, detach.error) == (True, TOO_MANY)
+    return detach is not None
+
+
+def test_connections_that_come_too_fast_are_refused(router: RunningRouter, manager: Manager) -> None:
+    counters = Counters(manager, "rates.org")
+    while True:  # one of them is too fast, whatever machine this is
+        with entering(router.port, "alice", hostname="rates.org") as peer:
+            peer.say(Close())
+            close = peer.expect(Close)
+            if close.error is not None:
+                assert close.error == DENIED_OPEN
+                break
+    with session_of(router.port, "bob", "rates.org"):
+        pass
+    assert counters.changed() == {"policy.vhostConnectionsDenied": 1, "connectionsDenied": 1}
+    row = manager.vhost("rates.org")
+    assert row["quotaAlarms"] == 1
+    assert row["quotaAlarmsRaised"] == ["rates.org:all:perUser:maxConnectionsPerSecond alice"]
+    router.wait_for_line("ALARM quota raised: rule='rates.org:all:perUser:maxConnectionsPerSecond' who='alice' limit=1")
+
+
+def test_links_that_come_too_fast_are_refused(router: RunningRouter, manager: Manager) -> None:
+    counters = Counters(manager, "rates.org")
+    with session_of(router.port, "carol", "rates.org") as peer:
+        assert not refused(peer, True, Target("a"))
+        assert not refused(peer, False, Source("a"))
+        while not refused(peer, True, Target("a")):
+            pass
+    assert counters.changed() == {"policy.linksDenied": 1, "policy.totalDenials": 1, "senderDenied": 1}
+
+
+def test_links_and_addresses_have_quotas(router: RunningRouter, manager: Manager) -> None:
+    with session_of(router.port, "alice", "counted.org") as peer:
+        assert not refused(peer, True, Target("a"))
+        assert refused(peer, True, Target("b"))
+        assert refused(peer, False, Source(dynamic=True))
+        assert not refused(peer, False, Source("amqp:/a/"))
+        assert refused(peer, True, Target("a"))
+        peer.say(Detach(0, True))
+        peer.expect(Detach)
+        assert not refused(peer, True, Target("a"))
+    assert set(manager.vhost("counted.org")["quotaAlarmsRaised"]) == {
+        "counted.org:all:perHost:maxAddresses 127.0.0.1",
+        "counted.org:maxLinks",
+    }
+    with session_of(router.port, "alice", "counted.org") as peer:  # nothing is left of those that are gone
+        assert not refused(peer, True, Target("b"))
+
+
+def test_alarm_only_lets_everything_through(router: RunningRouter, manager: Manager) -> None:
+    counters = Counters(manager, "tried.org")
+    with session_of(router.port, "alice", "tried.org") as peer:
+        while "tried.org:maxConnectionsPerSecond" not in manager.vhost("tried.org")["quotaAlarmsRaised"]:
+            with session_of(router.port, "alice", "tried.org"):
+                pass
+        assert not any(refused(peer, True, Target("a")) for _ in range(5))
+        assert "tried.org:maxLinks" in manager.vhost("tried.org")["quotaAlarmsRaised"]
+    assert counters.changed() == {}
+    router.wait_for_line(r"ALARM quota raised: rule='tried.org:maxLinks' .*alarm only")
+
+
+def test_messages_that_come_too_fast_wait_for_credit(router: RunningRouter) -> None:
+    """However long it takes on this machine: credit comes one by one, and every message arrives."""
+    receiving, sending = by_proton(router.port, "bob", "slow.org"), by_proton(router.port, "alice", "slow.org")
+    receiver = receiving.create_receiver("a", credit=10)
+    sender = sending.create_sender("a", options=AtMostOnce())
+    for number in range(3):
+        sending.wait(lambda: sender.link.credit > 0, timeout=DEADLINE_S)
+        assert sender.link.credit == 1
+        sender.send(Message(str(number)))
+    sending.close()
+    assert [receiver.receive().body for _ in range(3)] == ["0", "1", "2"]
+    receiving.close()
+
+
+def test_what_is_kept_for_receivers_has_a_quota(router: RunningRouter) -> None:
+    with session_of(router.port, "bob", "kept.org") as receiving, session_of(router.port, "alice", "kept.org") as peer:
+        receiver = receiving.attach_receiver("a")
+        link = peer.attach_sender("a")
+        sent = 0
+        while link.credit:
+            peer.send_message(link, b"x" * 100)
+            sent += 1
+        peer.be_heard()
+        assert refused(peer, True, Target("a"))
+        receiving.grant(receiver, sent)
+        for _ in range(sent):
+            receiving.take_message(receiver)
+        while link.credit == 0:
+            said = peer.next()
+            if isinstance(said, Flow):
+                peer.take_flow(said)
+
+
+def test_quotas_come_and_go_while_connections_are_open(router: RunningRouter, manager: Manager) -> None:
+    receiving, sending = by_proton(router.port, "bob", "moving.org"), by_proton(router.port, "alice", "moving.org")
+    receiving.create_receiver("a", credit=1000)
+    sender = sending.create_sender("a", options=AtMostOnce())
+    sending.wait(lambda: sender.link.credit == 250, timeout=DEADLINE_S)
+    manager.get("UPDATE", {"maxMessagesPerSecond": 1, "maxLinks": 2}, type="vhost", identity="vhost/moving.org")
+    with session_of(router.port, "alice", "moving.org") as peer:
+        assert refused(peer, True, Target("a"))
+    for _ in range(250):
+        sender.send(Message("x"))
+    assert sender.link.credit <= 1
+    manager.get("UPDATE", {"maxMessagesPerSecond": 100_000, "maxLinks": 10}, type="vhost", identity="vhost/moving.org")
+    sending.wait(lambda: sender.link.credit == 250, timeout=DEADLINE_S)
+    sending.close()
+    receiving.close()

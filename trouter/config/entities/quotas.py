@@ -1,0 +1,48 @@
+"""How much of something there may be, and how fast: the same seven numbers for a vhost, a group, a user and a host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trouter.config.schema import BASES, EntityType, Kind, attribute
+
+#: What becomes of what is more than there may be.
+MODES: Final = ("enforce", "alarm")
+
+_DOCS: Final = {
+    "max_links": "Links open at once.",
+    "max_addresses": "Addresses that these links are about at once.",
+    "max_connections_per_second": "Connections that open in a second.",
+    "max_attaches_per_second": "Links that are attached in a second.",
+    "max_messages_per_second": "Messages that are sent to the router in a second.",
+    "max_bytes_per_second": "Octets that come in on the connections in a second.",
+    "max_buffered_bytes": "Octets of their messages that the router keeps until receivers take them.",
+}
+
+
+def quota(field: str) -> Any:
+    """The attribute of one of the numbers."""
+    high = 2**63 - 1 if "bytes" in field else 2**31 - 1
+    return attribute(Kind.INTEGER, _DOCS[field], default_doc="any number", low=1, high=high, extra=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotas:
+    """The seven; None for any number."""
+
+    max_links: int | None = quota("max_links")
+    max_addresses: int | None = quota("max_addresses")
+    max_connections_per_second: int | None = quota("max_connections_per_second")
+    max_attaches_per_second: int | None = quota("max_attaches_per_second")
+    max_messages_per_second: int | None = quota("max_messages_per_second")
+    max_bytes_per_second: int | None = quota("max_bytes_per_second")
+    max_buffered_bytes: int | None = quota("max_buffered_bytes")
+
+
+QUOTAS: Final = EntityType(
+    "vhostQuotas",
+    "What each user, or each host, may have; it stands within `perUser` and `perHost`.",
+    entity=Quotas,
+    bases=BASES["configuration"],
+)

@@ -1,0 +1,49 @@
+"""A map within an entity, held to a table of attributes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trouter.config.nodes import Entry, Map, is_null
+from trouter.config.problems import nearest
+from trouter.config.schema import Attribute, BadValue, BadValues, EntityType
+from trouter.config.values import as_written, convert
+
+
+@dataclass(slots=True)
+class Nested:
+    """What was read of a map, by the field of the attribute: as it was given, as it was written, and the values."""
+
+    given: dict[str, Entry] = field(default_factory=dict)
+    written: dict[str, object] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
+
+
+def read_nested(node: Map, table: EntityType, prefix: str, bad: list[BadValue]) -> Nested:
+    """Read a map; what is wrong with it goes to `bad`, named by `prefix` and the key."""
+    found = Nested()
+    for entry in node.entries:
+        key = f"{prefix}{entry.key}"
+        try:
+            row = _row(entry, table, found.given)
+            if not is_null(entry.node):
+                found.given[row.field] = entry
+                found.written[row.field], found.values[row.field] = convert(row, entry.node)
+        except BadValues as wrong:
+            bad += [BadValue(one.message, one.suggestion, place=one.place, key=f"{key}.{one.key}", text=one.text)
+                    for one in wrong.bad]  # fmt: skip
+        except BadValue as wrong:
+            place, text = (wrong.place, "") if wrong.place else (entry.node.place, as_written(entry.node))
+            bad.append(BadValue(wrong.message, wrong.suggestion, place=place, key=key, text=text))
+    return found
+
+
+def _row(entry: Entry, table: EntityType, given: Mapping[str, Entry]) -> Attribute:
+    """The attribute that an entry names."""
+    if row := table.field_spelled(entry.key):
+        if row.field in given:
+            raise BadValue("given more than once", "leave one of them out", place=entry.place)
+        return row
+    names = [name for row in table.fields for name in (row.name, *row.old_names)]
+    raise BadValue("unknown attribute", nearest(entry.key, names) or f"one of {', '.join(names)}", place=entry.place)

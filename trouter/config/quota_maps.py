@@ -1,0 +1,19 @@
+"""The maps perUser and perHost: quotas that hold for each one."""
+
+from __future__ import annotations
+
+from trouter.config.entities.quotas import QUOTAS, Quotas
+from trouter.config.nested import read_nested
+from trouter.config.nodes import Map, Node
+from trouter.config.schema import BadValue, BadValues
+
+
+def parse_quotas(node: Node) -> Quotas:
+    """The quotas in a map; BadValues with everything that is wrong with them."""
+    if not isinstance(node, Map):
+        raise BadValue("must be a map of quotas", "write: { maxLinks: 10 }")
+    bad: list[BadValue] = []
+    found = read_nested(node, QUOTAS, "", bad)
+    if bad:
+        raise BadValues(bad)
+    return Quotas(**found.values)  # type: ignore[arg-type]

@@ -1,0 +1,528 @@
+"""Quotas: what connections may have and do together, counted for a vhost, a group, a user or a host (security.md 8.5).
+
+A Meter counts for one of these; a Share is one connection's, with all meters that count it. Messages and octets are
+held back by credit: a link of a connection with such quotas asks its Share for what it wants to grant its sender, and
+is called again when there is more. Nothing here waits or has a clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import fields
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+from trouter.config.entities import GroupSettings, Quotas, VhostEntity
+from trouter.config.schema import camel
+from trouter.security.buckets import Bucket
+
+#: An alarm is over when its quota was not met for so long.
+CLEAR_S: Final = 10.0
+#: Users and hosts without a connection whose counts are kept; who left first is forgotten first.
+MAX_IDLE: Final = 10_000
+#: Links that are asked again in one tick.
+PORTION: Final = 1000
+#: What a message takes in octets, as long as none has come on a connection.
+FIRST_GUESS: Final = 1024
+
+LINKS: Final = "max_links"
+ADDRESSES: Final = "max_addresses"
+CONNECTIONS_RATE: Final = "max_connections_per_second"
+ATTACHES_RATE: Final = "max_attaches_per_second"
+MESSAGES_RATE: Final = "max_messages_per_second"
+BYTES_RATE: Final = "max_bytes_per_second"
+BUFFERED: Final = "max_buffered_bytes"
+NAMES: Final = tuple(row.name for row in fields(Quotas))
+RATES: Final = tuple(name for name in NAMES if name.endswith("_per_second"))
+#: What is held back by credit.
+PACED: Final = (MESSAGES_RATE, BYTES_RATE, BUFFERED)
+
+
+class QuotaRule(NamedTuple):
+    """Quotas as they are configured: of ``owner`` (``VHOST`` or ``VHOST:GROUP``), for all or ``per`` user or host."""
+
+    vhost: str
+    owner: str
+    per: str
+    limits: Quotas
+    enforced: bool
+
+    def name(self, measure: str) -> str:
+        """The id of the rule, as in a Verdict."""
+        return ":".join(part for part in (self.owner, self.per, camel(measure)) if part)
+
+
+def rules_of(vhost: VhostEntity, group_name: str, group: GroupSettings) -> tuple[QuotaRule, ...]:
+    """The quotas that the users of a group are held to."""
+    enforced = vhost.quota_mode == "enforce"
+    in_group = enforced if group.quota_mode is None else group.quota_mode == "enforce"
+    of_group = f"{vhost.hostname}:{group_name}"
+    rules = [
+        QuotaRule(vhost.hostname, owner, per, limits, mode)
+        for owner, mode, source in ((vhost.hostname, enforced, vhost), (of_group, in_group, group))
+        for per, limits in (("", _own(source)), ("perUser", source.per_user), ("perHost", source.per_host))
+        if limits is not None
+    ]
+    return tuple(rule for rule in rules if rule.limits != Quotas())
+
+
+def _own(source: VhostEntity | GroupSettings) -> Quotas:
+    return Quotas(**{name: getattr(source, name) for name in NAMES})
+
+
+class Alarm(NamedTuple):
+    """A quota was met (``raised``), or has not been for a while."""
+
+    rule: QuotaRule
+    measure: str
+    #: The user or the host; empty for all.
+    who: str
+    raised: bool
+
+    @property
+    def limit(self) -> int:
+        return int(getattr(self.rule.limits, self.measure))
+
+
+class Buffer(Protocol):
+    """Counts octets of messages that are kept; whoever keeps them changes ``held``."""
+
+    held: int
+    limit: int
+
+
+class Counted(Protocol):
+    """What came on a link."""
+
+    deliveries: int
+
+
+class Credited(Protocol):
+    """What may come on a link."""
+
+    credit: int
+
+
+class Paced(Protocol):
+    """A link on which a peer sends."""
+
+    @property
+    def counters(self) -> Counted: ...
+
+    @property
+    def link(self) -> Credited: ...
+
+    def top_up(self) -> None:
+        """Ask for credit again, if any is wanted."""
+
+
+class Meter:
+    """Counts for one vhost, group, user or host."""
+
+    def __init__(self, rule: QuotaRule, who: str, buffer: Buffer, now_s: float) -> None:
+        self.rule = rule
+        self.who = who
+        self.links = 0
+        self.addresses: Counter[str] = Counter()
+        self.buffer = buffer
+        #: Links on which its peers send.
+        self.senders = 0
+        self.connections = 0
+        self.buckets: dict[str, Bucket] = {}
+        #: When each quota was last met, of those about which there is an alarm.
+        self.met_at_s: dict[str, float] = {}
+        self.become(rule, now_s)
+
+    def become(self, rule: QuotaRule, now_s: float) -> None:
+        """Other numbers hold from now on; what is counted stays."""
+        self.rule = rule
+        for name in RATES:
+            rate = getattr(rule.limits, name)
+            if rate is None:
+                self.buckets.pop(name, None)
+            elif name in self.buckets:
+                self.buckets[name].become(rate, now_s)
+            else:
+                self.buckets[name] = Bucket(rate, now_s)
+        most = rule.limits.max_buffered_bytes
+        self.buffer.limit = most if most is not None and rule.enforced else 2**62
+
+    def met(self, name: str, address: str | None, now_s: float) -> bool:
+        """Whether one more attach (by ``name``: the number of links, the rate and so on) is too much."""
+        limits = self.rule.limits
+        if name in RATES:
+            return name in self.buckets and self.buckets[name].tokens(now_s) < 1
+        if name == LINKS:
+            return limits.max_links is not None and self.links >= limits.max_links
+        if name == ADDRESSES:
+            full = limits.max_addresses is not None and len(self.addresses) >= limits.max_addresses
+            return full and address is not None and address not in self.addresses
+        return limits.max_buffered_bytes is not None and self.buffer.held >= limits.max_buffered_bytes
+
+    def forgettable(self, now_s: float) -> bool:
+        """Whether a new one would be the same."""
+        return not self.met_at_s and all(bucket.is_full(now_s) for bucket in self.buckets.values())
+
+
+class QuotaBook:
+    """All meters of a router. ``now`` tells the time in seconds, ``tell`` hears of alarms."""
+
+    def __init__(
+        self, now: Callable[[], float], new_buffer: Callable[[], Buffer], tell: Callable[[Alarm], None]
+    ) -> None:
+        self.now = now
+        self._new_buffer = new_buffer
+        self._tell = tell
+        self._meters: dict[tuple[str, str, str], Meter] = {}
+        self._idle: OrderedDict[tuple[str, str, str], Meter] = OrderedDict()
+        self._alarmed: dict[Meter, None] = {}
+        self._shares: dict[Share, None] = {}
+        self._waiting: dict[Paced, Share] = {}
+
+    def __len__(self) -> int:
+        """How many meters there are."""
+        return len(self._meters)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anybody is held to anything, so that ``tick`` should be called often."""
+        return bool(self._shares)
+
+    # --- connections
+
+    def may_open(self, rules: Iterable[QuotaRule], user: str, host: str) -> str:
+        """Count a connection that opens; by which rule it may not, empty when it may."""
+        paced = [rule for rule in rules if rule.limits.max_connections_per_second]
+        if not paced:
+            return ""
+        now_s = self.now()
+        meters = [self._meter(rule, user, host, now_s) for rule in paced]
+        return self._pass(meters, (CONNECTIONS_RATE,), None, now_s)
+
+    def share(self, rules: tuple[QuotaRule, ...], user: str, host: str, received: Callable[[], int]) -> Share | None:
+        """What one connection is held to, None for nothing; ``received`` tells the octets that came in on it."""
+        if not rules:
+            return None
+        now_s = self.now()
+        share = Share(self, tuple(self._meter(rule, user, host, now_s) for rule in rules), received)
+        for meter in share.meters:
+            meter.connections += 1
+            self._idle.pop(self._key(meter.rule, meter.who), None)
+        self._shares[share] = None
+        return share
+
+    def leave(self, share: Share) -> None:
+        """The connection is gone, or held to something else; a second call does nothing."""
+        if share not in self._shares:
+            return
+        del self._shares[share]
+        now_s = self.now()
+        meters = share.meters
+        share.end(now_s)
+        for meter in meters:
+            meter.connections -= 1
+            if not meter.connections:
+                self._rest(meter, now_s)
+
+    def _meter(self, rule: QuotaRule, user: str, host: str, now_s: float) -> Meter:
+        who = {"perUser": user, "perHost": host}.get(rule.per, "")
+        key = self._key(rule, who)
+        meter = self._meters.get(key)
+        if meter is None:
+            meter = self._meters[key] = Meter(rule, who, self._new_buffer(), now_s)
+            self._rest(meter, now_s, fresh=True)
+        elif meter.rule != rule:
+            meter.become(rule, now_s)
+        return meter
+
+    def _rest(self, meter: Meter, now_s: float, *, fresh: bool = False) -> None:
+        """Nobody is counted by the meter now: keep it for a while, as far as there is anything to remember."""
+        key = self._key(meter.rule, meter.who)
+        if not fresh and meter.forgettable(now_s):
+            self._forget(key)
+            return
+        self._idle[key] = meter
+        while len(self._idle) > MAX_IDLE:
+            self._forget(next(iter(self._idle)))
+
+    def _forget(self, key: tuple[str, str, str]) -> None:
+        self._idle.pop(key, None)
+        meter = self._meters.pop(key)
+        for name in list(meter.met_at_s):
+            self._clear(meter, name)
+
+    @staticmethod
+    def _key(rule: QuotaRule, who: str) -> tuple[str, str, str]:
+        return rule.owner, rule.per, who
+
+    # --- what is asked for
+
+    def _pass(self, meters: Iterable[Meter], names: tuple[str, ...], address: str | None, now_s: float) -> str:
+        """Count one more of everything that has a rate among ``names``, if nothing forbids it; the rule that does."""
+        met = [(meter, name) for meter in meters for name in names if meter.met(name, address, now_s)]
+        for meter, name in met:
+            self.alarm(meter, name, now_s)
+        denied = next((meter.rule.name(name) for meter, name in met if meter.rule.enforced), "")
+        if not denied:
+            for meter in meters:
+                for name in names:
+                    if name in meter.buckets:
+                        meter.buckets[name].take(1, now_s)
+        return denied
+
+    def may_attach(self, share: Share, address: str | None) -> str:
+        """Count an attach about the address of this key (None: none); by which rule it may not be, empty if it may."""
+        names = (ATTACHES_RATE, LINKS, ADDRESSES, BUFFERED)
+        return self._pass(share.meters, names, address, self.now())
+
+    # --- alarms
+
+    def alarm(self, meter: Meter, name: str, now_s: float) -> None:
+        """A quota is met."""
+        raised = name in meter.met_at_s
+        meter.met_at_s[name] = now_s
+        if not raised:
+            self._alarmed[meter] = None
+            self._tell(Alarm(meter.rule, name, meter.who, True))
+
+    def _clear(self, meter: Meter, name: str) -> None:
+        del meter.met_at_s[name]
+        if not meter.met_at_s:
+            self._alarmed.pop(meter, None)
+        self._tell(Alarm(meter.rule, name, meter.who, False))
+
+    def raised(self, vhost: str) -> Iterator[str]:
+        """The alarms of a vhost now: the rule, and who."""
+        for meter in self._alarmed:
+            if meter.rule.vhost == vhost:
+                yield from (f"{meter.rule.name(name)} {meter.who}".rstrip() for name in meter.met_at_s)
+
+    def raised_by_vhost(self) -> Counter[str]:
+        """How many alarms there are now."""
+        raised: Counter[str] = Counter()
+        for meter in self._alarmed:
+            raised[meter.rule.vhost] += len(meter.met_at_s)
+        return raised
+
+    # --- time goes by
+
+    def wait(self, link: Paced, share: Share) -> None:
+        """Call the link again when there may be more."""
+        self._waiting[link] = share
+
+    def forget_link(self, link: Paced) -> None:
+        """The link is gone."""
+        self._waiting.pop(link, None)
+
+    def tick(self) -> bool:
+        """Grant what can be granted by now to those who wait, in turn; whether anybody was asked.
+
+        Call ten times a second. A call looks at a bounded number of links.
+        """
+        asked = list(islice(self._waiting.items(), PORTION))
+        for link, _ in asked:
+            del self._waiting[link]
+        served: list[tuple[Paced, Share]] = []
+        for link, share in asked:
+            before = share.granted
+            link.top_up()
+            if link in self._waiting and share.granted != before:
+                served.append((link, share))
+        for link, share in served:  # who got something stands behind who got nothing
+            del self._waiting[link]
+            self._waiting[link] = share
+        return bool(asked)
+
+    def look(self) -> None:
+        """Note what came, and end alarms that are over; call once a second."""
+        now_s = self.now()
+        for share in list(self._shares):
+            share.note_usage(now_s)
+        for meter in list(self._alarmed):
+            if BUFFERED in meter.met_at_s and meter.met(BUFFERED, None, now_s):
+                meter.met_at_s[BUFFERED] = now_s
+            for name, at_s in list(meter.met_at_s.items()):
+                if now_s - at_s >= CLEAR_S or getattr(meter.rule.limits, name) is None:
+                    self._clear(meter, name)
+        for key in [key for key, meter in islice(self._idle.items(), PORTION) if meter.forgettable(now_s)]:
+            self._forget(key)
+
+
+class Share:
+    """What one connection is held to. ``take`` is what its links ask before they grant credit."""
+
+    def __init__(self, book: QuotaBook, meters: tuple[Meter, ...], received: Callable[[], int]) -> None:
+        self.meters = meters
+        #: The address of each link that is counted, by its key; None where it has none.
+        self.links: dict[Hashable, str | None] = {}
+        #: Credit that ``take`` has allowed so far.
+        self.granted = 0
+        self._book = book
+        self._received = received
+        self._octets = received()
+        #: What came since the beginning.
+        self._all_octets = 0
+        self._all_messages = 0
+        #: Of each link on which the peer sends: deliveries that were paid for, and those that were seen.
+        self._paid: dict[Paced, int] = {}
+        self._seen: dict[Paced, int] = {}
+
+    @property
+    def paces(self) -> bool:
+        """Whether links have to ask for credit."""
+        return any(getattr(meter.rule.limits, name) is not None for meter in self.meters for name in PACED)
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """Where octets that are kept are counted."""
+        return [meter.buffer for meter in self.meters if meter.rule.limits.max_buffered_bytes is not None]
+
+    # --- links
+
+    def may_attach(self, address: str | None) -> str:
+        """As QuotaBook.may_attach."""
+        return self._book.may_attach(self, address)
+
+    def attached(self, link: Hashable, address: str | None) -> None:
+        """Count a link that was accepted."""
+        self.links[link] = address
+        for meter in self.meters:
+            meter.links += 1
+            if address is not None:
+                meter.addresses[address] += 1
+
+    def detached(self, link: Hashable) -> None:
+        """Count a link no longer; a second call does nothing."""
+        if link not in self.links:
+            return
+        address = self.links.pop(link)
+        for meter in self.meters:
+            meter.links -= 1
+            if address is not None:
+                meter.addresses[address] -= 1
+                if not meter.addresses[address]:
+                    del meter.addresses[address]
+
+    def end_sending(self, link: Paced) -> None:
+        """The link is gone: what was paid for and never came is given back. A second call does nothing."""
+        if link not in self._paid:
+            return
+        self._book.forget_link(link)
+        self._note_messages(link, self._book.now())
+        self._refund(link, 0)
+        del self._paid[link], self._seen[link]
+        for meter in self.meters:
+            meter.senders -= 1
+
+    def end(self, now_s: float) -> None:
+        """The connection is gone: count nothing of it any more, and let go of it."""
+        self.note_usage(now_s)
+        for link in list(self._paid):
+            self.end_sending(link)
+        for each in list(self.links):
+            self.detached(each)
+        self.meters = ()
+        self._received = _nothing
+
+    # --- credit
+
+    def take(self, link: Paced, count: int) -> int:
+        """How much of ``count`` may be granted to the sender on a link; the rest is to wait."""
+        now_s, credit = self._book.now(), link.link.credit
+        if link not in self._paid:
+            self._begin_sending(link, credit)
+        self.note_octets(now_s)
+        self._note_messages(link, now_s)
+        self._refund(link, credit)
+        allowed = count
+        tight: tuple[Meter, str] | None = None
+        for meter in self.meters:
+            if meter.rule.enforced:
+                for name in PACED:
+                    room = self._room(meter, name, credit, now_s)
+                    if room is not None and room < allowed:
+                        allowed, tight = room, (meter, name)
+        if allowed:
+            self._paid[link] += allowed
+            self.granted += allowed
+            for meter in self.meters:
+                if meter.rule.enforced and MESSAGES_RATE in meter.buckets:
+                    meter.buckets[MESSAGES_RATE].take(allowed, now_s)
+        if tight is not None:
+            self._book.wait(link, self)
+            if not allowed and not credit:
+                self._book.alarm(*tight, now_s)
+        return allowed
+
+    def _begin_sending(self, link: Paced, credit: int) -> None:
+        """Whatever it was granted before is paid for."""
+        self._seen[link] = link.counters.deliveries
+        self._paid[link] = link.counters.deliveries + credit
+        for meter in self.meters:
+            meter.senders += 1
+
+    def _room(self, meter: Meter, name: str, credit: int, now_s: float) -> int | None:
+        """What one quota leaves for a link that has ``credit``; None where there is no such quota.
+
+        No link may keep for itself what others could use: it has its part, and one message in any case.
+        """
+        if name == BUFFERED:
+            return 0 if meter.met(BUFFERED, None, now_s) else None
+        bucket = meter.buckets.get(name)
+        if bucket is None:
+            return None
+        part, there = max(1, bucket.rate // max(1, meter.senders)), bucket.tokens(now_s)
+        if name == BYTES_RATE:
+            if there <= 0:
+                return 0
+            size = (self._all_octets + FIRST_GUESS) / (self._all_messages + 1)
+            part, there = max(1, int(part / size)), max(1.0, there / size)
+        return max(0, min(part - credit, int(there)))
+
+    def _refund(self, link: Paced, credit: int) -> None:
+        """Credit that is gone without a message: the sender gave it back, or will never use it."""
+        unused = self._paid[link] - link.counters.deliveries - credit
+        if unused > 0:
+            self._paid[link] -= unused
+            for meter in self.meters:
+                if meter.rule.enforced and MESSAGES_RATE in meter.buckets:
+                    meter.buckets[MESSAGES_RATE].give_back(unused)
+
+    # --- what came
+
+    def note_usage(self, now_s: float) -> None:
+        """Count what came since the last call."""
+        self.note_octets(now_s)
+        for link in self._seen:
+            self._note_messages(link, now_s)
+
+    def note_octets(self, now_s: float) -> None:
+        """Count the octets that came since the last call."""
+        octets = self._received()
+        came, self._octets = octets - self._octets, octets
+        self._all_octets += came
+        for meter in self.meters:
+            if BYTES_RATE in meter.buckets:
+                self._owe(meter, BYTES_RATE, came, now_s)
+
+    def _note_messages(self, link: Paced, now_s: float) -> None:
+        deliveries = link.counters.deliveries
+        came, self._seen[link] = deliveries - self._seen[link], deliveries
+        self._all_messages += came
+        for meter in self.meters:
+            if not meter.rule.enforced and MESSAGES_RATE in meter.buckets:
+                self._owe(meter, MESSAGES_RATE, came, now_s)
+
+    def _owe(self, meter: Meter, name: str, came: int, now_s: float) -> None:
+        """Where nobody is held to it, what was too much is forgotten once it is told."""
+        bucket = meter.buckets[name]
+        bucket.owe(came, now_s)
+        if came and bucket.tokens(now_s) < 0 and not meter.rule.enforced:
+            bucket.forgive()
+            self._book.alarm(meter, name, now_s)
+
+
+def _nothing() -> int:
+    """What comes in on a connection that is gone."""
+    return 0
