@@ -286,6 +286,16 @@ def test_no_message_goes_to_what_begins_with_an_underscore(
     assert listening is None or listening.fetcher.has_message == 0
 
 
+def test_a_message_to_a_closed_address_is_counted_and_told(
+    router: RunningRouter, clients: Callable[..., Client]
+) -> None:
+    manager = Node(router.ports[0])
+    before = manager.query("policy")[0]["messagesDenied"]
+    assert ann(clients).post("_local/told") == Delivery.REJECTED
+    assert manager.query("policy")[0]["messagesDenied"] == before + 1
+    manager.close()
+
+
 def test_a_dynamic_address_is_taken_over_by_nobody(clients: Callable[..., Client]) -> None:
     owner = ann(clients)
     replies = owner.receiver(None, dynamic=True)

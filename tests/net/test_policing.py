@@ -10,6 +10,7 @@ import trio
 
 from trouter.config import load
 from trouter.core.check import TARGET
+from trouter.core.check import RESERVED
 from trouter.hooks import Plugins, VhostPolicy, hookimpl
 from trouter.net import host_names
 from trouter.net.hold import UNFIT, Hold
@@ -200,7 +201,7 @@ def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
     admission = made.admit(who)
     assert admission is not None
     held = made.hold(who, admission, Holder())
-    check = Hold(made, Plugins(), held, stamps=False).check()
+    check = Hold(made, Plugins(), held, stamps=False).check(of_tenant=False)
     assert check is not None
     assert not check.allows(b"a" * 5000)
     check.tell(TARGET, "a" * 4096)
@@ -285,3 +286,18 @@ async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) 
     await host_names.look_again(made, names)
     assert not holder.errors  # whoever is there stays
     assert made.admit(applicant(2, hostname="named")) is None
+
+
+def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> None:
+    made, takes = policing("")
+    enter(made, applicant(role="route-container"))
+    takes.records.clear()
+    hold = Hold(made, Plugins(), made._held[1], stamps=False)
+    assert hold.check(of_tenant=False) is None
+    check = hold.check(of_tenant=True)
+    assert check is not None
+    assert not check.reads_messages
+    check.tell(RESERVED, "_local/q")
+    (record,) = takes.records
+    assert isinstance(record, PolicyDecision)
+    assert (record.op, record.allow, record.rule, record.addr) == ("send", False, "reserved", "_local/q")

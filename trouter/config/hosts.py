@@ -35,8 +35,10 @@ class HostRange:
         """Whether the address is one of these, as far as no name has to be looked up."""
         if self.first is None or self.last is None:
             return self.everybody
-        return address is not None and address.version == self.first.version and (
-            int(self.first) <= int(address) <= int(self.last)
+        return (
+            address is not None
+            and address.version == self.first.version
+            and (int(self.first) <= int(address) <= int(self.last))
         )
 
     def __str__(self) -> str:

@@ -18,6 +18,8 @@ from .table import MAX_ADDRESS_BYTES
 USER_ID: Final = "user-id"
 TARGET: Final = "target"
 NO_TO: Final = "no-address"
+#: The address is none of the tenant's.
+RESERVED: Final = "reserved"
 
 USER_ID_DENIED: Final = rejected_state("amqp:unauthorized-access", "user_id proxy violation")
 TARGET_DENIED: Final = rejected_state("amqp:unauthorized-access", "policy violation on target")

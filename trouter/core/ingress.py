@@ -14,7 +14,7 @@ from trouter.wire.order import SectionOrder
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
 from trouter.wire.stamp import stamped
 
-from .check import NO_TO, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
+from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
 from .inprocess import MAX_INSIDE_BYTES
@@ -377,6 +377,8 @@ class Ingress(InEndpoint):
         if record is None or not record.reachable():
             fits = 0 < len(text) <= MAX_ADDRESS_BYTES
             if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
+                if check is not None:
+                    check.tell(RESERVED, str(text, errors="replace"))
                 self._refuse(delivery, message, REJECTED, CLOSED)
             elif fits and self.table.is_unavailable(text, self.tenant):
                 self._refuse(delivery, message, REJECTED, UNAVAILABLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from trouter.core.check import NO_TO, TARGET, USER_ID, MessageCheck
+from trouter.core.check import NO_TO, RESERVED, TARGET, USER_ID, MessageCheck
 from trouter.hooks import AttachRequest, Plugins
 from trouter.security.links import judge_link
 from trouter.security.policy import Admission
@@ -22,7 +22,7 @@ from .policing import (
     Policing,
 )
 
-_OF_MESSAGES: Final = {USER_ID: Denied.USER_ID, TARGET: Denied.TARGET, NO_TO: Denied.NO_TO}
+_OF_MESSAGES: Final = {USER_ID: Denied.USER_ID, NO_TO: Denied.NO_TO}
 
 #: The rule by which an address is denied that is none: too long, or no UTF-8. What is left of it may look like another.
 UNFIT: Final = "unfit-address"
@@ -52,17 +52,18 @@ class Hold:
         """The quotas as they are now, None for none."""
         return self._held.share
 
-    def check(self) -> MessageCheck | None:
+    def check(self, of_tenant: bool) -> MessageCheck | None:
         """What messages are held to, None for nothing.
 
         Without a policy whoever has proven a name must not use another's; a broker passes on what others sent.
+        A tenant has no way to the addresses of others, and has to be told of when it tries.
         """
         admission, applicant = self.admission, self._held.applicant
         proven = applicant.authenticated and applicant.role == "normal" and not applicant.outgoing
         name = applicant.user.encode()
         own = proven if admission.unrestricted else not admission.settings.allow_user_id_proxy
         stamp = name if self._stamps and applicant.authenticated else None
-        if admission.unrestricted and not own and stamp is None:
+        if admission.unrestricted and not own and stamp is None and not of_tenant:
             return None
         may_send = None if admission.unrestricted else self._may_send
         return MessageCheck(name if own else None, stamp, may_send, self._tell)
@@ -76,6 +77,8 @@ class Hold:
             verdict = self.admission.may_send(text)
             rule = UNFIT if verdict else verdict.rule
             self._policing.deny(Denied.TARGET, self._held, rule, address=text, direction="in")
+        elif what == RESERVED:
+            self._policing.deny(Denied.TARGET, self._held, what, address=text, direction="in")
         else:
             self._policing.deny(_OF_MESSAGES[what], self._held, what, text=text, direction="in")
 

@@ -70,7 +70,8 @@ class Sessions:
     def _under(terms: PeerTerms, hold: Hold) -> PeerTerms:
         """The same terms, with what the policy says."""
         gate = hold.share if hold.share is not None and hold.share.paces else None
-        return replace(terms, check=hold.check(), max_message_bytes=hold.max_message_bytes, gate=gate)
+        check = hold.check(of_tenant=terms.tenant is not None)
+        return replace(terms, check=check, max_message_bytes=hold.max_message_bytes, gate=gate)
 
     def forget(self) -> None:
         """The connection is gone: let go of what refers back to it."""

@@ -54,7 +54,6 @@ class Profile:
     #: The smallest number of days of which the operator was warned, for the present certificate.
     warned_days: int = field(default=10_000)
 
-
     def follow(self, before: Profile | None) -> Profile:
         """This profile in the place of ``before``: what was told of a certificate is not told again."""
         if before is not None and before.loaded.certificate == self.loaded.certificate:
