@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +16,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.tls.pki import Authority, Pair
@@ -24,6 +27,7 @@ from trouter.net.connections import Connections
 from trouter.net.recorder import Recorder
 from trouter.net.secure import Ground, Resumable, Secure, resumable
 from trouter.net.tls.problems import TlsFailed
+from trouter.wire.framing import SASL_HEADER
 
 
 @contextmanager
@@ -148,6 +152,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     profile += f" certFile: {pair.cert}\n privateKeyFile: {pair.key}\n}}\n"
     common = "host: 127.0.0.1\n port: 0\n sslProfile: p\n clientCert: required\n"
     text = f"router {{ id: R }}\n{profile}listener {{\n {common} }}\nlistener {{\n {common} http: yes\n}}\n"
+    text += "listener {\n host: 127.0.0.1\n port: 0\n sslProfile: p\n}\n"
     (folder / "router").mkdir()
     with running(text, folder / "router") as router:
         router.wait_for_line(r"Listening for HTTP on \S+:\d+")
@@ -184,3 +189,66 @@ def test_a_server_whose_certificate_cannot_be_read(scene: Scene, make: Callable[
         connector = f"connector {{\n name: c\n host: localhost\n port: {port}\n sslProfile: p\n}}\n"
         with running(f"router {{ id: C }}\n{scene.profile}{connector}", scene.folder / "router") as caller:
             caller.wait_for_line("Connection to localhost:.* failed: TLS: ", 2)
+
+
+# --- floods
+
+
+class Scribe:
+    """Writes records of TLS 1.2 of its own, once OpenSSL's client has agreed on keys."""
+
+    def __init__(self, scene: Scene, sock: socket.socket) -> None:
+        keys = scene.folder / "keys"
+        context = ssl.create_default_context(cafile=str(scene.authority.file))
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+        context.keylog_filename = str(keys)
+        arrived, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(arrived, leaving, server_hostname="localhost")
+        seen = b""
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                tls.do_handshake()
+                sock.sendall(leaving.read())
+                break
+            sock.sendall(leaving.read())
+            data = sock.recv(65536)
+            seen += data
+            arrived.write(data)
+        _, random, master = keys.read_text().splitlines()[-1].split()
+        label = b"key expansion" + seen[11:43] + bytes.fromhex(random)
+        secret = bytes.fromhex(master)
+        first = hmac.digest(secret, label, "sha256")
+        block = hmac.digest(secret, first + label, "sha256")
+        block += hmac.digest(secret, hmac.digest(secret, first, "sha256") + label, "sha256")
+        self._key, self._salt = AESGCM(block[:16]), block[32:36]
+        self._sock = sock
+        self._number = 1  # of our records within the present keys; the last of the handshake was 0
+
+    def write(self, kind: int, content: bytes) -> None:
+        number = self._number.to_bytes(8, "big")
+        self._number += 1
+        head = bytes([kind]) + b"\x03\x03"
+        sealed = number + self._key.encrypt(self._salt + number, content, number + head + struct.pack(">H", len(content)))
+        self._sock.sendall(head + struct.pack(">H", len(sealed)) + sealed)
+
+
+def a_hello() -> bytes:
+    leaving = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), leaving, server_hostname="localhost").do_handshake()
+    return leaving.read()[5:]
+
+
+@pytest.mark.parametrize(("kind", "content"), [(22, a_hello()), (23, b"")], ids=["hellos", "nothing"])
+def test_tls_1_2_has_no_floods_of_what_is_not_for_us(scene: Scene, kind: int, content: bytes) -> None:
+    """A new handshake is refused each time, which costs, and is written down to be sent one day."""
+    before = len(scene.router.matching("more than 16 changes of keys"))
+    with socket.create_connection(("127.0.0.1", scene.router.ports[1]), DEADLINE_S) as sock:
+        scribe = Scribe(scene, sock)
+        scribe.write(23, SASL_HEADER)
+        assert sock.recv(1)
+        with suppress(OSError):
+            for _ in range(24):
+                scribe.write(kind, content)
+        scene.router.wait_for_line("failed: more than 16 changes of keys or empty records in a minute", before + 1)

@@ -28,9 +28,11 @@ RECORD_BYTES: Final = 16384
 PIECE_BYTES: Final = 131072
 #: What a peer may send before the handshake is over, in octets: certificates, and many of them.
 MAX_HANDSHAKE_BYTES: Final = 262144
-#: Records without anything for us, such as changes of keys, in one minute (R-2.2g).
+#: Records without anything for us, such as changes of keys and new hellos, in one minute (R-2.2g).
 MAX_EMPTY_RECORDS: Final = 16
 EMPTY_RECORDS_SPAN_S: Final = 60.0
+#: Older ones begin what they say with an empty record.
+COUNTED_VERSIONS: Final = frozenset({"TLSv1.2", "TLSv1.3"})
 #: Handshakes whose arithmetic is done at the same time: never all processors.
 HANDSHAKES_AT_ONCE: Final = max(1, (os.cpu_count() or 1) // 2)
 
@@ -94,7 +96,7 @@ class TlsChannel:
                 pass
             raise TlsFailed(explain(error)) from None
         await self._send_all(sock)
-        self._counts_empty = self._tls.version() == "TLSv1.3"
+        self._counts_empty = self._tls.version() in COUNTED_VERSIONS
 
     def _step(self) -> bool:
         try:
