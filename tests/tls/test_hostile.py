@@ -229,7 +229,8 @@ class Scribe:
         number = self._number.to_bytes(8, "big")
         self._number += 1
         head = bytes([kind]) + b"\x03\x03"
-        sealed = number + self._key.encrypt(self._salt + number, content, number + head + struct.pack(">H", len(content)))
+        associated = number + head + struct.pack(">H", len(content))
+        sealed = number + self._key.encrypt(self._salt + number, content, associated)
         self._sock.sendall(head + struct.pack(">H", len(sealed)) + sealed)
 
 

@@ -87,6 +87,25 @@ async def test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it(a
         await profiles.prepare(load(text=text + "\nlistener {\n port: 0\n sslProfile: q\n}\nsslProfile { name: q }"))
 
 
+async def test_a_renewal_waits_for_the_password_of_its_key(authority: Authority) -> None:
+    """Files come one after the other, and the password may be the last of them."""
+    first, second = authority.issue("CN=first", password="one"), authority.issue("CN=second", password="two")
+    password = authority.folder / "password"
+    password.write_text("one")
+    text = f"sslProfile {{\n name: p\n certFile: {first.cert}\n privateKeyFile: {first.key}\n"
+    profiles = TlsProfiles()
+    (await profiles.prepare(load(text=f"{text} passwordFile: {password}\n}}"))).apply()
+    shutil.copy(second.cert, first.cert)
+    shutil.copy(second.key, first.key)
+    await profiles.renew()
+    (renewal,) = await profiles.renew()
+    assert renewal.problem.startswith("privateKeyFile")
+    password.write_text("two")
+    await profiles.renew()
+    (renewal,) = await profiles.renew()
+    assert renewal.problem == ""
+
+
 async def test_ends_are_told_at_thirty_days_seven_and_one(authority: Authority) -> None:
     pair = authority.issue("CN=x", days=40)
     now = [time.time()]

@@ -72,6 +72,7 @@ def stamp_of(profile: SslProfileEntity) -> Stamp:
         profile.ca_cert_file,
         profile.cert_file,
         profile.private_key_file,
+        profile.password_file,
         profile.uid_name_mapping_file,
         profile.crl_file,
     )
