@@ -86,6 +86,35 @@ def test_a_row_is_for_people(folder: Path, capsys: pytest.CaptureFixture[str]) -
     )
 
 
+HOSTILE = {
+    "the kind": (b'"t":1,"k":"x\\u001b[2J\\n"', True),
+    "a name": (b'"t":1,"k":"x","a\\u001b[2J":1', True),
+    "a connection": (b'"t":1,"k":"x","conn":"\\u001b[2J"', True),
+    "a value": (b'"t":1,"k":"x","a":["\\u001b", "\xc2\x9b2J"]', True),
+    "the last moment": (b'"t":253402300799000000,"k":"x"', True),
+    "no moment": (b'"t":253402300800000000,"k":"x"', False),
+    "no text": (b'"t":1,"k":"x","a":"\xff"', False),
+    "no number": (b'"t":1,"k":"x","a":' + b"9" * 5000, False),
+    "deep": (b'"t":1,"k":"x","a":' + b"[" * 5000 + b"]" * 5000, False),
+}
+
+
+@pytest.mark.parametrize(("fields", "readable"), HOSTILE.values(), ids=HOSTILE)
+def test_a_file_of_a_stranger_does_nothing_to_who_reads_it(
+    tmp_path: Path, fields: bytes, readable: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(tmp_path).write(taken(1), at(1))
+    (place,) = segments_in(tmp_path)
+    with place.path.open("ab") as file:
+        file.write(b'{"n":1,' + fields + b"}\n")
+    for command in ("cat", "check"):
+        assert main(["records", command, str(tmp_path)]) == (0 if readable else 1)
+        told = capsys.readouterr()
+        assert all(line.isprintable() for line in (told.out + told.err).splitlines())
+        assert "octet" in told.err or readable
+        assert command == "check" or len(told.out.splitlines()) == 1 + readable
+
+
 @pytest.mark.parametrize("words", [("--kind", "nonsense"), ("--since", "yesterday")])
 def test_a_wrong_filter_is_an_error(folder: Path, words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -207,10 +207,10 @@ def _show_line(line: Line, _: dict[str, Any]) -> None:
 
 def _show_row(line: Line, fields: dict[str, Any]) -> None:
     moment = datetime.fromtimestamp(line.t / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-    conn = f"[C{fields['conn']}]" if "conn" in fields else ""
+    conn = clean(f"[C{fields['conn']}]") if "conn" in fields else ""
     who = "@".join(str(fields[name]) for name in ("user", "host") if name in fields)
-    rest = " ".join(f"{name}={_shown(value)}" for name, value in fields.items() if name not in _PLACED)
-    print(f"{moment} {line.kind:18} {conn:7} {clean(who):20} {rest}".rstrip())
+    rest = " ".join(f"{clean(name)}={_shown(value)}" for name, value in fields.items() if name not in _PLACED)
+    print(f"{moment} {clean(line.kind):18} {conn:7} {clean(who):20} {rest}".rstrip())
 
 
 def _shown(value: object) -> str:

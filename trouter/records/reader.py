@@ -56,6 +56,8 @@ _RECORDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
 _MISTAKES: Final = (ValueError, RecursionError)
 TRAILER_KIND: Final = "segment.trailer"
 _TRAILER_BYTES: Final = 512
+#: The last second of the year 9999, behind which there are no dates, in microseconds since 1970.
+LAST_US: Final = 253_402_300_799_000_000
 
 
 class SegmentReader:
@@ -134,12 +136,13 @@ class SegmentReader:
         """The record of a line, None for the trailer; _Failed."""
         try:
             envelope = _ENVELOPE.decode(octets)
+            fields_of(octets)  # what nobody here knows must be whole as well
         except _MISTAKES as error:
             raise _Failed(f"this is no record: {error}") from None
         if envelope.k == TRAILER_KIND:
             self.trailer = self._trailer(octets)
             return None
-        if envelope.n < 0 or envelope.t < 0:
+        if envelope.n < 0 or not 0 <= envelope.t <= LAST_US:
             raise _Failed("a record must have a number and a time")
         if envelope.n <= self.last:
             raise _Failed(f"the number {envelope.n} comes after {self.last}")
