@@ -1,0 +1,108 @@
+"""What is not there cannot be abused (security.md 7.3, 7.4): the sources are searched for what no router needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.house.sources import PACKAGE, ROOT
+
+PLUGINS = ROOT / "plugins" / "trouter_plugins"
+SOURCES = sorted([*PACKAGE.rglob("*.py"), *PLUGINS.rglob("*.py")])
+#: Whatever unpacks; checksums come from zlib, too.
+PACKERS = {"gzip", "bz2", "lzma", "zipfile", "tarfile", "brotli", "zstandard", "lz4", "snappy"}
+#: Whatever makes objects or programs of octets.
+REVIVERS = {"pickle", "marshal", "shelve", "dill", "yaml", "code", "codeop"}
+CALLS = {"eval", "exec", "compile", "__import__"}
+PATTERNS = {"compile", "match", "search", "fullmatch", "sub", "split", "findall", "finditer"}
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
+def imports_of(path: Path) -> set[str]:
+    """The first names of what it imports."""
+    found: set[str] = set()
+    for node in nodes_of(path):
+        if isinstance(node, ast.Import):
+            found |= {each.name.split(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def calls_in(path: Path) -> Iterator[ast.Call]:
+    return (node for node in nodes_of(path) if isinstance(node, ast.Call))
+
+
+def where(path: Path, node: ast.AST) -> str:
+    return f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+
+
+def test_there_is_something_to_search() -> None:
+    assert len(SOURCES) > 200
+
+
+def test_nothing_is_unpacked() -> None:
+    """CVE-2026-92573: no compression, so no bomb."""
+    found = [str(path) for path in SOURCES if imports_of(path) & PACKERS]
+    unpacking = [
+        where(path, node)
+        for path in SOURCES
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute | ast.Name) and "decompress" in getattr(node, "attr", getattr(node, "id", ""))
+    ]
+    assert (found, unpacking) == ([], [])
+
+
+def test_octets_make_values_only() -> None:
+    """CVE-2026-57822: nobody's octets become objects of any class, or code."""
+    found = [str(path) for path in SOURCES if imports_of(path) & REVIVERS]
+    called = [
+        where(path, call)
+        for path in SOURCES
+        for call in calls_in(path)
+        if isinstance(call.func, ast.Name) and call.func.id in CALLS
+    ]
+    assert (found, called) == ([], [])
+
+
+def is_ours(pattern: ast.expr) -> bool:
+    """Written in the source, or put together from names of constants there."""
+    if isinstance(pattern, ast.Constant):
+        return True
+    if isinstance(pattern, ast.Name):
+        return pattern.id.isupper()
+    if isinstance(pattern, ast.JoinedStr):
+        return all(not isinstance(part, ast.FormattedValue) or is_ours(part.value) for part in pattern.values)
+    if isinstance(pattern, ast.BinOp):
+        return is_ours(pattern.left) and is_ours(pattern.right)
+    return False
+
+
+#: Patterns of other forms, with the reason for which no stranger has a say in them.
+OTHERS = {
+    "re.compile(f'(?:[\\\\s{also}]+|#[^\\\\n]*)*')": "the separators of a configuration file, from a list of three",
+    "re.compile(f'{USER_TOKEN.pattern}|\\\\*\\\\Z')": "the token of a user's name, a constant",
+    "re.compile(f'{USER_TOKEN.pattern}|(?<![^./])[*#](?![^./])')": "as above, and the wildcards",
+}
+
+
+def test_no_pattern_is_anybody_elses() -> None:
+    """CVE-2026-67240, CVE-2026-44838: regular expressions are constants; no address, user or filter becomes one."""
+    found = {
+        ast.unparse(call)
+        for path in SOURCES
+        for call in calls_in(path)
+        if isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id in ("re", "regex")
+        and call.func.attr in PATTERNS
+        and not is_ours(call.args[0])
+    }
+    assert found == set(OTHERS)
