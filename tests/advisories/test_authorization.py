@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -14,9 +15,21 @@ import pytest
 from tests.e2e.peer import Peer, message
 from tests.routers import RunningRouter, process, running
 from tests.tls.pki import Authority
+from trouter.config import ConfigurationError, load
+from trouter.config.texts import RESERVED_PROPERTIES
 from trouter.wire.codec import encode
 from trouter.wire.framing import frame
-from trouter.wire.performatives import Begin, Close, Error, Rejected, encode_performative
+from trouter.wire.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Error,
+    Rejected,
+    Source,
+    Target,
+    encode_performative,
+)
 from trouter.wire.types import Described, ULong
 from trouter_plugins.users_file import put_user
 
@@ -27,6 +40,7 @@ vhost {{ hostname: usual, {GROUPS} }}
 vhost {{ hostname: one.org, maxConnectionsPerUser: 1, {GROUPS} }}
 vhost {{ hostname: host.org, maxConnectionsPerHost: 1, {GROUPS} }}
 """
+OWN = "router {{ id: R }}\nlistener {{\n port: 0\n openProperties: {{\n {}: x\n }}\n}}\n"
 DENIED = Error("amqp:resource-limit-exceeded", "connection disallowed by local policy")
 
 
@@ -241,3 +255,42 @@ def test_dispatch_1821_a_wrong_policy_ends_the_start_and_says_why(tmp_path: Path
         assert started.ports == []
         assert started.matching(r"\.conf:\d+:\d+: .*(vhost|hostname|group|sources|aliases|remoteHosts)")
         started.assert_no_fault_of_ours()
+
+
+# --- Q-28: what the router says of itself in its open
+
+
+@pytest.mark.parametrize("key", sorted({*RESERVED_PROPERTIES, "qd.conn-id", "x-opt-qd.address"}))
+def test_q_28_reserved_properties_are_refused_one_by_one(key: str) -> None:
+    load(text=OWN.format("mine"))
+    with pytest.raises(ConfigurationError, match=re.escape(key)):
+        load(text=OWN.format(key))
+
+
+def test_q_28_the_keys_that_are_reserved() -> None:
+    assert {
+        "product",
+        "version",
+        "scheme",
+        "hostname",
+        "network-host",
+        "port",
+        "failover-server-list",
+    } <= RESERVED_PROPERTIES
+
+
+# --- addresses: R-8.9
+
+
+@pytest.mark.parametrize("octet", ["\0", "\r", "\n", "\x1b"])
+def test_no_address_has_control_characters(scene: Scene, octet: str) -> None:
+    refused = Error("amqp:invalid-field", "an address must not contain control characters")
+    with Peer(scene.router.ports[0], hostname="usual") as peer:
+        for address in (f"a{octet}b", octet, f"a{octet}"):
+            for sends in (True, False):
+                terminus = {"target": Target(address)} if sends else {"source": Source(address)}
+                other = {"source": Source()} if sends else {"target": Target()}
+                count = {"initial_delivery_count": 0} if sends else {}
+                peer.attach(Attach(f"{address}-{sends}", 9, not sends, **terminus, **other, **count))
+                assert peer.expect_detach() == refused
+                peer.say(Detach(9, True))

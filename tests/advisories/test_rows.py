@@ -1,0 +1,285 @@
+"""Every known weakness of security.md section 7 and the tests that would fail if this router had it.
+
+A test is named as folder.module.function, without what all of them share (tests. and test_). Rows without the feature
+that was weak say so: the text behind ``NO`` is the reason, and the tests show that the feature is refused or absent.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from tests.house.sources import ROOT
+
+TESTS = ROOT / "tests"
+NO = "not here: "
+
+FOUND: dict[str, tuple[str, ...]] = {
+    "Q-01": ("advisories.decoding.q_01_alternates_that_a_client_names_are_nobodys_business",
+             "advisories.decoding.q_01_ten_thousand_alternates_are_too_many"),
+    "Q-02": ("advisories.authorization.q_02_who_has_no_name_speaks_for_nobody",
+             "e2e.policy.a_message_in_the_name_of_another_is_rejected"),
+    "Q-03": ("config.broken.a_broken_file_is_told_what_is_wrong_where_and_what_to_do",
+             "plugins.uid_format.a_format_makes_the_user"),
+    "Q-04": ("security.addresses.the_name_of_a_user_is_text", "security.addresses.the_user_in_a_pattern_is_text"),
+    "Q-05": ("tls.listeners.whose_certificate_counts",),
+    "Q-06": ("tls.listeners.what_is_agreed_on",),
+    "Q-07": ("e2e.sasl_plugins.a_connector_does_not_believe_a_server_that_proves_nothing",
+             "client.scram.success_without_the_servers_proof_is_refused"),
+    "Q-08": ("e2e.policy.a_capability_counts_however_it_is_written",
+             "e2e.policy.a_capability_that_is_nested_deeper_is_no_attach"),
+    "Q-09": (NO + "link routes are not served; their addresses are nobody's",
+             "e2e.reload.addresses_of_link_routes_are_nobodys"),
+    "Q-10": ("e2e.tenants.no_address_leads_into_the_space_of_another",
+             "e2e.tenants.what_begins_with_an_underscore_is_closed",
+             "e2e.tenants.nobody_opens_without_a_tenant_of_its_own", "management.tenants.no_tenant_changes_anything",
+             "management.tenants.what_is_of_another_cannot_be_read"),
+    "Q-11": ("net.policing.q_11_limits_of_users_and_hosts_stay_their_own_through_a_change",
+             "security.vhosts.a_change_does_not_mix_up_users_and_hosts"),
+    "Q-12": ("security.addresses.a_pattern_is_for_addresses", "security.addresses.an_entry_is_for_addresses"),
+    "Q-13": ("security.addresses.an_entry_is_for_addresses", "config.policy.an_item_of_a_list_may_hold_a_comma",
+             "net.auth_service.rights"),
+    "Q-14": ("net.auth_service.rights", "e2e.auth_service.rights_allow_what_they_name_and_nothing_else"),
+    "Q-15": ("net.auth_service.a_service_that_stops_later",
+             "e2e.auth_service.a_service_that_hangs_holds_up_its_own_clients_only_and_not_for_long"),
+    "Q-16": ("e2e.auth_service.sasl_cannot_be_skipped",),
+    "Q-17": ("tls.listeners.no_password_is_asked_for_in_clear_where_tls_is_required",),
+    "Q-18": ("e2e.sasl_plugins.somebody_unknown_goes_the_steps_of_a_wrong_password",
+             "plugins.sasl_scram.somebody_unknown_has_a_salt_that_stays_and_a_cost_like_others"),
+    "Q-19": ("http.live.a_websocket_that_says_nothing_has_the_listeners_time_to_open",
+             "e2e.guard.who_drips_through_a_websocket_is_cut_off",
+             "e2e.bad_input.a_peer_is_cut_off_before_it_has_opened"),
+    "Q-20": ("tls.profiles.what_cannot_be_used_is_refused_by_its_name",
+             "tls.listeners.who_stops_before_or_in_the_handshake_is_not_kept",
+             "management.live_updates.what_has_no_certificate_is_refused_for_what_it_is"),
+    "Q-21": ("advisories.management.q_21_secrets_are_nowhere", "net.trace.what_authenticates_is_hidden"),
+    "Q-22": ("management.changes.management_may_not_write_where_it_likes", "e2e.policy.levels_of_management"),
+    "Q-23": ("e2e.policy.a_message_that_is_too_large_ends_its_link_on_the_frame_that_is_too_much",),
+    "Q-24": ("e2e.policy.a_change_is_for_those_who_are_there_too",
+             "e2e.policy.a_vhost_that_goes_takes_its_connections_with_it",
+             "security.vhosts.a_vhost_that_is_gone_leaves_its_names_free"),
+    "Q-25": ("security.counts.users_that_come_and_go_leave_nothing_behind",
+             "net.lockout.a_million_names_take_bounded_room"),
+    "Q-26": ("e2e.policy.an_anonymous_message_goes_only_where_its_sender_may_send",
+             "e2e.policy.a_message_in_the_name_of_another_is_rejected"),
+    "Q-27": ("net.places.entries_that_cannot_be_used_or_are_known_are_left_out",
+             "tls.pieces.credentials_go_only_where_the_configuration_says",
+             "tls.pieces.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
+    "Q-28": ("advisories.authorization.q_28_reserved_properties_are_refused_one_by_one",
+             "advisories.authorization.q_28_the_keys_that_are_reserved"),
+}  # fmt: skip
+
+REPORTED: dict[str, tuple[str, ...]] = {
+    "CVE-2017-15699 / DISPATCH-924": ("engine.any_bytes.any_frames_and_octets_behind_any_beginning",
+                                      "engine.any_bytes.frames_in_an_open_session",
+                                      "fuzz.replay.some_mutations_of_the_seeds_pass"),
+    "DISPATCH-1011, 1025": ("security.addresses.the_name_of_a_user_is_text",
+                            "security.addresses.an_address_is_allowed_iff_some_entry_has_it"),
+    "DISPATCH-1732": ("advisories.authorization.dispatch_1732_an_open_without_a_hostname",),
+    "DISPATCH-1821": ("advisories.authorization.dispatch_1821_a_wrong_policy_ends_the_start_and_says_why",),
+    "DISPATCH-2179": ("net.auth_service.a_service_of_another_authority_is_refused",
+                      "net.auth_service.a_service_of_another_name_is_refused",
+                      "net.auth_service.without_its_profile_a_service_is_told_nothing"),
+    "DISPATCH-2305": ("e2e.policy.the_numbers_of_a_group_stand_in_open_and_begin",),
+    "DISPATCH-883": ("advisories.decoding.dispatch_883_properties_of_every_type",
+                     "advisories.decoding.dispatch_883_properties_that_are_no_map"),
+    "DISPATCH-519": ("e2e.policy.an_anonymous_message_goes_only_where_its_sender_may_send",
+                     "core.section_3_credit.3_1_what_the_router_refuses_is_paid_back_at_once"),
+    "DISPATCH-975, 1628, 1641": ("e2e.policy.a_message_that_is_too_large_ends_its_link_on_the_frame_that_is_too_much",
+                                 "engine.limits.a_limit_holds_at_n_and_at_n_plus_1"),
+    "DISPATCH-2307": ("advisories.decoding.dispatch_2307_a_container_may_have_a_long_name",
+                      "advisories.decoding.dispatch_2307_a_container_may_not_have_a_longer_name",
+                      "advisories.decoding.dispatch_2307_a_router_has_a_name_of_1_to_127_characters"),
+    "DISPATCH-2308": ("advisories.management.dispatch_2308_a_hundred_thousand_rows_in_one_answer",),
+    "DISPATCH-1276/1326/1492, 2274": ("advisories.flow.those_who_go_while_messages_are_on_their_way_harm_nobody",
+                                      "core.leftovers.a_connection_that_is_over_goes_without_the_collector"),
+}  # fmt: skip
+
+DECODING: dict[str, tuple[str, ...]] = {
+    "CVE-2026-66257, -68074, -67588, -67465": (
+        "advisories.decoding.symbols_of_strangers_are_not_kept",
+        "advisories.decoding.tens_of_thousands_of_symbols_leave_nothing_behind"),
+    "CVE-2026-66273, -68060, -67589, -67551": ("advisories.decoding.what_is_claimed_is_not_made",
+                                               "wire.codec.octets_that_lie_are_refused"),
+    "CVE-2026-66274, -68073, -67590, -67552": (
+        "advisories.decoding.nesting_is_bounded_whatever_is_nested",
+        "advisories.decoding.nesting_ends_the_connection_before_anybody_is_known",
+        "e2e.bad_input.a_value_nested_10_000_deep_closes_the_connection"),
+    "CVE-2026-66275, -68075, -67591, -67553": (
+        "e2e.bad_input.transfers_beyond_the_session_window_end_the_session",
+        "e2e.bad_input.a_message_that_does_not_mind_the_window_ends_the_session_when_it_has_had_another"),
+    "CVE-2026-66276, -68077, -67554": ("advisories.flow.the_widest_disposition_costs_what_there_is",
+                                       "engine.session.the_widest_range_costs_no_more_than_the_deliveries_there_are",
+                                       "engine.session.a_range_of_half_of_all_ids_or_more_runs_backwards"),
+    "CVE-2026-66277, -68078, -67592, -67555": ("advisories.flow.a_message_of_countless_frames_ends_its_link",
+                                               "core.memory.small_pieces_of_a_message_are_kept_together",
+                                               "engine.session.what_is_held_never_passes_the_bytes_of_the_window"),
+    "CVE-2026-68080": ("advisories.flow.echoes_that_come_together_are_answered_once",
+                       "advisories.flow.a_hundred_thousand_echoes_are_few_answers",
+                       "e2e.bad_input.a_sender_that_never_reads_costs_no_more_than_its_answers"),
+    "CVE-2026-92573": (NO + "nothing is ever unpacked", "advisories.absent.nothing_is_unpacked",
+                       "http.websockets.extensions_are_not_taken_up"),
+    "CVE-2026-92608": ("advisories.flow.a_bad_message_harms_its_own_delivery_only",),
+    "CVE-2017-15701": ("advisories.decoding.a_frame_of_any_size_is_refused_on_its_first_octets",
+                       "e2e.guard.an_oversized_sasl_frame_is_refused_on_its_first_octets"),
+    "PROTON-2853": ("engine.faults.a_fault_is_told_on_its_scope_and_the_rest_goes_on",),
+    "PROTON-2945": ("advisories.decoding.no_performative_of_amqp_belongs_into_the_sasl_layer",
+                    "advisories.decoding.no_performative_of_sasl_belongs_above_it"),
+    "PROTON-2952, 2954": ("advisories.decoding.values_of_a_performative_are_counted",
+                          "core.memory.small_pieces_of_a_message_are_kept_together"),
+    "CVE-2026-66079, CVE-2026-67414": (
+        "wire.codec.array_items_without_octets_are_read_to_their_bound_and_refused_beyond",
+        "advisories.decoding.what_is_claimed_is_not_made"),
+    "CVE-2026-67416": ("wire.sections.symbolic_descriptors_are_matched_whole",
+                       "wire.transfers.descriptors_outside_the_standard_are_told_apart_from_no_descriptor"),
+    "CVE-2021-22116": ("advisories.decoding.no_open_costs_much_more_than_an_ordinary_one",
+                       "wire.codec.keys_that_were_chosen_to_have_one_hash_are_not_compared_each_with_each",
+                       "wire.codec.any_octets_decode_or_are_refused_and_skip_agrees"),
+    "CVE-2026-67240": (NO + "no filter is applied and no pattern is a user's",
+                       "advisories.absent.no_pattern_is_anybody_elses",
+                       "core.section_1_attach.1_5_a_filter_is_not_echoed_because_none_is_applied"),
+    "CVE-2026-67419, 75880": ("core.patterns.rows_of_wildcards_are_normalised",
+                              "core.patterns.a_search_takes_at_most_nodes_times_positions",
+                              "security.addresses.a_search_made_long_on_purpose_is_given_up_and_denied"),
+    "CVE-2024-21646, 25110, 27099": ("wire.codec.octets_that_lie_are_refused",
+                                     "wire.transfers.any_octets_are_read_or_refused",
+                                     "engine.any_bytes.any_frames_and_octets_behind_any_beginning"),
+}  # fmt: skip
+
+RIGHTS: dict[str, tuple[str, ...]] = {
+    "CVE-2015-0223": ("e2e.guard.a_mechanism_that_was_not_offered",),
+    "CVE-2015-0224": ("advisories.authentication.nothing_is_done_for_who_was_refused",),
+    "CVE-2012-2145": ("e2e.guard.so_many_handshakes_from_one_host_and_the_next_is_closed",
+                      "e2e.guard.so_many_handshakes_in_all"),
+    "CVE-2016-3094, CVE-2018-1298": ("advisories.authentication.nuls_in_a_login",
+                                     "advisories.authentication.a_login_of_a_megabyte",
+                                     "e2e.guard.a_malformed_login_is_refused_and_the_next_one_is_not"),
+    "CVE-2016-4432": ("advisories.authentication.nothing_is_done_for_who_was_refused",
+                      "advisories.authentication.who_does_without_sasl_is_told_off_whatever_comes_along",
+                      "engine.states.every_frame_in_every_state_of_a_connection"),
+    "CVE-2016-8741": ("e2e.sasl_plugins.somebody_unknown_goes_the_steps_of_a_wrong_password",
+                      "e2e.guard.a_lock_tells_neither_who_there_is_nor_whether_the_password_was_right"),
+    "CVE-2017-15702": ("advisories.authentication.each_listener_asks_whom_it_is_told_to",),
+    "CVE-2016-2166": ("tls.https_and_connectors.a_connector_with_tls_says_nothing_in_clear",
+                      "client.tls.a_server_without_tls_is_an_os_error"),
+    "CVE-2016-4467, CVE-2018-17187": ("tls.https_and_connectors.a_connector_takes_nobody_of_another_name",
+                                      "tls.profiles.whose_certificate_a_connector_takes",
+                                      "client.tls.a_certificate_for_another_name_is_refused"),
+    "CVE-2019-0223": ("advisories.tls.a_server_without_a_certificate_or_a_cipher_is_refused",),
+    "CVE-2021-26117": ("advisories.authentication.a_login_without_a_password_is_none",),
+    "CVE-2016-9877": ("advisories.authentication.a_login_without_a_password_is_none",
+                      "tls.listeners.external_without_a_certificate_stays_out"),
+    "CVE-2026-67231": ("tls.listeners.two_certificates_of_one_serial_and_issuer_are_told_apart_by_the_signature",),
+    "CVE-2026-67404": ("tls.profiles.what_cannot_be_used_is_refused_by_its_name",
+                       "tls.profiles.a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it",
+                       "net.auth_service.without_its_profile_a_service_is_told_nothing"),
+    "CVE-2026-57216, 67411": ("advisories.authentication.where_a_peer_is_is_not_what_it_says",
+                              "advisories.authentication.a_proxys_preface_is_no_amqp",
+                              "e2e.authentication.a_password_from_another_machine_needs_the_listeners_yes"),
+    "CVE-2026-57217": ("e2e.tenants.no_address_leads_into_the_space_of_another",
+                       "core.tenants.every_message_stays_in_its_space"),
+    "CVE-2026-44838, 67407": ("security.addresses.the_name_of_a_user_is_text",
+                              "advisories.absent.no_pattern_is_anybody_elses"),
+    "CVE-2026-67223": ("advisories.authentication.a_name_comes_to_plugins_as_it_is",),
+    "CVE-2026-57218, 67420": (
+        "e2e.policy.a_change_is_for_those_who_are_there_too",
+        "e2e.sasl_plugins.a_users_file_that_changes_ends_who_may_stay_no_longer_and_nobody_else",
+        "e2e.sasl_plugins.the_connection_ends_when_the_token_does",
+        "tls.profiles.open_connections_are_judged_by_the_lists_of_now"),
+    "CVE-2026-61837, 67241, 57221": ("e2e.policy.levels_of_management",
+                                     "e2e.policy.a_group_has_no_management_unless_it_says_so",
+                                     "management.tenants.nothing_else_is_listed_or_read"),
+    "CVE-2026-57215, 54475": ("core.addresses.temporary_tokens_hold_132_random_bits_and_never_repeat",
+                              "e2e.tenants.a_dynamic_address_is_taken_over_by_nobody"),
+    "CVE-2026-66067": ("advisories.authorization.limits_count_whichever_way_somebody_comes",
+                       "e2e.guard.websockets_are_held_to_the_same"),
+    "CVE-2026-67405": ("http.origins.any_other_page_is_not",
+                       "http.websockets.a_handshake_that_is_refused_leaves_a_connection_for_requests"),
+    "CVE-2026-66077, 67239, 44839": ("logs.lines.whatever_the_text_a_line_is_one_line",
+                                     "records.text.hostile_text_stays_one_harmless_line",
+                                     "plugins.uid_format.a_name_with_control_characters_is_refused",
+                                     "http.metrics.any_configured_name_makes_a_text_that_parses"),
+    "CVE-2026-67221, 66068, CVE-2025-50200, CVE-2025-27391, GHSA-6gmw-wxch-cvvc": (
+        "advisories.management.q_21_secrets_are_nowhere", "config.secrets.no_secret_of_a_configuration_is_shown",
+        "e2e.dump.connectors_say_how_far_they_are_and_keep_their_passwords"),
+    "CVE-2026-27446, 57967, 49362, 49363, 49364": (
+        "advisories.authentication.nothing_is_done_for_who_was_refused",
+        "advisories.decoding.nothing_is_done_before_the_open",
+        "e2e.policy.nothing_that_comes_with_a_denied_open_is_looked_at",
+        "core.section_1_attach.1_7_no_terminus_outlives_its_link"),
+    "CVE-2026-39304": ("tls.listeners.keys_cannot_be_changed_for_ever",),
+    "CVE-2022-23913, 2021-4040": ("e2e.bad_input.a_receiver_that_never_reads_costs_no_more_than_a_window",
+                                  "engine.faults.memory_up_to_the_limit_may_be_held_and_what_is_refused_is_not_counted",
+                                  "core.memory.small_pieces_of_a_message_are_kept_together"),
+    "CVE-2026-57822": ("advisories.management.a_body_may_be_nested_as_deep_as_anything_else",
+                       "advisories.absent.octets_make_values_only",
+                       "management.requests.a_request_that_is_too_large_is_refused_unread"),
+    "CVE-2024-6535": ("advisories.authentication.no_secret_is_built_in",
+                      "plugins.sasl_plain.without_users_nobody_gets_in"),
+    "CVE-2024-12582": ("http.pages.no_target_leads_out_of_the_root",
+                       "plugins.users_file.the_password_is_not_in_the_file_in_any_form",
+                       "advisories.authentication.a_name_is_looked_up_as_it_is"),
+    "CVE-2019-19906, 2022-24407": ("plugins.sasl_cyrus.an_over_long_response_never_reaches_the_library",
+                                   "plugins.sasl_cyrus.any_bytes_are_answered_and_let_nobody_in",
+                                   "plugins.sasl_cyrus.a_library_that_stalls_is_left_behind"),
+    "CVE-2023-46118, 57212, 57220": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",
+                                     "http.hostile.a_body_beyond_the_limit_is_refused_while_it_comes",
+                                     "http.websockets.a_message_beyond_the_limit_is_refused"),
+}  # fmt: skip
+
+#: The numbers of 8.9, too.
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "depth 32": ("advisories.decoding.nesting_is_bounded_whatever_is_nested",),
+    "nodes of a frame": ("advisories.decoding.values_of_a_performative_are_counted",),
+    "symbols of 1,024 octets": ("wire.codec.a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are",),
+    "link names and container ids of 1,024 octets": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",),
+    "addresses of 4,096 octets": ("core.section_1_attach.1_1_longer_addresses_are_refused",),
+    "addresses without NUL, CR and LF": ("advisories.authorization.no_address_has_control_characters",),
+    "the processor's time": ("advisories.decoding.no_open_costs_much_more_than_an_ordinary_one",),
+}  # fmt: skip
+
+SECTIONS = {"7.1": FOUND, "7.2": REPORTED, "7.3": DECODING, "7.4": RIGHTS, "8.9": NUMBERS}
+ROWS = {f"{section} {row}": tests for section, rows in SECTIONS.items() for row, tests in rows.items()}
+NAMES = sorted({name for names in ROWS.values() for name in names if not name.startswith(NO)})
+
+
+@cache
+def functions_of(folder: str, module: str) -> frozenset[str]:
+    path = TESTS / folder / f"test_{module}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8")) if path.is_file() else ast.Module([], [])
+    found = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return frozenset(name.removeprefix("test_") for name in found if name.startswith("test_"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_table_names_exists(name: str) -> None:
+    folder, module, function = name.split(".")
+    assert function in functions_of(folder, module)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_has_a_test(row: str) -> None:
+    assert any(not name.startswith(NO) for name in ROWS[row])
+
+
+def test_no_row_is_missing() -> None:
+    assert list(FOUND) == [f"Q-{number:02}" for number in range(1, 29)]
+    assert {section: len(rows) for section, rows in SECTIONS.items()} == {
+        "7.1": 28, "7.2": 12, "7.3": 19, "7.4": 33, "8.9": 7
+    }  # fmt: skip
+    numbered = re.compile(r"(CVE|DISPATCH|PROTON|GHSA)-")
+    assert all(numbered.match(row) for rows in (REPORTED, DECODING, RIGHTS) for row in rows)
+
+
+def test_every_test_here_stands_for_a_row() -> None:
+    modules = sorted(path.stem.removeprefix("test_") for path in (TESTS / "advisories").glob("test_*.py"))
+    here = {
+        f"advisories.{module}.{name}"
+        for module in modules
+        if module != "rows"
+        for name in functions_of("advisories", module)
+    }
+    assert here - set(NAMES) == {"advisories.absent.there_is_something_to_search"}
