@@ -90,6 +90,7 @@ class Shell:
             with self.router.process:
                 assert self.router.stop() == 0, self.router.text()
             self.router.assert_no_fault_of_ours()
+            self.router = None
 
 
 def test_the_guide_works_from_top_to_bottom(folder: Path) -> None:
@@ -100,6 +101,9 @@ def test_the_guide_works_from_top_to_bottom(folder: Path) -> None:
                 continue  # nobody runs units here
             if command.endswith(" &"):
                 shell.start(command.removesuffix(" &"))
+                continue
+            if command == "kill %1":
+                shell.stop()
                 continue
             status, said = shell.type(command.removeprefix("! "))
             assert (status == 0) is not command.startswith("! "), f"{command}: {said}"
