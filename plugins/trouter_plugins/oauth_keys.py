@@ -11,13 +11,17 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from http.client import HTTPException
+from contextlib import suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
 
 import jwt
@@ -186,14 +190,63 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Haste:
+    """Ends in time whatever a fetch waits for: a time limit of a socket is one for each octet."""
+
+    def __init__(self) -> None:
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(TIMEOUT_S, self._cut)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        for sock in self._sockets:
+            sock.close()
+
+    def connect(self, *arguments: Any) -> socket.socket:
+        """As ``socket.create_connection``; within TLS there is another socket object, but the same socket."""
+        sock = socket.create_connection(*arguments)
+        self._sockets.append(sock.dup())
+        return sock
+
+    def _cut(self) -> None:
+        for sock in self._sockets:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Http(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Connects in haste."""
+
+    def __init__(self, haste: _Haste) -> None:
+        super().__init__()
+        self._haste = haste
+
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(self._made, HTTPConnection), req)
+
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(self._made, HTTPSConnection), req)
+
+    def _made(self, kind: type[HTTPConnection], host: str, **more: Any) -> HTTPConnection:
+        connection = kind(host, **more)
+        connection._create_connection = self._haste.connect  # type: ignore[attr-defined]
+        return connection
+
+
 def _read_url(url: str) -> bytes:
-    """The body behind ``url``; KeysError. Blocks."""
+    """The body behind ``url``; KeysError. Blocks, for twice TIMEOUT_S at most once the host's address is known."""
     direct = [] if url.startswith("https:") else [urllib.request.ProxyHandler({})]  # to this machine, no way round
-    opener = urllib.request.build_opener(_NoRedirects, *direct)
     request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - _checked_url knows it
     try:
-        with opener.open(request, timeout=TIMEOUT_S) as answer:
-            return _bounded(answer)
+        with _Haste() as haste:
+            opener = urllib.request.build_opener(_NoRedirects, _Http(haste), *direct)
+            with opener.open(request, timeout=TIMEOUT_S) as answer:
+                return _bounded(answer)
     except urllib.error.HTTPError as error:
         error.close()
         raise KeysError(f"the answer was {error.code}") from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +31,7 @@ from tests.plugins.tokens import (
     serving_keys,
     token,
 )
+from tests.routers import DEADLINE_S
 from trouter.hooks import (
     MAX_PERMISSIONS,
     Authenticated,
@@ -399,6 +402,42 @@ async def test_an_issuer_that_stalls_is_given_up(server: KeyServer, autojump_clo
     assert answer == Refused(
         "the keys of the issuer cannot be had: they were never fetched", temporary=True, user="alice"
     )
+
+
+@pytest.mark.parametrize("begins", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"], ids=["head", "body"])
+async def test_an_issuer_that_trickles_is_asked_again(begins: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slowly it goes on, the thread that reads it ends, and the next one can begin."""
+    monkeypatch.setattr(oauth_keys, "TIMEOUT_S", 0.2)
+    body = key_set().encode()
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    cut = threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        sock, _ = listening.accept()
+        with sock:
+            try:
+                sock.sendall(begins)
+                while True:
+                    sock.sendall(b" ")
+                    cut.wait(0.01)
+            except OSError:
+                cut.set()
+        sock, _ = listening.accept()
+        with sock:
+            sock.recv(65536)
+            sock.sendall(whole)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
+        thread.start()
+        clock = Clock()
+        keys = Keys(f"http://127.0.0.1:{listening.getsockname()[1]}/keys", clock)
+        with pytest.raises(Unreachable, match="never fetched"):
+            await keys.find("one", "RS256")
+        assert await trio.to_thread.run_sync(cut.wait, DEADLINE_S)
+        clock.now = oauth_keys.PAUSE_S
+        assert await keys.find("one", "RS256")
+        thread.join(DEADLINE_S)
 
 
 async def test_many_at_once_fetch_once(server: KeyServer) -> None:
