@@ -660,6 +660,23 @@ def test_a_change_is_for_those_who_are_there_too(router: RunningRouter, manager:
     }  # fmt: skip
 
 
+def test_a_change_is_for_the_size_of_messages_on_links_that_are_there(router: RunningRouter, manager: Manager) -> None:
+    created = {"hostname": "narrow.org", **groups(users="alice", sources="n*", targets="n*")}
+    manager.create("vhost", created, name="vhost/narrow.org")
+    with session_of(router.port, "alice", "narrow.org") as alice:
+        receiver = alice.attach_receiver("n1", credit=9)
+        sender = alice.attach_sender("n1")
+        alice.send(sender, data((0x75, bytes(900))), settled=True)
+        alice.expect_transfer(receiver)
+        change(manager, "narrow.org", users="alice", sources="n*", targets="n*", maxMessageSize=800)
+        alice.send(sender, data((0x75, bytes(900))))
+        alice.expect(Disposition)
+        error = alice.expect(Detach).error
+        assert error is not None
+        assert error.condition == "amqp:link:message-size-exceeded"
+    manager.ask("DELETE", type="vhost", identity="vhost/narrow.org")
+
+
 def test_a_change_that_is_wrong_changes_nothing(router: RunningRouter, manager: Manager) -> None:
     with session_of(router.port, "alice", "moving.org") as alice:
         alice.attach_receiver("a1")

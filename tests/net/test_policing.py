@@ -9,8 +9,7 @@ import pytest
 import trio
 
 from trouter.config import load
-from trouter.core.check import TARGET
-from trouter.core.check import RESERVED
+from trouter.core.check import RESERVED, TARGET
 from trouter.hooks import Plugins, VhostPolicy, hookimpl
 from trouter.net import host_names
 from trouter.net.hold import UNFIT, Hold

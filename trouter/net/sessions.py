@@ -22,7 +22,7 @@ from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
-from trouter.engine.link import Link
+from trouter.engine.link import IncomingLink, Link
 from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
@@ -101,6 +101,8 @@ class Sessions:
                 hold.share.attached(sink, self._address_key(attach) or getattr(sink.record, "key", None))
             if isinstance(sink, Ingress):
                 hold_messages(sink, self.terms.check)
+            if isinstance(link, IncomingLink):
+                link.max_message_bytes = self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 sink.gate = self.terms.gate
                 sink.top_up()  # what was withheld
 
