@@ -236,6 +236,7 @@ def test_dispatch_1732_an_open_without_a_hostname(
 
 # --- DISPATCH-1821: a policy that is wrong
 
+PLACE = r":\d+:\d+: .*(vhost|hostname|group|sources|aliases|remoteHosts)"
 WRONG: dict[str, str] = {
     "no number": "vhost { hostname: v, maxConnections: many }",
     "two vhosts of one name": "vhost { hostname: v }\nvhost { hostname: v }",
@@ -247,13 +248,23 @@ WRONG: dict[str, str] = {
 }
 
 
+def wrong_policy(wrong: str) -> str:
+    policy = f"policy {{ enableVhostPolicy: yes }}\n{WRONG[wrong]}\n"
+    return f"router {{ id: R }}\n{policy}listener {{ host: 127.0.0.1, port: 0 }}\n"
+
+
 @pytest.mark.parametrize("wrong", WRONG)
+def test_dispatch_1821_a_wrong_policy_is_refused_with_its_place(wrong: str) -> None:
+    with pytest.raises(ConfigurationError, match=PLACE):
+        load(text=wrong_policy(wrong))
+
+
+@pytest.mark.parametrize("wrong", ["two tokens in one entry", "groups that are a text"])
 def test_dispatch_1821_a_wrong_policy_ends_the_start_and_says_why(tmp_path: Path, wrong: str) -> None:
-    text = f"policy {{ enableVhostPolicy: yes }}\n{WRONG[wrong]}\nlistener {{ host: 127.0.0.1, port: 0 }}\n"
-    with process(f"router {{ id: R }}\n{text}", tmp_path) as started:
+    with process(wrong_policy(wrong), tmp_path) as started:
         assert started.wait() == 1
         assert started.ports == []
-        assert started.matching(r"\.conf:\d+:\d+: .*(vhost|hostname|group|sources|aliases|remoteHosts)")
+        assert started.matching(PLACE)
         started.assert_no_fault_of_ours()
 
 
