@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
-import socket
 import threading
 import time
 import urllib.error
@@ -194,7 +193,7 @@ class _Haste:
     """Ends in time whatever a fetch waits for: a time limit of a socket is one for each octet."""
 
     def __init__(self) -> None:
-        self._sockets: list[socket.socket] = []
+        self._sockets: list[Any] = []
         self._timer = threading.Timer(TIMEOUT_S, self._cut)
         self._timer.daemon = True
 
@@ -207,16 +206,21 @@ class _Haste:
         for sock in self._sockets:
             sock.close()
 
-    def connect(self, *arguments: Any) -> socket.socket:
-        """As ``socket.create_connection``; within TLS there is another socket object, but the same socket."""
-        sock = socket.create_connection(*arguments)
-        self._sockets.append(sock.dup())
-        return sock
+    def hurry(self, connection: Any) -> None:
+        """Let ``connection``, which is not connected yet, end in time; within TLS another object has the same socket."""
+        connect = connection._create_connection
+
+        def connected(*arguments: Any) -> Any:
+            sock = connect(*arguments)
+            self._sockets.append(sock.dup())
+            return sock
+
+        connection._create_connection = connected
 
     def _cut(self) -> None:
         for sock in self._sockets:
             with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(trio.socket.SHUT_RDWR)
 
 
 class _Http(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
@@ -234,7 +238,7 @@ class _Http(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
 
     def _made(self, kind: type[HTTPConnection], host: str, **more: Any) -> HTTPConnection:
         connection = kind(host, **more)
-        connection._create_connection = self._haste.connect  # type: ignore[attr-defined]
+        self._haste.hurry(connection)
         return connection
 
 
