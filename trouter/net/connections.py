@@ -80,6 +80,9 @@ class ConnectionFacts(Protocol):
     def force_close(self, error: Error) -> None:
         """Close, saying why."""
 
+    def withhold(self, withheld: bool) -> None:
+        """Let the other end have no more credit for now, or again what it is owed."""
+
     def check_standing(self) -> None:
         """Close it if the credentials that it came in with are good no longer."""
 

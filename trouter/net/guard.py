@@ -16,6 +16,7 @@ from trouter.records.text import clean
 
 from .handshakes import HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
+from .memory import MemoryWatch
 
 #: Connections turned away are told one by one, and no more than one in this time.
 TELL_EVERY_S: Final = 1.0
@@ -27,7 +28,8 @@ log = logging.getLogger("trouter.SERVER")
 class Guard:
     """What all listeners of a router have in common about strangers."""
 
-    def __init__(self, now: Callable[[], float] = trio.current_time) -> None:
+    def __init__(self, memory: MemoryWatch, now: Callable[[], float] = trio.current_time) -> None:
+        self.memory = memory
         self.lockout = Lockout(now)
         self.handshakes = Handshakes(now)
         #: Connections turned away by ``turns_away``.
@@ -40,6 +42,7 @@ class Guard:
         """From now on these numbers hold; what was counted stays."""
         self.lockout.rules = lockout_rules(router)
         self.handshakes.rules = handshake_rules(router)
+        self.memory.configure(router.max_memory_bytes)
 
     def turns_away(self, host: str, port: int, why: str) -> bool:
         """Whether there is a reason to, which is told then."""

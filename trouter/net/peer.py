@@ -54,6 +54,7 @@ from .handshakes import Newcomer
 from .hold import Hold
 from .hub import Hub
 from .login import Login
+from .memory import MemoryWatch
 from .policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant, Policing
 from .poller import Poller
 from .recorder import Recorder
@@ -108,15 +109,16 @@ class Services:
     plugins: Plugins
     budget: Budget
     connections: Connections = field(default_factory=Connections)
-    guard: Guard = field(default_factory=Guard)
     recorder: Recorder = field(default_factory=Recorder)
     #: Tells seconds since 1970, by which certificates end.
     calendar: Callable[[], float] = time.time
+    guard: Guard = field(init=False)
     secure: Secure = field(init=False)
     policing: Policing = field(init=False)
     auth_services: AuthServices = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder)))
         object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
         object.__setattr__(self, "policing", Policing(self.recorder, self.plugins))
         object.__setattr__(self, "auth_services", AuthServices(self.secure, self.recorder))
@@ -644,6 +646,10 @@ class Peer:
         """Close the connection, saying why; the peer has ``LINGER_S`` to answer."""
         self._farewell = error
         self._handshake.cancel()
+
+    def withhold(self, withheld: bool) -> None:
+        """Let the peer have no more credit for now, or again what it is owed."""
+        self._sessions.withhold(withheld)
 
     def received_bytes(self) -> int:
         """Octets that came in on the connection, within TLS."""

@@ -116,7 +116,7 @@ class RouterProcess:
         router = configuration.router
         self.router = Router(router.id, router.mode, router.default_distribution)
         self.hub = Hub(self.router)
-        poller, budget = Poller(self.hub), Budget(held_limit_bytes())
+        poller, budget = Poller(self.hub), Budget(0)
         self.services = Services(self.hub, poller, Ticker(), plugins, budget, calendar=calendar)
         self._numbers = ConnectionNumbers()
         recorder = self.services.recorder
@@ -205,6 +205,7 @@ class RouterProcess:
         recorder, guard = self.services.recorder, self.services.guard
         nursery.start_soon(make_rounds, self.router, self.services.connections, recorder.links, guard)
         nursery.start_soon(self.services.secure.run)
+        nursery.start_soon(guard.memory.run, self.services.connections, self.hub)
         nursery.start_soon(keep_pace, self.services.policing.quotas, self.hub)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
@@ -302,11 +303,6 @@ class Bell:
                 await self._answer()
             except Exception:  # noqa: BLE001 - a bug of ours: nothing was changed, and the router goes on
                 main_log.exception("internal error, a signal was not obeyed")
-
-
-def held_limit_bytes() -> int:
-    """How much of messages under way the router may hold: a quarter of the machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 
 def _nobody_waits() -> None:

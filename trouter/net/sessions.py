@@ -18,6 +18,7 @@ from trouter.core.attach import DISALLOWED, PeerTerms
 from trouter.core.attach import hold as hold_messages
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
+from trouter.core.ports import Gate
 from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
@@ -39,6 +40,17 @@ server_log = logging.getLogger("trouter.SERVER")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
+class ClosedGate:
+    """Lets no credit through."""
+
+    def take(self, link: object, count: int) -> int:
+        """Nothing."""
+        return 0
+
+
+CLOSED: Final = ClosedGate()
+
+
 class Sessions:
     """What one connection has begun and attached."""
 
@@ -54,6 +66,7 @@ class Sessions:
         #: What holds for links that are attached from now on.
         self.terms = PeerTerms()
         self._hold: Hold | None = None
+        self._withheld = False
         self._turn_out = turn_out
         self._hub = hub
         self._connection = connection
@@ -66,10 +79,22 @@ class Sessions:
         self._hold = hold
         self.terms = self._under(terms, hold)
 
-    @staticmethod
-    def _under(terms: PeerTerms, hold: Hold) -> PeerTerms:
+    def withhold(self, withheld: bool) -> None:
+        """Let the peer have no more credit for now, or again what it is owed."""
+        if self._hold is None:
+            return
+        self._withheld = withheld
+        self.terms = self._under(self.terms, self._hold)
+        for session in self._connection.sessions():
+            for link in session.all_links():
+                if isinstance(link.sink, Ingress):
+                    link.sink.gate = self.terms.gate
+                    link.sink.top_up()
+
+    def _under(self, terms: PeerTerms, hold: Hold) -> PeerTerms:
         """The same terms, with what the policy says."""
-        gate = hold.share if hold.share is not None and hold.share.paces else None
+        gate: Gate | None = hold.share if hold.share is not None and hold.share.paces else None
+        gate = CLOSED if self._withheld else gate
         check = hold.check(of_tenant=terms.tenant is not None)
         return replace(terms, check=check, max_message_bytes=hold.max_message_bytes, gate=gate)
 

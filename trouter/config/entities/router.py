@@ -306,6 +306,15 @@ class RouterEntity(Entity):
         parse=texts.networks,
         extra=True,
     )
+    max_memory_bytes: int | None = attribute(
+        Kind.INTEGER,
+        "What the process may take, in octets. Above 80 percent of it who has most of it gets no credit, above 90 "
+        "percent nobody may connect; messages under way may be a quarter of it.",
+        default_doc="what the machine or the container has",
+        low=1_000_000,
+        high=2**63 - 1,
+        extra=True,
+    )
     drain_timeout_seconds: int = attribute(
         Kind.INTEGER,
         "After TERM: how long unsettled deliveries may take before connections are closed.",

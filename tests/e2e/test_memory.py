@@ -1,0 +1,94 @@
+"""A router process near its memory limit: the limit is put where the process stands, so little is needed to be near."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.peer import Peer
+from tests.routers import RunningRouter, running
+from trouter.wire.performatives import Flow
+
+CONFIGURATION = """
+router {{ id: R{limit} }}
+listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, linkCapacity: 10, idleTimeoutSeconds: 0 }}
+"""
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Limited:
+    """A router whose limit can be put where it has taken this part of it."""
+
+    def __init__(self, router: RunningRouter) -> None:
+        self.router = router
+        self.port = router.port
+        self._reloads = 0
+
+    def take(self, percent: int) -> None:
+        """Have the process take so much of its limit now."""
+        statm = Path(f"/proc/{self.router.process.pid}/statm").read_text()
+        self._limit(f", maxMemoryBytes: {int(statm.split()[1]) * PAGE_BYTES * 100 // percent}")
+
+    def be_free(self) -> None:
+        self._limit("")
+
+    def _limit(self, limit: str) -> None:
+        self.router.configuration.write_text(CONFIGURATION.format(limit=limit))
+        self._reloads += 1
+        self.router.process.send_signal(signal.SIGHUP)
+        self.router.wait_for_line(r"MAIN \(info\) Reloaded", self._reloads)
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[Limited]:
+    with running(CONFIGURATION.format(limit=""), tmp_path) as router:
+        yield Limited(router)
+
+
+def test_nobody_may_connect_above_the_second_mark_and_whoever_is_there_goes_on(limited: Limited) -> None:
+    with Peer(limited.port) as peer:
+        limited.take(95)
+        limited.router.wait_for_line("ALARM memory raised: .* the mark is 90")
+        with Peer(limited.port, opened=False) as refused:
+            refused.expect_end_of_stream()
+        limited.router.wait_for_line("refused: 90 percent of maxMemoryBytes")
+        receiver, sender = peer.attach_receiver("a", credit=10), peer.attach_sender("a")
+        peer.send_message(sender, b"goes on", settled=True)
+        assert peer.take_message(receiver)
+        limited.be_free()
+        limited.router.wait_for_line("ALARM memory cleared: .* the mark is 90")
+        with Peer(limited.port):
+            pass
+    assert len(limited.router.matching("ALARM memory raised: .* the mark is 90")) == 1
+    assert len(limited.router.matching("ALARM memory cleared: .* the mark is 90")) == 1
+
+
+def test_who_has_most_gets_no_credit_above_the_first_mark_and_others_do(limited: Limited) -> None:
+    with Peer(limited.port) as slow, Peer(limited.port) as large, Peer(limited.port) as small:
+        slow_receiver = slow.attach_receiver("large")
+        sender = large.attach_sender("large")
+        for _ in range(5):
+            large.send_message(sender, b"x" * 10_000, settled=True)
+        large.be_heard()
+        limited.take(85)
+        limited.router.wait_for_line("ALARM memory raised: .* the mark is 80")
+        for _ in range(sender.credit):
+            large.send_message(sender, b"x" * 100, settled=True)
+        large.be_heard()
+        assert sender.credit == 0
+        receiver, other = small.attach_receiver("small", credit=100), small.attach_sender("small")
+        for _ in range(30):  # three times its credit
+            small.send_message(other, b"x", settled=True)
+            small.take_message(receiver)
+            small.be_heard()
+        large.be_heard()
+        assert sender.credit == 0
+        slow.grant(slow_receiver, 100)  # what is kept is taken: there is nothing more to hold against the sender
+        while sender.credit == 0:
+            said = large.next()
+            if isinstance(said, Flow):
+                large.take_flow(said)

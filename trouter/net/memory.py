@@ -1,0 +1,160 @@
+"""How much memory the process takes, and what is done before there is none (security.md 8.5).
+
+Above 80 percent of the limit the connections whose messages take most get no more credit, until less is kept of them;
+above 90 percent nobody else may connect. Both end five points lower.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from trouter.engine.ports import Budget
+from trouter.records import Alarm
+
+if TYPE_CHECKING:
+    from .connections import ConnectionFacts
+    from .hub import Hub
+    from .recorder import Recorder
+
+#: Between two looks.
+LOOK_S: Final = 0.5
+#: In percent of the limit, where each begins; it ends at LATITUDE less.
+STARVE_AT: Final = 80
+REFUSE_AT: Final = 90
+LATITUDE: Final = 5
+#: The part of the limit that messages under way may take.
+MESSAGES_PART: Final = 4
+
+_STATM: Final = Path("/proc/self/statm")
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+#: What a container may have, in either form of control groups.
+_CONTAINER: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+log = logging.getLogger("trouter.SERVER")
+
+
+class Connected(Protocol):
+    """The connections there are."""
+
+    def values(self) -> Collection[ConnectionFacts]: ...
+
+
+def resident_bytes() -> int:
+    """What the process takes now."""
+    return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
+
+
+def available_bytes() -> int:
+    """What the machine has, or the container if that is less."""
+    available = _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
+    for path in _CONTAINER:
+        with suppress(OSError, ValueError):  # there is none, or it says "max"
+            available = min(available, int(path.read_text()))
+    return available
+
+
+class MemoryWatch:
+    """One router's. ``budget`` is that of its messages; ``resident`` tells what the process takes."""
+
+    def __init__(self, budget: Budget, recorder: Recorder, resident: Callable[[], int] = resident_bytes) -> None:
+        self._budget = budget
+        self._recorder = recorder
+        self._resident = resident
+        self._limit = available_bytes()
+        self._raised: dict[int, bool] = {STARVE_AT: False, REFUSE_AT: False}
+        #: Connections that get no credit.
+        self._starved: dict[int, ConnectionFacts] = {}
+        self.configure(None)
+
+    def configure(self, limit: int | None) -> None:
+        """Have this limit in octets, None for what there is."""
+        self._limit = limit or available_bytes()
+        self._budget.limit = self._limit // MESSAGES_PART
+
+    @property
+    def limit(self) -> int:
+        return self._limit
+
+    @property
+    def refusal(self) -> str:
+        """Why nobody may connect now; empty if they may."""
+        return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if self._raised[REFUSE_AT] else ""
+
+    async def run(self, connections: Connected, hub: Hub) -> None:
+        """Look for ever."""
+        while True:
+            await trio.sleep(LOOK_S)
+            hub.tell_time()
+            if self.look(connections.values()):
+                hub.flush()
+
+    def look(self, connections: Collection[ConnectionFacts]) -> bool:
+        """See how much is taken, and do what is to be done; whether any connection's credit has changed."""
+        percent = self._resident() * 100 // self._limit
+        for mark, severity in ((STARVE_AT, "warning"), (REFUSE_AT, "critical")):
+            raised = percent >= (mark - LATITUDE if self._raised[mark] else mark)
+            if raised != self._raised[mark]:
+                self._raised[mark] = raised
+                self._tell(mark, severity, percent, raised)
+        if not self._raised[STARVE_AT]:
+            return self._starve({})
+        _give_back()
+        return self._starve(_largest(connections))
+
+    def _starve(self, wanted: dict[int, ConnectionFacts]) -> bool:
+        """Give these no credit, and the others again what they are owed."""
+        before, self._starved = self._starved, wanted
+        for number, connection in before.items():
+            if number not in wanted:
+                connection.withhold(False)
+        for number, connection in wanted.items():
+            if number not in before:
+                connection.withhold(True)
+        return before.keys() != wanted.keys()
+
+    def _tell(self, mark: int, severity: str, percent: int, raised: bool) -> None:
+        log.log(
+            logging.WARNING if raised else logging.INFO,
+            "ALARM memory %s: %d percent of maxMemoryBytes %d are taken, the mark is %d",
+            "raised" if raised else "cleared",
+            percent,
+            self._limit,
+            mark,
+        )
+        self._recorder.emit(
+            Alarm(
+                name="memory",
+                severity=severity,
+                subject=f"{mark} percent",
+                state="raised" if raised else "cleared",
+                value=f"{percent} percent",
+                limit=str(self._limit),
+            )
+        )
+
+
+def _largest(connections: Collection[ConnectionFacts]) -> dict[int, ConnectionFacts]:
+    """The connections of whose messages most is kept: as few as make up half of all."""
+    held = [(sum(session.held_bytes for session in each.engine.sessions()), each) for each in connections]
+    whole, taken = sum(count for count, _ in held), 0
+    found: dict[int, ConnectionFacts] = {}
+    for count, each in sorted(held, key=lambda pair: -pair[0]):
+        if not count or taken * 2 >= whole:
+            break
+        taken += count
+        found[each.number] = each
+    return found
+
+
+def _give_back() -> None:
+    """Let the C library return to the system what it keeps for later."""
+    with suppress(AttributeError):  # another one than glibc
+        ctypes.CDLL(None).malloc_trim(0)
