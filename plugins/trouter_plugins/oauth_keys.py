@@ -207,7 +207,7 @@ class _Haste:
             sock.close()
 
     def hurry(self, connection: Any) -> None:
-        """Let ``connection``, which is not connected yet, end in time; within TLS another object has the same socket."""
+        """Let ``connection``, which is not connected yet, end in time, also within TLS, where another object has it."""
         connect = connection._create_connection
 
         def connected(*arguments: Any) -> Any:
