@@ -15,6 +15,7 @@ from typing import Final
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
+from . import greeting as greetings
 from . import guessing as guesses
 from . import managing as managed
 from . import policies
@@ -335,6 +336,32 @@ def guessing(bench: Bench) -> None:
     bench.figure("beside who guesses: CPU to that without", ratios(troubled_ones, alone), "x")
 
 
+def greeting(bench: Bench) -> None:
+    """A pair beside clients that flood its router with TLS handshakes, against one where they flood another router."""
+    folders, ports = [bench.new_folder("greeted") for _ in range(2)], [free_port(), free_port()]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    rates: list[float] = []
+
+    def beside(greeted: int, router: Router, load: Load) -> Sample:
+        with greetings.greeted(ports[greeted], folders[greeted]) as told:
+            sample = pair(router, load)
+        rates.extend(told)
+        return sample
+
+    mores = [greetings.secured(folder, port) for folder, port in zip(folders, ports, strict=True)]
+    with bench.router(more=mores[0]) as router, bench.router(more=mores[1]):
+        load = replace(SMALL, seconds=bench.extent.seconds)
+        samples = bench.interleave(
+            "100 B, TLS handshakes",
+            {"beside them": partial(beside, 0, router, load), "in the next router": partial(beside, 1, router, load)},
+        )
+    here, there = samples.values()
+    speed = Spread.of([one.per_second / other.per_second for one, other in zip(here, there, strict=True)])
+    bench.figure("TLS handshakes meanwhile", Spread.of(rates), "a second")
+    bench.figure("beside TLS handshakes: messages/s to those beside another router's", speed, "x")
+
+
 def settle_down(server: Server) -> None:
     """Wait until a server does nothing, or for some seconds."""
     for _ in range(50):
@@ -356,4 +383,5 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "managing": managing,
     "policy": policy,
     "guessing": guessing,
+    "greeting": greeting,
 }

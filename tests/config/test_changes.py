@@ -358,6 +358,18 @@ def test_what_cannot_be_deleted() -> None:
     assert (caught.value.status, caught.value.description) == (404, "No entity with identity=dummy/0")
 
 
+def test_who_is_needed_cannot_be_deleted() -> None:
+    text = "sslProfile { name: p }\nsslProfile { name: q }\nauthServicePlugin { name: s, host: h, sslProfile: p }\n"
+    configuration = load(text=text + "connector { name: c, sslProfile: q }\nlistener { port: 0, saslPlugin: s }\n")
+    users = {"sslProfile/p": "authServicePlugin/s", "sslProfile/q": "connector/", "authServicePlugin/s": "listener/:0"}
+    for identity, user in users.items():
+        with pytest.raises(ChangeRefused, match=f"^{user}.* uses this ") as caught:
+            deleted(configuration, configuration.find(identity))  # type: ignore[arg-type]
+        assert caught.value.status == 400
+    configuration = deleted(configuration, configuration.connectors[0])
+    assert deleted(configuration, configuration.find("sslProfile/q")).find("sslProfile/q") is None  # type: ignore[arg-type]
+
+
 def test_indexes_are_right_after_any_changes() -> None:
     configuration, first = make("router.config.address", "n", prefix="x")
     configuration, _ = updated(configuration, configuration.listeners[0], {"port": 9})

@@ -19,11 +19,8 @@ from tests.routers import RunningRouter, running
 from tests.tls.pki import Authority
 from trouter.config import load
 from trouter.config.facts import router_facts
-from trouter.hooks import ListenerFacts, PeerFacts, Plugins
-from trouter.net.connections import Connections
-from trouter.net.recorder import Recorder
+from trouter.hooks import Plugins
 from trouter.net.router import RouterProcess
-from trouter.net.secure import Resumable, Secure, resumable
 from trouter.wire.performatives import Error
 from trouter_plugins.users_file import put_user
 
@@ -150,25 +147,6 @@ async def test_a_connector_resumes_its_session(tmp_path: Path, version: str) -> 
             other.force_close(Error("amqp:connection:forced", f"number {number}"))
             await standing(here, 0)
         assert resumed == [False, True]
-
-
-async def test_a_session_is_resumed_with_its_own_host_only(scene: Scene) -> None:
-    """What was verified there was another name."""
-    secure = Secure(Plugins(), Connections(), Recorder())
-    (await secure.prepare(load(text=scene.profile + "connector {\n sslProfile: p\n}"))).apply()
-    (entity,) = load(text=scene.profile + "connector {\n sslProfile: p\n}").connectors
-    listener = ListenerFacts("c", "localhost", str(scene.router.port), "normal")
-    facts = PeerFacts(1, listener, "localhost", scene.router.port, encrypted=False, loopback=True)
-    known: Resumable | None = None
-    for host, resumed in (("localhost", False), ("localhost", True), ("LOCALHOST", False)):
-        with socket.create_connection(("127.0.0.1", scene.router.port), DEADLINE_S) as sock:
-            sock.setblocking(False)
-            _, ground = await secure.dial(sock, facts, entity, host, known)
-            assert ground.channel is not None
-            assert ground.channel.resumed == resumed
-            await trio.lowlevel.wait_readable(sock)
-            ground.channel.decrypt(sock.recv(65536))  # the tickets
-            known = resumable(host, ground)
 
 
 @asynccontextmanager

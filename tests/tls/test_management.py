@@ -291,6 +291,15 @@ def test_what_cannot_be_used_is_refused_when_it_is_created(
     assert "broken" not in names
 
 
+def test_a_profile_is_deleted_when_nobody_uses_it(scene: Scene) -> None:
+    status, why = scene.node.refused("DELETE", type=PROFILE, name="p")
+    assert status == 400
+    assert why == "listener/127.0.0.1:0 (2) uses this sslProfile; UPDATE changes it in its place"
+    scene.node.create(PROFILE, {"name": "idle", "caCertFile": str(scene.authority.file)})
+    scene.node.get("DELETE", type=PROFILE, name="idle")
+    assert scene.shown() is not None
+
+
 def test_what_cannot_be_used_ends_the_start(scene: Scene, tmp_path: Path) -> None:
     """All of it in one file: each is told, by its attribute."""
     text = f"router {{ id: R }}\n{profile_text(scene.authority, scene.first)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import partial
 
-from trouter.config.claims import claims
+from trouter.config.claims import claims, references
 from trouter.config.compare import Changes, Updated, compare
 from trouter.config.configuration import Configuration
 from trouter.config.draft import Draft, draft_of
@@ -115,7 +115,19 @@ def deleted(configuration: Configuration, entity: Entity) -> Configuration:
         raise ChangeRefused(NOT_IMPLEMENTED, f"Operation DELETE not implemented on {kind.full_name}")
     if configuration.find(entity.identity) is not entity:
         raise ChangeRefused(NOT_FOUND, f"No entity with identity={entity.identity}")
+    user = _user_of(configuration, entity) if kind.referenced else None
+    if user is not None:
+        raise ChangeRefused(BAD_REQUEST, f"{user.identity} uses this {kind.short}; UPDATE changes it in its place")
     return configuration.without(entity).with_warnings(())
+
+
+def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
+    """Who refers to an entity by its name."""
+    for other in configuration.entities:
+        for field, kind in references(other.type):
+            if kind is entity.type and getattr(other, field) == entity.name:
+                return other
+    return None
 
 
 def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:

@@ -1,0 +1,87 @@
+"""Clients that go through TLS with a router again and again, and say nothing afterwards.
+
+`python -m bench.greeting PORT CAFILE` does so until it is told to stop; a line says that it has begun, another one how
+many handshakes a second were over.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+#: Handshakes at a time.
+AT_ONCE: Final = 8
+
+
+def secured(folder: Path, port: int) -> str:
+    """A listener with TLS, and a certificate of its own in ``folder``."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=90))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    (folder / "cert.pem").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (folder / "key.pem").chmod(0o600)
+    profile = f"name: bench\n certFile: {folder / 'cert.pem'}\n privateKeyFile: {folder / 'key.pem'}\n"
+    listener = f"host: 127.0.0.1\n port: {port}\n sslProfile: bench\n requireSsl: yes\n"
+    return f"sslProfile {{\n {profile}}}\nlistener {{\n {listener}}}\n"
+
+
+@contextmanager
+def greeted(port: int, folder: Path) -> Iterator[list[float]]:
+    """While this lasts clients come and go; afterwards the list has how many a second did."""
+    rates: list[float] = []
+    command = [sys.executable, "-m", "bench.greeting", str(port), str(folder / "cert.pem")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as clients:
+        assert clients.stdout is not None
+        clients.stdout.readline()
+        try:
+            yield rates
+        finally:
+            clients.send_signal(signal.SIGTERM)
+            rates.append(float(clients.stdout.readline() or 0))
+
+
+def greet(port: int, context: ssl.SSLContext, done: list[int]) -> None:
+    """Without an end. Each handshake is a whole one: no session is resumed."""
+    while True:
+        with (
+            socket.create_connection(("127.0.0.1", port)) as sock,
+            context.wrap_socket(sock, server_hostname="localhost"),
+        ):
+            done[0] += 1
+
+
+def main() -> None:
+    """Greet until told to stop."""
+    port, authorities = sys.argv[1:]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    context = ssl.create_default_context(cafile=authorities)
+    counts = [[0] for _ in range(AT_ONCE)]
+    began_s = time.monotonic()
+    for done in counts:
+        threading.Thread(target=greet, args=(int(port), context, done), daemon=True).start()
+    print("begun", flush=True)
+    signal.sigwait({signal.SIGTERM})
+    print(sum(done[0] for done in counts) / (time.monotonic() - began_s), flush=True)
+
+
+if __name__ == "__main__":
+    main()
