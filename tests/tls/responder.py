@@ -105,9 +105,9 @@ class Responder:
             nursery.cancel_scope.cancel()
 
 
-def appointed(authority: Authority, *, may_sign: bool = True, days: int = 1) -> tuple[
-    x509.Certificate, ec.EllipticCurvePrivateKey
-]:
+def appointed(
+    authority: Authority, *, may_sign: bool = True, days: int = 1
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     """Somebody who answers for the authority, or only says so; ended if ``days`` is below 0."""
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
