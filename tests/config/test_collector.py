@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from trouter.config import ConfigurationError, load
-from trouter.config.collector import held_back
+from trouter.config.collector import MANY, held_back
 
 
 def test_the_collector_is_held_back_within_and_works_afterwards() -> None:
@@ -28,6 +28,16 @@ def test_whoever_runs_without_one_goes_on_without_one() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_very_many_new_objects_are_not_looked_through_when_it_goes_on() -> None:
+    frozen = gc.get_freeze_count()
+    with held_back():
+        kept: list[list[int]] = [[] for _ in range(2 * MANY)]
+    later: list[list[int]] = [[] for _ in range(2 * gc.get_threshold()[0])]
+    assert any(one is kept for one in gc.get_objects(generation=2))
+    assert not any(one is later for one in gc.get_objects(generation=2))
+    assert gc.get_freeze_count() <= frozen
 
 
 def test_a_configuration_that_cannot_be_used_leaves_it_working() -> None:

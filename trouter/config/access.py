@@ -26,7 +26,7 @@ def names(entries: tuple[str, ...]) -> tuple[str, ...]:
 
 def host_key(name: str) -> str:
     """What host names of vhosts are compared by: no port, no trailing dot, and no case in ASCII."""
-    if match := _HOST_AND_PORT.fullmatch(name):
+    if (":" in name or "[" in name) and (match := _HOST_AND_PORT.fullmatch(name)):
         name = match[2] if match[1] is None else match[1]
     return name.removesuffix(".").translate(_LOWER)
 
@@ -68,7 +68,7 @@ def address_patterns(entries: tuple[str, ...]) -> tuple[str, ...]:
         tokens = policy_tokens(entry)
         if not any(tokens):
             raise BadValue(f"'{entry}' is not a pattern", "tokens between '.' or '/', e.g. a/*/#")
-        where = [at for at, token in enumerate(tokens) if USER_TOKEN.search(token)]
+        where = [at for at, token in enumerate(tokens) if "{" in token and USER_TOKEN.search(token)]
         if where and not USER_TOKEN.fullmatch(tokens[where[0]]):
             raise BadValue(f"in '{entry}' the user is only a part of a token", "write e.g. ${user}/a or a/${user}")
         if where and where[0] not in {0, len(tokens) - 1}:
@@ -83,5 +83,5 @@ def frame_size(octets: int) -> int:
 
 
 def _at_most_one_token(entry: str) -> None:
-    if len(USER_TOKEN.findall(entry)) > 1:
+    if entry.count("{") > 1 and len(USER_TOKEN.findall(entry)) > 1:
         raise BadValue(f"'{entry}' holds the user's name more than once", "leave one of them out")

@@ -7,6 +7,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+#: So many new objects are no longer young when collection goes on: the first one would look through all of them.
+MANY: Final = 100_000
 
 
 @contextmanager
@@ -19,4 +23,7 @@ def held_back() -> Iterator[None]:
     try:
         yield
     finally:
+        if gc.get_count()[0] > MANY:
+            gc.freeze()
+            gc.unfreeze()  # among the oldest, and so is what was frozen before
         gc.enable()

@@ -46,7 +46,7 @@ class Draft:
         """The value given, or the default; None if what was given is no value."""
         if field_name in self.given or field_name in self.values:
             return self.values.get(field_name)
-        return next(row.default for row in self.type.fields if row.field == field_name)
+        return self.type.defaults[field_name]
 
     def error(self, message: str, field_name: str = "", suggestion: str = "") -> None:
         entry = self.given.get(field_name)

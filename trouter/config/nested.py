@@ -24,18 +24,18 @@ def read_nested(node: Map, table: EntityType, prefix: str, bad: list[BadValue]) 
     """Read a map; what is wrong with it goes to `bad`, named by `prefix` and the key."""
     found = Nested()
     for entry in node.entries:
-        key = f"{prefix}{entry.key}"
         try:
             row = _row(entry, table, found.given)
             if not is_null(entry.node):
                 found.given[row.field] = entry
                 found.written[row.field], found.values[row.field] = convert(row, entry.node)
         except BadValues as wrong:
+            key = f"{prefix}{entry.key}"
             bad += [BadValue(one.message, one.suggestion, place=one.place, key=f"{key}.{one.key}", text=one.text)
                     for one in wrong.bad]  # fmt: skip
         except BadValue as wrong:
             place, text = (wrong.place, "") if wrong.place else (entry.node.place, as_written(entry.node))
-            bad.append(BadValue(wrong.message, wrong.suggestion, place=place, key=key, text=text))
+            bad.append(BadValue(wrong.message, wrong.suggestion, place=place, key=f"{prefix}{entry.key}", text=text))
     return found
 
 

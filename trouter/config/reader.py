@@ -9,6 +9,8 @@ import json
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
 
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar
 from trouter.config.problems import Findings, Place
@@ -20,8 +22,9 @@ BARE_KEY = r"[^\s:{}\[\],\"'#]+"
 _SKIPPED = {also: re.compile(rf"(?:[\s{also}]+|#[^\n]*)*") for also in ("", ",", ",;")}
 # A string on its line, which needs no second look when there is no backslash in it.
 _DOUBLE_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-# An entry whose name and value are such strings: what most of a policy file is made of.
-_TEXT_ENTRY = re.compile(r'"([^"\\\n]*)"[ \t]*:[ \t]*"([^"\\\n]*)"')
+# The next entry whose name and value are such strings, and the next item that is one: what most of a policy is made of.
+_TEXT_ENTRY = re.compile(r'[\s,]*"([^"\\\n]*)"[ \t]*:[ \t]*"([^"\\\n]*)"')
+_TEXT_ITEM = re.compile(r'[\s,]*"([^"\\\n]*)"')
 _BLANK = frozenset(" \t\r\f\v")
 _BLANKS = re.compile(r"[ \t\r\f\v]*")
 _REST_IS_EMPTY = re.compile(r"[ \t\r\f\v]*(?:#[^\n]*)?(?=\n|\Z)")
@@ -51,7 +54,7 @@ class Reader(ABC):
         self.findings = findings
         self.offset = 0
         self.section = ""
-        self._lines = [0, *(match.end() for match in re.finditer("\n", self.text)), len(self.text) + 1]
+        self._lines = [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
         #: The line of the last place; places are asked for in the order of the text, nearly always.
         self._line = 1
 
@@ -162,7 +165,7 @@ class Reader(ABC):
         start, place = self.offset, self.place()
         self.offset += 1
         by_line = self.rest_is_empty()
-        entries: list[Entry] = []
+        entries = [*self.text_entries()]
         while (char := self.skip(also=",")) != "}":
             if not char:
                 self.wrong("this brace is never closed", at=start, suggestion="add a }")
@@ -171,16 +174,22 @@ class Reader(ABC):
                 entries.append(self.entry(by_line, depth))
             except NoValue:
                 continue
+            entries += self.text_entries()
         self.offset = min(self.offset + 1, len(self.text))
         return Map(tuple(entries), place)
+
+    def text_entries(self) -> Iterator[Entry]:
+        """The entries that follow, as far as their names and values are plain strings."""
+        while match := _TEXT_ENTRY.match(self.text, self.offset):
+            self.offset = match.end()
+            key, value = match.start(1), match.start(2)
+            place = self.place(key - 1)
+            beside = Place(place.file, place.line, place.column + value - key)
+            yield Entry(match[1], place, Scalar(match[2], beside, quoted=True))
 
     def entry(self, by_line: bool, depth: int) -> Entry:
         """One `key: value` of a map."""
         start = self.offset
-        if match := _TEXT_ENTRY.match(self.text, start):
-            self.offset = match.end()
-            value = Scalar(match[2], self.place(match.start(2) - 1), quoted=True)
-            return Entry(match[1], self.place(start), value)
         key = self.map_key()
         char = self.skip_blanks()
         if char == "{" and not self.json:
@@ -238,6 +247,9 @@ class Reader(ABC):
         start, place = self.offset, self.place()
         self.offset += 1
         items: list[Node] = []
+        while match := _TEXT_ITEM.match(self.text, self.offset):
+            self.offset = match.end()
+            items.append(Scalar(match[1], self.place(match.start(1) - 1), quoted=True))
         while (char := self.skip(also=",")) != "]":
             if not char:
                 self.wrong("this bracket is never closed", at=start, key=key, suggestion="add a ]")

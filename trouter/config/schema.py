@@ -352,6 +352,11 @@ class EntityType:
         return () if self.entity is None else attributes_of(self.entity)
 
     @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """What an entity has where nothing is given, by field."""
+        return {row.field: row.default for row in self.fields}
+
+    @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """Every attribute, in the order of the schema: its own, then name, identity and type."""
         return (*self.own, NAME, IDENTITY, TYPE)

@@ -34,7 +34,7 @@ def convert(attribute: Attribute, node: Node) -> tuple[object, object]:
 
 
 def _parsed(attribute: Attribute, texts: Iterable[str]) -> object:
-    entries = tuple(entry for text in texts if (entry := text.strip()))
+    entries = tuple([entry for text in texts if (entry := text.strip())])
     return entries if attribute.parse is None else attribute.parse(entries)
 
 
@@ -75,9 +75,9 @@ def text_of(value: object) -> str:
 
 
 def _string(attribute: Attribute, node: Node) -> str:
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        return node.value
     match node:
-        case Scalar(value=str(text)):
-            return text
         case Scalar(value=value) if not attribute.text_only:
             return text_of(value)
         case Items(items=items) if not attribute.text_only and all(isinstance(item, Scalar) for item in items):
@@ -126,15 +126,15 @@ def _properties(attribute: Attribute, node: Node) -> Mapping[str, object]:
 
 def plain(node: Node) -> object:
     """The Python value of a node: unquoted numbers and truth values of the `.conf` form count as such."""
-    match node:
-        case Map(entries=entries):
-            return {entry.key: plain(entry.node) for entry in entries}
-        case Items(items=items):
-            return [plain(item) for item in items]
-        case Scalar(value=str(text), quoted=False):
-            value = literal(text)
-        case _:
-            value = node.value
+    if isinstance(node, Map):
+        return {key: plain(value) for key, _, value in node.entries}
+    if isinstance(node, Items):
+        return [plain(item) for item in node.items]
+    value = node.value
+    if isinstance(value, str):
+        if node.quoted:
+            return value
+        value = literal(value)
     if isinstance(value, int) and value not in INT64:
         raise BadValue("an integer must fit into 64 bits", "put it in quotes")
     return value

@@ -15,6 +15,7 @@ from trouter.core.addresses import plain, strip_location
 from trouter.core.patterns import SEPARATORS
 
 WILDCARD: Final = "*"
+SEPARATED: Final = tuple(SEPARATORS)
 #: How the two spellings of the user's name are written where they are meant as text.
 _BRACED: Final = "{user}"
 _ESCAPED: Final = "$${user}"
@@ -61,8 +62,15 @@ def unescape(text: str) -> str:
 def plain_entries(texts: Iterable[str], *, patterns: bool = False) -> tuple[str, ...]:
     """The entries, and behind them those for the same addresses in the spelling that the router goes by."""
     texts = tuple(texts)
+    if all(map(_is_plain, texts)):
+        return texts
     made = (_plain_entry(text, _OPEN_IN_PATTERN if patterns else _OPEN) for text in texts)
     return tuple(dict.fromkeys((*texts, *filter(None, made))))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the router goes by the very text, which is so of nearly all: no location, no separator at an end."""
+    return not (text.startswith("/") or text.endswith(SEPARATED) or ":/" in text)
 
 
 def _plain_entry(text: str, opening: re.Pattern[str]) -> str:

@@ -40,6 +40,9 @@ class Prefixes:
         return NO_ENTRY
 
 
+NO_PREFIXES: Final = Prefixes({})
+
+
 class NameRules:
     """The entries of one `sources` or `targets`; EntryError if one cannot be understood."""
 
@@ -57,10 +60,10 @@ class NameRules:
                 table.setdefault(entry.suffix, number)
             else:
                 (prefixes if entry.wildcard else self._exact).setdefault(entry.prefix, number)
-        self._prefixes = Prefixes(prefixes)
+        self._prefixes = Prefixes(prefixes) if prefixes else NO_PREFIXES
         self._user_prefixes = {prefix: Prefixes(suffixes) for prefix, suffixes in user_prefixes.items()}
         #: Where the user's name stands in some entry: the lengths of what is before it.
-        self._starts = tuple(sorted({len(prefix) for prefix in (*self._user_exact, *user_prefixes)}))
+        self._starts = tuple(sorted(set(map(len, (*self._user_exact, *user_prefixes)))))
 
     def find(self, address: str, user: str) -> int:
         """The number of an entry that has `address`; with no `user`, none that needs one."""

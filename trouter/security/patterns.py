@@ -101,7 +101,7 @@ class PatternRules:
         last: list[tuple[Sequence[str], int]] = []
         for number, text in enumerate(entries, 1):
             tokens = policy_tokens(text)
-            users = [at for at, token in enumerate(tokens) if USER_TOKEN.search(token)]
+            users = [at for at, token in enumerate(tokens) if "{" in token and USER_TOKEN.search(token)]
             if not users:
                 plain.append((tokens, number))
             elif len(users) > 1 or not USER_TOKEN.fullmatch(tokens[users[0]]):

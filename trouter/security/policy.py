@@ -190,8 +190,7 @@ class Admission:
         return f"{self.vhost}:{self.group}:remoteHosts:{self.host_entry}"
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """A group, compiled."""
 
     name: str
@@ -204,8 +203,7 @@ class Group:
     substitute_anonymous: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Vhost:
+class Vhost(NamedTuple):
     """A vhost, compiled."""
 
     name: str
@@ -282,9 +280,10 @@ class _Compiler:
 
 
 def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
-    if key not in made:
-        made[key] = make(key)
-    return made[key]
+    found = made.get(key)
+    if found is None:
+        found = made[key] = make(key)
+    return found
 
 
 #: Whoever opens a connection which no vhost has a say in may do what an authentication service grants, and no more.

@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import fields
 from itertools import islice
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from trouter.config.entities import GroupSettings, Quotas, VhostEntity
@@ -34,6 +35,8 @@ MESSAGES_RATE: Final = "max_messages_per_second"
 BYTES_RATE: Final = "max_bytes_per_second"
 BUFFERED: Final = "max_buffered_bytes"
 NAMES: Final = tuple(row.name for row in fields(Quotas))
+#: Whatever a vhost or a group says of quotas; most say nothing.
+_said: Final[Callable[[VhostEntity | GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES, "per_user", "per_host")
 RATES: Final = tuple(name for name in NAMES if name.endswith("_per_second"))
 #: What is held back by credit.
 PACED: Final = (MESSAGES_RATE, BYTES_RATE, BUFFERED)
@@ -55,6 +58,8 @@ class QuotaRule(NamedTuple):
 
 def rules_of(vhost: VhostEntity, group_name: str, group: GroupSettings) -> tuple[QuotaRule, ...]:
     """The quotas that the users of a group are held to."""
+    if not any(_said(vhost)) and not any(_said(group)):
+        return ()
     enforced = vhost.quota_mode == "enforce"
     in_group = enforced if group.quota_mode is None else group.quota_mode == "enforce"
     of_group = f"{vhost.hostname}:{group_name}"
