@@ -45,6 +45,8 @@ class SectionOrder:
             start = 0
             end = len(data)
             self._cut = b""
+        if complete and self._last < _FIRST and self._is_plain(data, start, end):
+            return
         offset = start
         while True:
             if self._left > 0:
@@ -65,6 +67,27 @@ class SectionOrder:
             offset = behind
         if complete and (self._left > 0 or self._values > 0 or self._cut):
             raise InvalidMessage("message is cut short", end)
+
+    def _is_plain(self, data: bytes, start: int, end: int) -> bool:
+        """Whether a whole message has each section once, in order, in the usual encoding; else it is looked at closely.
+
+        Nearly all messages are so, and nothing needs to be kept for them.
+        """
+        offset = start
+        last = _FIRST - 1
+        while end - offset >= 5 and data[offset] == 0 and data[offset + 1] == 0x53:
+            code = data[offset + 2]
+            if code <= last or code > _FOOTER or (last >= _DATA and code != _FOOTER):
+                return False
+            last = code
+            kind = data[offset + 3] >> 4
+            if kind == 0xA or kind == 0xC:
+                offset += 5 + data[offset + 4]
+            elif (kind == 0xB or kind == 0xD) and end - offset >= 8:
+                offset += 8 + wide(data, offset + 4)
+            else:
+                return False
+        return offset == end
 
     def _descriptor(self, data: bytes, offset: int, end: int) -> int:
         """Take a section's descriptor; where it ends, -1 if that has not come yet."""
