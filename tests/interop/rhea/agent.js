@@ -197,8 +197,16 @@ function way() {
     return { connection_details: open(`ws://127.0.0.1:${options.port}`, [options.subprotocol]) };
 }
 
+// Who we say that we are: nobody, a user with a password, or whom a certificate names; the latter two within TLS.
+function credentials() {
+    if (!options.ca) return { username: 'anonymous' };
+    const tls = { transport: 'tls', ca: fs.readFileSync(options.ca), servername: 'localhost' };
+    if (!options.cert) return { ...tls, username: options.username, password: options.password };
+    return { ...tls, cert: fs.readFileSync(options.cert), key: fs.readFileSync(options.key), enable_sasl_external: true };
+}
+
 const connection = rhea.create_container({ id: 'rhea' }).connect({
-    ...way(), username: 'anonymous', reconnect: false,
+    ...way(), ...credentials(), reconnect: false,
 });
 connection.on('connection_error', (context) => {
     report('failed', { condition: context.connection.error.condition });

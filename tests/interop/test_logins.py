@@ -1,0 +1,84 @@
+"""rhea logs in within TLS: by password and by certificate, and hears when it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.agents import agent, message
+from tests.routers import RunningRouter, running
+from tests.tls.pki import Authority
+from trouter_plugins.users_file import put_user
+
+pytestmark = pytest.mark.interop
+
+POLICY = """
+policy {{ enableVhostPolicy: yes }}
+vhost {{
+    hostname: $default
+    groups: {{ $default: {{ users: alice, remoteHosts: *, sources: "${{user}}/*", targets: "${{user}}/*" }} }}
+}}
+"""
+ROUTER = (
+    """
+router {{ id: R, usersFile: {folder}/users }}
+sslProfile {{
+    name: tls
+    certFile: {server.cert}
+    privateKeyFile: {server.key}
+    caCertFile: {authority.file}
+    uidFormat: n
+}}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    sslProfile: tls
+    requireSsl: yes
+    authenticatePeer: yes
+    clientCert: optional
+    saslMechanisms: PLAIN EXTERNAL
+}}
+"""
+    + POLICY
+)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[RunningRouter]:
+    folder = tmp_path_factory.mktemp("guarded")
+    put_user(folder / "users", "alice", b"wonderland")
+    server = authority.issue("CN=localhost", "localhost")
+    with running(ROUTER.format(folder=folder, server=server, authority=authority), folder) as router:
+        yield router
+
+
+def credentials(authority: Authority, kind: str) -> dict[str, str]:
+    if kind == "password":
+        return {"ca": str(authority.file), "username": "alice", "password": "wonderland"}
+    pair = authority.issue("CN=alice")
+    return {"ca": str(authority.file), "cert": str(pair.cert), "key": str(pair.key)}
+
+
+@pytest.mark.parametrize("kind", ["password", "certificate"])
+def test_it_gets_in_and_to_its_own_addresses(guarded: RunningRouter, authority: Authority, kind: str) -> None:
+    way = credentials(authority, kind)
+    address = f"alice/{kind}"
+    with agent("rhea", "receive", guarded.port, address=address, count=3, **way) as receiving:
+        receiving.wait_for("ready")
+        with agent("rhea", "send", guarded.port, address=address, count=3, **way) as sending:
+            sending.wait_for("ready")
+            assert receiving.result()["messages"] == [message(number, 100) for number in range(3)]
+            assert sending.result()["outcomes"] == [["accepted", None, None]] * 3
+
+
+def test_a_wrong_password_does_not_get_it_in(guarded: RunningRouter, authority: Authority) -> None:
+    way = credentials(authority, "password") | {"password": "looking-glass"}
+    with agent("rhea", "send", guarded.port, address="alice/x", **way) as sending:
+        X
+        assert sending.process.wait(20) != 0
