@@ -46,7 +46,15 @@ help:
 run: build
 	$(VENV)/bin/trouter run $(ARGS)
 
-test: test-compiled test-pure
+# Both twins at once, for most tests wait for processes; what the interpreted one said comes behind.
+test: build interop-system
+	$(PY) -m trouter --version | grep -w compiled
+	@said=build/test-pure.log; \
+	  TROUTER_PURE=1 $(PY) -m pytest $(ARGS) >$$said 2>&1 & pure=$$!; trap "kill $$pure" INT TERM; \
+	  $(PY) -m pytest $(ARGS); compiled=$$?; \
+	  echo "make: the compiled twin: status $$compiled; waiting for the interpreted one ($$said)"; \
+	  wait $$pure; interpreted=$$?; cat $$said; \
+	  exit $$((compiled ? compiled : interpreted))
 
 test-compiled: build interop-system
 	$(PY) -m trouter --version | grep -w compiled
