@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-pure test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-pure test-pure-aside test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -48,13 +48,12 @@ run: build
 
 # Both twins at once, for most tests wait for processes; what the interpreted one said comes behind.
 test: build interop-system
-	$(PY) -m trouter --version | grep -w compiled
-	@said=build/test-pure.log; \
-	  TROUTER_PURE=1 $(PY) -m pytest $(ARGS) >$$said 2>&1 & pure=$$!; trap "kill $$pure" INT TERM; \
-	  $(PY) -m pytest $(ARGS); compiled=$$?; \
-	  echo "make: the compiled twin: status $$compiled; waiting for the interpreted one ($$said)"; \
-	  wait $$pure; interpreted=$$?; cat $$said; \
-	  exit $$((compiled ? compiled : interpreted))
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-compiled test-pure-aside; status=$$?; \
+	  cat build/test-pure.log; exit $$status
+
+test-pure-aside:
+	@mkdir -p build
+	TROUTER_PURE=1 $(PY) -m pytest $(ARGS) >build/test-pure.log 2>&1
 
 test-compiled: build interop-system
 	$(PY) -m trouter --version | grep -w compiled
