@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from proton import ConnectionException, Message
 from proton.reactor import AtMostOnce
 from proton.utils import BlockingConnection, LinkDetached
 
+from tests.e2e.peer import Peer
 from tests.management.node import node_of
 from tests.routers import StartRouter, process, running
 from trouter.records.check import check_folder
 from trouter.records.segments import segments_in
+from trouter.wire.performatives import Attach, Detach, Source, Target
 from trouter_plugins.users_file import put_user
 
 SECRET = "ma{rk}er-of-the-secret"
@@ -264,3 +267,30 @@ def test_the_policy_and_its_decisions_are_told_by_the_same_rules(start_router: S
     assert [(decision["allow"], decision["addr"]) for decision in decisions] == [(True, "mine"), (False, "secrets")]
     assert decisions[0]["rule"] == "example.com:all:sources:2"
     assert {of(records, "policy.decision", op="open")[0]["rule"], decisions[0]["rule"]} <= set(loaded["rules"])
+
+
+def test_attaches_that_are_denied_over_and_over_are_told_together(start_router: StartRouter, tmp_path: Path) -> None:
+    router = start_router(f"""
+    router {{ id: R }}
+    policy {{ enableVhostPolicy: yes }}
+    listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+    recordLog {{ dir: {tmp_path}/kept, kinds: audit }}
+    vhost {{ hostname: example.com, groups: {{ all: {{ users: *, remoteHosts: * }} }} }}
+    """)
+    with Peer(router.port, hostname="example.com") as peer:
+        for number in range(300):
+            peer.say(Attach(f"link-{number}", number, False, source=Source(), target=Target("q"),
+                            initial_delivery_count=0))  # fmt: skip
+        for _ in range(300):
+            assert peer.expect(Attach).target is None
+            peer.expect(Detach)
+    router.wait_for_line(r"\[C1\] Connection Closed")
+    assert router.stop() == 0
+    denied = of(records_of(tmp_path / "kept"), "policy.decision", op="attach", allow=False)
+    assert sum(record["repeat"] for record in denied) == 300
+    assert len(denied) < 150
+    for line in ("DENY attach sender", "Link refused"):
+        lines = router.matching(line)
+        assert len(lines) == len(denied)
+        more = [int(found[1]) for each in lines if (found := re.search(r"\(and (\d+) more\)$", each))]
+        assert len(lines) + sum(more) == 300

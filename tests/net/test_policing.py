@@ -113,9 +113,24 @@ def test_what_is_allowed_is_recorded_too_and_messages_are_told_together() -> Non
     assert (record.op, record.allow, record.rule) == ("open", True, "one:all:remoteHosts:1")
     for _ in range(5):
         made.deny(Denied.USER_ID, made._held[1], "user-id", text="bob")
-    made._recorder.tell_repeated()
+    made._recorder.repeats.tell()
     told = [each.repeat for each in takes.records[1:] if isinstance(each, PolicyDecision)]
     assert told == [1, 4]
+
+
+@pytest.mark.parametrize("what", [Denied.SENDER, Denied.RECEIVER, Denied.BEGIN, Denied.TOO_LARGE])
+def test_what_a_peer_repeats_floods_neither_log_nor_records(what: Denied, caplog: pytest.LogCaptureFixture) -> None:
+    made, takes = policing()
+    enter(made, applicant())
+    takes.records.clear()
+    caplog.set_level("INFO", "trouter.POLICY")
+    for number in range(100):
+        made.deny(what, made._held[1], "one:all:rule", address=f"q{number}")
+    made._recorder.repeats.tell()
+    told = [each for each in takes.records if isinstance(each, PolicyDecision)]
+    assert [(each.addr, each.repeat) for each in told] == [*((f"q{number}", 1) for number in range(16)), ("q16", 84)]
+    assert len(caplog.messages) == 17
+    assert caplog.messages[-1].endswith("'q16' (and 83 more)")
 
 
 def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:

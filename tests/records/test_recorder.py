@@ -1,4 +1,4 @@
-"""What is emitted reaches whoever takes records, and repeated denials are told together."""
+"""What is emitted reaches whoever takes records."""
 
 from __future__ import annotations
 
@@ -17,28 +17,11 @@ def told(stream: Stream) -> list[tuple[int | None, int]]:
     return [(record.link, record.repeat) for record in stream.take().records if isinstance(record, PolicyDecision)]
 
 
-def test_denials_that_follow_the_first_are_told_together() -> None:
-    recorder, stream = Recorder(), Stream(lambda: None)
-    recorder.add(stream)
-    for _ in range(5):
-        recorder.emit_repeated(("link", 1), denial(1))
-    recorder.emit_repeated(("link", 2), denial(2))
-    assert told(stream) == [(1, 1), (2, 1)]
-    recorder.tell_repeated()
-    assert told(stream) == [(1, 4)]
-    recorder.tell_repeated()
-    assert told(stream) == []
-    recorder.emit_repeated(("link", 1), denial(1))
-    assert told(stream) == [(1, 1)]
-
-
 def test_nobody_is_told_of_what_nobody_takes() -> None:
     recorder, stream = Recorder(), Stream(lambda: None)
     assert not recorder.active
     recorder.emit(denial(1))
-    recorder.emit_repeated("x", denial(1))
     recorder.add(stream)
-    recorder.tell_repeated()
     assert told(stream) == []
     recorder.remove(stream)
     recorder.remove(stream)

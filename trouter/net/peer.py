@@ -179,7 +179,7 @@ class Peer:
         self.connection = self._converse()
         self.connection.owner = self
         self._frames = FrameLog(self._label, self.connection.out)
-        self._sessions = Sessions(self._hub, self.connection, self._label, self.turn_out, self._recorder.links)
+        self._sessions = Sessions(self._hub, self.connection, self._label, self.turn_out, self._recorder)
         self.follow_log()
 
     def _converse(self) -> Connection:

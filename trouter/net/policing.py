@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
@@ -28,6 +29,7 @@ from trouter.security.quotas import QuotaBook, Share
 from trouter.wire.performatives import Error
 
 from .recorder import Recorder
+from .text import and_more
 
 RESOURCE: Final = "amqp:resource-limit-exceeded"
 CONNECTION_DENIED: Final = Error(RESOURCE, "connection disallowed by local policy")
@@ -37,6 +39,10 @@ LINK_DENIED: Final = Error("amqp:unauthorized-access", "link disallowed by local
 MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceeded")
 #: Alarms that are told by name; what is beyond is counted only.
 MAX_SHOWN: Final = 64
+#: Denials that may come as often as the peer likes, but hardly in earnest: told one by one in a second.
+SINGLY: Final = 16
+#: Denials that come with every message or request, told in the log to nobody but who looks for faults.
+EACH: Final = 1
 #: Roles of connections of other routers.
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 
@@ -50,8 +56,8 @@ class Row(NamedTuple):
     reason: str
     policy: tuple[str, ...] = ()
     vhost: str = ""
-    #: It may come once a message.
-    repeats: bool = False
+    #: It may come again and again on one connection: as many are told one by one in a second; 0 for all.
+    singly: int = 0
 
 
 class Denied(Enum):
@@ -61,14 +67,28 @@ class Denied(Enum):
     OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
     TENANT = Row("open", "tenant", ("vhost_connections_denied",))
     CONNECTOR = Row("open", "connector", ("vhost_connections_denied",))
-    BEGIN = Row("begin", "session", ("total_denials",), "session_denied")
-    SENDER = Row("attach", "sender", ("links_denied", "total_denials"), "sender_denied")
-    RECEIVER = Row("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied")
-    TARGET = Row("send", "target", ("messages_denied",), repeats=True)
-    NO_TO = Row("send", "no-address", ("messages_denied",), repeats=True)
-    USER_ID = Row("send", "user-id", ("user_id_denied",), repeats=True)
-    TOO_LARGE = Row("send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied")
-    MANAGEMENT = Row("manage", "management", ("management_denied",), repeats=True)
+    BEGIN = Row("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
+    SENDER = Row("attach", "sender", ("links_denied", "total_denials"), "sender_denied", singly=SINGLY)
+    RECEIVER = Row("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied", singly=SINGLY)
+    TARGET = Row("send", "target", ("messages_denied",), singly=EACH)
+    NO_TO = Row("send", "no-address", ("messages_denied",), singly=EACH)
+    USER_ID = Row("send", "user-id", ("user_id_denied",), singly=EACH)
+    TOO_LARGE = Row(
+        "send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied", singly=SINGLY
+    )
+    MANAGEMENT = Row("manage", "management", ("management_denied",), singly=EACH)
+
+
+class _Told(NamedTuple):
+    """A denial as it is told."""
+
+    row: Row
+    who: Applicant | None
+    where: Denial
+    rule: str
+    text: str
+    address: str | None
+    direction: str | None
 
 
 @dataclass(slots=True)
@@ -433,10 +453,20 @@ class Policing:
         if row.vhost and where.vhost:
             counts = self._counts_of(where.vhost)
             setattr(counts, row.vhost, getattr(counts, row.vhost) + 1)
+        denial = _Told(row, who, where, rule, text, address, direction)
+        if row.singly:
+            number = 0 if who is None else who.number
+            self._recorder.repeats.happened((number, row.reason), row.singly, partial(self._tell_denial, denial))
+        else:
+            self._tell_denial(denial, 1)
+
+    def _tell_denial(self, denial: _Told, count: int) -> None:
+        """One line and one record for a denial, or for as many as came after it."""
+        row, who, where, rule, text, address, direction = denial
         user, host = ("", text) if who is None else (who.user, who.host)
         log.log(
-            logging.DEBUG if row.repeats else logging.INFO,
-            "[C%d] DENY %s %s: user=%.128r host=%s vhost=%.128r rule=%.256r %.256r",
+            logging.DEBUG if row.singly == EACH else logging.INFO,
+            "[C%d] DENY %s %s: user=%.128r host=%s vhost=%.128r rule=%.256r %.256r%s",
             0 if who is None else who.number,
             row.operation,
             row.reason,
@@ -445,16 +475,14 @@ class Policing:
             where.vhost,
             rule,
             text if address is None else address,
+            and_more(count),
         )
         if self._recorder.active:
             record = self._record(who, where.vhost, where.group, row.operation, rule, row.reason, allow=False)
-            record.addr, record.dir = address, direction
+            record.addr, record.dir, record.repeat = address, direction, count
             if record.host is None:
                 record.host = host
-            if row.repeats:
-                self._recorder.emit_repeated((record.conn, row.reason), record)
-            else:
-                self._recorder.emit(record)
+            self._recorder.emit(record)
 
     def allow(self, operation: str, held: Held, rule: str, *, address: str | None, direction: str) -> None:
         """Record that something was allowed."""

@@ -6,18 +6,14 @@ raises for what a stranger sent.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from copy import copy
-from typing import Final, Protocol
+from typing import Protocol
 
-from trouter.records import PolicyDecision, Record
+from trouter.records import Record
 from trouter.records.text import tidy
 
 from .clocks import now_us
 from .link_records import LinkRecords
-
-#: Subjects whose repeated denials are counted at a time; with more of them, each denial is told by itself.
-MAX_REPEATED: Final = 10_000
+from .repeats import Repeats
 
 
 class Taker(Protocol):
@@ -36,7 +32,8 @@ class Recorder:
         self._takers: tuple[Taker, ...] = ()
         #: What is remembered of links.
         self.links = LinkRecords(self)
-        self._repeated: dict[Hashable, PolicyDecision] = {}
+        #: What strangers bring about again and again, for the log as well.
+        self.repeats = Repeats()
 
     def add(self, taker: Taker) -> None:
         """From now on ``taker`` has every record."""
@@ -58,33 +55,3 @@ class Recorder:
             record.t = now_us()
         for taker in takers:
             taker.put(record)
-
-    def emit_repeated(self, subject: Hashable, record: PolicyDecision) -> None:
-        """A denial that may come again for the same ``subject`` any moment: the first is told at once.
-
-        Those that follow within about a second are told together.
-        """
-        if not self.active:
-            return
-        present = self._repeated.get(subject)
-        if present is not None:
-            present.repeat += record.repeat
-            return
-        if len(self._repeated) < MAX_REPEATED:
-            self._repeated[subject] = _none_of(record)
-        self.emit(record)
-
-    def tell_repeated(self) -> None:
-        """Tell what was counted since the last call; about once a second."""
-        if self._repeated:
-            repeated, self._repeated = self._repeated, {}
-            for record in repeated.values():
-                if record.repeat:
-                    self.emit(record)
-
-
-def _none_of(record: PolicyDecision) -> PolicyDecision:
-    """As ``record``, to count what comes after it."""
-    fresh = copy(record)
-    fresh.repeat = 0
-    return fresh

@@ -30,8 +30,9 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .hold import Hold
 from .hub import Hub
-from .link_records import LinkRecords
-from .text import describe_counters, describe_terminus
+from .policing import SINGLY
+from .recorder import Recorder
+from .text import and_more, describe_counters, describe_terminus
 
 #: Attaches and detaches of one session that may wait for their answer before reading pauses.
 BACKLOG: Final = 256
@@ -60,7 +61,7 @@ class Sessions:
         connection: Connection,
         label: str,
         turn_out: Callable[[Error], None],
-        records: LinkRecords,
+        recorder: Recorder,
     ) -> None:
         """``turn_out`` closes the connection."""
         #: What holds for links that are attached from now on.
@@ -71,7 +72,8 @@ class Sessions:
         self._hub = hub
         self._connection = connection
         self._label = label
-        self._records = records
+        self._records = recorder.links
+        self._repeats = recorder.repeats
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
     def admit(self, terms: PeerTerms, hold: Hold) -> None:
@@ -181,7 +183,9 @@ class Sessions:
         """The session is over, by the peer's word or by a fault."""
         session = event.session
         if event.fault is not None:
-            server_log.info("%s Session on channel %d ended: %s", self._label, session.channel, event.fault)
+            what = f"{self._label} Session on channel {session.channel}"
+            tell = partial(_tell_session_end, what, str(event.fault))
+            self._repeats.happened((self._label, "session"), SINGLY, tell)
         self._lose_links(session)
         session.end()
         self._connection.drop_session(session)
@@ -233,14 +237,11 @@ class Sessions:
         sink = link.sink
         if hold.share is not None and isinstance(sink, Ingress | Egress):
             hold.share.attached(sink, key or getattr(sink.record, "key", None))
-        core_log.info(
-            "%s%s: dir=%s source=%s target=%s",
-            self._label,
-            f"[L{sink.identity}] Link attached" if isinstance(sink, Ingress | Egress) else " Link refused",
-            "in" if link.incoming else "out",
-            describe_terminus(event.attach.source),
-            describe_terminus(event.attach.target),
-        )
+        if isinstance(sink, Ingress | Egress):
+            _tell_attach(f"{self._label}[L{sink.identity}] Link attached", link.incoming, event.attach)
+        else:
+            tell = partial(_tell_attach, f"{self._label} Link refused", link.incoming, event.attach)
+            self._repeats.happened((self._label, "attach"), SINGLY, tell)
         self._records.attached(link, event.attach)
 
     def _count(self, incoming: bool) -> int:
@@ -279,6 +280,23 @@ class Sessions:
         if isinstance(sink, Ingress | Egress):
             counts = describe_counters(sink.counters, blocked)
             core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
+
+
+def _tell_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> None:
+    """Log how an attach was answered, for ``count`` that were answered so."""
+    core_log.info(
+        "%s: dir=%s source=%s target=%s%s",
+        what,
+        "in" if incoming else "out",
+        describe_terminus(attach.source),
+        describe_terminus(attach.target),
+        and_more(count),
+    )
+
+
+def _tell_session_end(what: str, fault: object, count: int) -> None:
+    """Log that the peer's faults ended so many sessions."""
+    server_log.info("%s ended: %s%s", what, fault, and_more(count))
 
 
 def _nobody_hears(_: Error) -> None:

@@ -51,13 +51,13 @@ class Telemetry:
         try:
             while True:
                 await trio.sleep(LOOK_S)
-                self._recorder.tell_repeated()
+                self._recorder.repeats.tell()
                 if self._recorder.active:
                     await self._look()
                 else:
                     self._idle()
         finally:
-            self._recorder.tell_repeated()
+            self._recorder.repeats.tell()
             self._tell_faults()
             self._tell_latency()
 

@@ -30,6 +30,11 @@ def describe_counters(counters: Counters, blocked: bool) -> str:
     )
 
 
+def and_more(count: int) -> str:
+    """What ends a line that stands for ``count`` such events, of which it names the first."""
+    return "" if count == 1 else f" (and {count - 1} more)"
+
+
 def describe_terminus(terminus: object) -> str:
     """``{address expire:sess ...}``: what of a source or target differs from nothing at all."""
     if isinstance(terminus, Coordinator):

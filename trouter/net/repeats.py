@@ -1,0 +1,66 @@
+"""What a stranger can make happen again and again, told so that neither the log nor the records can be flooded with it.
+
+Of what comes from one subject the first few in each second are told one by one, as they come; those that follow are
+told together at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final
+
+#: Subjects that are counted at a time; with more of them, everything is told by itself.
+MAX_SUBJECTS: Final = 10_000
+
+#: Tells of this many at once.
+Tell = Callable[[int], None]
+
+
+class _Subject:
+    """What came from one since the last round, and how the rest of it is told."""
+
+    __slots__ = ("singly", "tell", "together")
+
+    def __init__(self) -> None:
+        self.singly = 0
+        self.together = 0
+        self.tell: Tell = _nothing
+
+
+def _nothing(count: int) -> None:
+    """Nothing was held back."""
+
+
+class Repeats:
+    """Everything of one router that repeats."""
+
+    def __init__(self) -> None:
+        self._subjects: dict[Hashable, _Subject] = {}
+
+    def happened(self, subject: Hashable, singly: int, tell: Tell) -> None:
+        """Once more for ``subject``: told at once if fewer than ``singly`` were since the last round, else by it.
+
+        ``tell`` of the first that is held back speaks for all that follow it.
+        """
+        known = self._subjects.get(subject)
+        if known is None:
+            if len(self._subjects) < MAX_SUBJECTS:
+                known = self._subjects[subject] = _Subject()
+            else:
+                tell(1)
+                return
+        if known.singly < singly:
+            known.singly += 1
+            tell(1)
+            return
+        if not known.together:
+            known.tell = tell
+        known.together += 1
+
+    def tell(self) -> None:
+        """The round, about once a second: tell what was held back, and begin anew."""
+        if self._subjects:
+            subjects, self._subjects = self._subjects, {}
+            for each in subjects.values():
+                if each.together:
+                    each.tell(each.together)
