@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from trouter.mesh.messages import (
     Message,
     MobileAddressRequest,
     MobileAddressUpdate,
+    Newer,
     RouterAdvertisement,
     compose,
     mobile_address,
@@ -150,7 +150,7 @@ def test_a_message_without_header_and_annotations_in_other_types_is_understood()
 
 
 def test_what_is_absent_counts_as_nothing() -> None:
-    assert parse(body("RA", id="RB")) == RouterAdvertisement("RB", 0, 0, 0, version=0)
+    assert parse(body("RA", id="RB")) == RouterAdvertisement("RB", 0, 0, 0)
 
 
 def test_hints_of_another_length_say_nothing() -> None:
@@ -221,6 +221,6 @@ def test_a_damaged_message_is_read_or_refused(message: Message, to: str, text: s
                 pass
 
 
-def test_a_newer_version_is_told() -> None:
-    message = parse(body("LSR", id="RB", pv=2))
-    assert message == replace(LinkStateRequest("RB"), version=2)
+@pytest.mark.parametrize("opcode", ["LSR", "MAU", "ONE OF THEM"])
+def test_of_a_newer_version_no_more_is_read_than_whose_it_is(opcode: str) -> None:
+    assert parse(body(opcode, id="RB", pv=2, exist=[["M0a", 3]])) == Newer("RB", 2)

@@ -7,11 +7,12 @@ import itertools
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 
 from trouter.mesh.events import Event, PathsChanged, Send
 from trouter.mesh.mesh import Mesh, Timers
-from trouter.mesh.messages import ALL_ADDRESSES_TO, ALL_ROUTERS_TO, HELLO_TO, compose, parse
+from trouter.mesh.messages import compose
+from trouter.mesh.relay import first_hops
 
 #: A connection over which nothing comes for so long is closed.
 IDLE_S = 16.0
@@ -29,10 +30,6 @@ class Wire:
 
     def other(self, end: str) -> str:
         return self.ends[1] if end == self.ends[0] else self.ends[0]
-
-
-#: Messages are flooded to many; what they say is read once.
-_parse = lru_cache(4096)(parse)
 
 
 class Network:
@@ -124,49 +121,34 @@ class Network:
 
     def _take(self, router: str) -> None:
         """Send and note what the mesh of ``router`` has to say."""
-        events = self.routers[router].events
-        taken = events[:]
-        events.clear()
+        mesh = self.routers[router]
+        taken = mesh.events[:]
+        mesh.events.clear()
         for event in taken:
             if not isinstance(event, Send):
                 self.told.append((self.now_s, router, event))
-            elif event.connection is not None:
-                self._transmit(router, event.connection, event.to, compose(event.message, event.to), (router,))
+                continue
+            data = compose(event.message, event.to)
+            if event.connection is not None:
+                self._transmit(router, event.connection, data)
             else:
-                self._forward(router, event.to, compose(event.message, event.to), (router,))
+                self._send_on(router, first_hops(event.to, mesh.paths), data)
 
-    def _forward(self, router: str, to: str, data: bytes, trace: tuple[str, ...]) -> None:
-        """On to whoever is next, as the routing does with what routers send each other."""
-        mesh = self.routers[router]
-        if len(trace) > mesh.paths.radius + 1:
-            return
-        if to in (ALL_ROUTERS_TO, ALL_ADDRESSES_TO):
-            known = trace[0] in mesh.paths.next_hop or trace[0] == router
-            ends = mesh.paths.beyond(trace[0]) if known else mesh.paths.next_hop
-            hops = {mesh.paths.next_hop[end] for end in ends} - set(trace)
-        else:
-            hop = mesh.paths.next_hop.get(to.split("/")[3])
-            hops = set() if hop is None or hop in trace else {hop}
-        for hop in sorted(hops):
-            connection = mesh.neighbours.get(hop)
-            if connection is not None:
-                self._transmit(router, connection, to, data, trace)
+    def _send_on(self, router: str, hops: Iterable[str], data: bytes) -> None:
+        for hop in hops:
+            self._transmit(router, self.routers[router].neighbours[hop], data)
 
-    def _transmit(self, router: str, number: int, to: str, data: bytes, trace: tuple[str, ...]) -> None:
+    def _transmit(self, router: str, number: int, data: bytes) -> None:
         wire = self.wires.get(number)
-        if wire is None or router in wire.dead:
-            return
-        self._later(wire.delay_s, lambda: self._arrive(wire, wire.other(router), to, data, trace))
+        if wire is not None and router not in wire.dead:
+            self._later(wire.delay_s, lambda: self._arrive(wire, wire.other(router), data))
 
-    def _arrive(self, wire: Wire, router: str, to: str, data: bytes, trace: tuple[str, ...]) -> None:
+    def _arrive(self, wire: Wire, router: str, data: bytes) -> None:
         if self.wires.get(wire.number) is not wire:
             return
-        for_all = to in (HELLO_TO, ALL_ROUTERS_TO, ALL_ADDRESSES_TO)
-        if for_all or to.split("/")[3] == router:
-            self.routers[router].receive(_parse(data), wire.number, self.now_s)
-            self._take(router)
-        if to != HELLO_TO and not (not for_all and to.split("/")[3] == router):
-            self._forward(router, to, data, (*trace, router))
+        onward = self.routers[router].take(data, wire.number, self.now_s)
+        self._send_on(router, onward.hops, onward.data)
+        self._take(router)
 
     # --- what should be
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .faults import Fault
 from .messages import Message
 
 
@@ -66,28 +67,18 @@ class RouterLost:
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateRouter:
-    """Another router has our id; told once for each of its instances."""
-
-    connection: int
-
-
-@dataclass(frozen=True, slots=True)
 class Ignored:
-    """A message of ``router`` was ignored for ``reason``; told once for each pair of the two."""
+    """``who`` sent what was not believed, over ``connection``: the ``fault``, and what exactly was wrong.
 
-    router: str
-    reason: str
+    Told once in an interval for each pair of the two, with how many ``times`` it has happened since. ``who`` is the id
+    of a router, or "" if none is known.
+    """
+
+    who: str
+    connection: int
+    fault: Fault
+    detail: str
+    times: int
 
 
-Event = (
-    Send
-    | NeighbourUp
-    | NeighbourMoved
-    | NeighbourDown
-    | PathsChanged
-    | AddressesChanged
-    | RouterLost
-    | DuplicateRouter
-    | Ignored
-)
+Event = Send | NeighbourUp | NeighbourMoved | NeighbourDown | PathsChanged | AddressesChanged | RouterLost | Ignored

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from trouter.wire.errors import DecodeError
+
 from .events import (
     AddressesChanged,
-    DuplicateRouter,
     Event,
     Ignored,
     NeighbourDown,
@@ -22,22 +23,25 @@ from .events import (
     RouterLost,
     Send,
 )
+from .faults import Fault, Faults
 from .messages import (
     ALL_ADDRESSES_TO,
     ALL_ROUTERS_TO,
     HELLO_TO,
-    VERSION,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
     Message,
     MobileAddressRequest,
     MobileAddressUpdate,
+    Newer,
     RouterAdvertisement,
     mobile_address,
+    parse,
     router_address,
 )
 from .paths import Paths
+from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 
 #: Routers that are remembered, neighbours of one router, and addresses of one router: what a stranger could make many.
 MAX_ROUTERS: Final = 10_000
@@ -46,10 +50,17 @@ MAX_ADDRESSES: Final = 1_000_000
 ORPHAN_TICKS: Final = 3
 #: A question that was not answered, for it or the answer was lost on the way, is asked again after so long.
 ASK_AGAIN_S: Final = 2.0
-#: How many complaints are remembered so that each is made once.
-MAX_COMPLAINTS: Final = 1000
 #: The hint of an address that came without one.
 NO_HINT: Final = -1
+#: Where each message is taken: nobody is a neighbour whose hello was sent on by others.
+TAKEN_AT: Final[Mapping[type, str]] = {
+    Hello: HELLO_ADDRESS,
+    RouterAdvertisement: LINKS_ADDRESS,
+    LinkStateRequest: LINKS_ADDRESS,
+    LinkStateUpdate: LINKS_ADDRESS,
+    MobileAddressRequest: MOBILE_ADDRESS,
+    MobileAddressUpdate: MOBILE_ADDRESS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +130,7 @@ class Mesh:
         #: Our addresses as they are, and as they were told to the others at ``_mobile_sequence``.
         self._addresses: dict[str, int] = {}
         self._told: dict[str, int] = {}
-        self._complaints: set[tuple[str, str]] = set()
+        self._faults = Faults()
 
     # --- what there is
 
@@ -132,6 +143,11 @@ class Mesh:
     def routers(self) -> tuple[str, ...]:
         """The other routers that are known, reachable or not."""
         return tuple(self._nodes)
+
+    @property
+    def faults(self) -> Mapping[Fault, int]:
+        """How often what others sent was not believed."""
+        return self._faults.counts
 
     def addresses_of(self, router: str) -> Mapping[str, int]:
         """The address keys that another router listens on, each with its hint; nothing if it is not known."""
@@ -255,32 +271,49 @@ class Mesh:
 
     # --- what arrives
 
-    def receive(self, message: Message, connection: int, now_s: float) -> None:
+    def take(self, data: bytes, connection: int, now_s: float) -> Relay:
+        """Take the message ``data`` that came over the control link of ``connection``: which neighbours get it next."""
+        try:
+            way = relay(data, self.me, self.paths)
+            if way.address:
+                message = parse(data)
+                if TAKEN_AT.get(type(message), way.address) != way.address:
+                    raise DecodeError(f"{type(message).__name__} is not taken at {way.address[:32]!r}")
+                self.receive(message, connection, now_s)
+        except Dropped as dropped:
+            self._complain(dropped.fault, "", connection, now_s)
+        except DecodeError as error:
+            self._complain(Fault.MALFORMED, str(error), connection, now_s)
+        else:
+            return way
+        return Relay("")
+
+    def receive(self, message: Message | Newer, connection: int, now_s: float) -> None:
         """Take a message that came in over the control link of ``connection``; what makes no sense changes nothing."""
-        if message.version > VERSION:
-            self._complain(message.id, f"its messages have version {message.version}")
+        if isinstance(message, Newer):
+            self._complain(Fault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
         elif message.id == self.me:
             if isinstance(message, Hello) and message.instance != self.instance:
-                self._complain(self.me, f"instance {message.instance}", DuplicateRouter(connection))
+                self._complain(Fault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
         elif isinstance(message, Hello):
             self._hear_hello(message, connection, now_s)
         elif isinstance(message, RouterAdvertisement):
-            self._hear_advertisement(message, now_s)
+            self._hear_advertisement(message, connection, now_s)
         elif isinstance(message, LinkStateRequest):
-            if self._obtain(message.id, now_s) is not None:
+            if self._obtain(message.id, connection, now_s) is not None:
                 self._answer_links(message.id)
         elif isinstance(message, LinkStateUpdate):
-            self._hear_links(message, now_s)
+            self._hear_links(message, connection, now_s)
         elif isinstance(message, MobileAddressRequest):
-            self._answer_addresses(message)
+            self._answer_addresses(message, connection, now_s)
         else:
-            self._hear_addresses(message, now_s)
+            self._hear_addresses(message, connection, now_s)
 
     def _hear_hello(self, hello: Hello, connection: int, now_s: float) -> None:
         link = self._links.get(connection)
         if link is None:
             return
-        node = self._obtain(hello.id, now_s)
+        node = self._obtain(hello.id, connection, now_s)
         if node is None:
             return
         if hello.id in self._seen or len(self._seen) < MAX_ROUTERS:
@@ -294,8 +327,8 @@ class Mesh:
             self._choose_way(hello.id, now_s, "")
         self._recompute(now_s)
 
-    def _hear_advertisement(self, heard: RouterAdvertisement, now_s: float) -> None:
-        node = self._obtain(heard.id, now_s)
+    def _hear_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> None:
+        node = self._obtain(heard.id, connection, now_s)
         if node is None:
             return
         node.heard_s = now_s
@@ -306,15 +339,15 @@ class Mesh:
             self._ask_links(heard.id, node, now_s)
         self._recompute(now_s)
 
-    def _hear_links(self, heard: LinkStateUpdate, now_s: float) -> None:
-        node = self._obtain(heard.id, now_s)
+    def _hear_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
+        node = self._obtain(heard.id, connection, now_s)
         if node is None or heard.link_sequence <= node.link_sequence:
             return
         node.heard_s = now_s
         node.link_sequence = heard.link_sequence
         peers = {peer: cost for peer, cost in heard.peers.items() if peer != heard.id}
         for peer in peers:
-            if peer != self.me and self._obtain(peer, now_s) is None:
+            if peer != self.me and self._obtain(peer, connection, now_s) is None:
                 return
         if peers != node.peers:
             node.peers = peers
@@ -326,60 +359,63 @@ class Mesh:
         update = LinkStateUpdate(self.me, self.instance, self._link_sequence, peers)
         self._send(update, router_address(router))
 
-    def _answer_addresses(self, request: MobileAddressRequest) -> None:
+    def _answer_addresses(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
         if request.id not in self._nodes:
-            self._complain(request.id, "it asks for addresses and is not known")
+            self._complain(Fault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
         elif request.have_sequence < self._mobile_sequence:
             keys, hints = tuple(self._told), tuple(self._told.values())
             update = MobileAddressUpdate(self.me, self._mobile_sequence, keys, hints=hints)
             self._send(update, mobile_address(request.id))
 
-    def _hear_addresses(self, heard: MobileAddressUpdate, now_s: float) -> None:
+    def _hear_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
         node = self._nodes.get(heard.id)
         if node is None:
-            self._complain(heard.id, "it tells addresses and is not known")
+            self._complain(Fault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
             return
         if heard.exist is not None:
             if heard.sequence < node.mobile_sequence:
                 return  # on its way since before what we know
             hints = heard.hints or (NO_HINT,) * len(heard.exist)
             told = dict(zip(heard.exist, hints, strict=True))
-            self._map(heard.id, node, told, tuple(key for key in node.addresses if key not in told))
+            fits = self._map(heard.id, node, told, tuple(key for key in node.addresses if key not in told))
         elif heard.sequence == node.mobile_sequence + 1:
             hints = heard.hints or (NO_HINT,) * len(heard.added)
-            self._map(heard.id, node, dict(zip(heard.added, hints, strict=True)), heard.deleted)
+            fits = self._map(heard.id, node, dict(zip(heard.added, hints, strict=True)), heard.deleted)
         else:
             if heard.sequence > node.mobile_sequence:
                 node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
                 self._ask_addresses(heard.id, node, now_s)
             return
         node.mobile_sequence = heard.sequence
+        if not fits:
+            self._complain(Fault.TOO_MANY, f"more than {MAX_ADDRESSES} addresses", connection, now_s, heard.id)
 
     # --- what comes of it
 
-    def _map(self, router: str, node: _Node, told: Mapping[str, int], gone: tuple[str, ...]) -> None:
-        """``router`` listens on what it ``told``, and not on what is ``gone``."""
+    def _map(self, router: str, node: _Node, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
+        """``router`` listens on what it ``told``, and not on what is ``gone``; whether there was room for all of it."""
         deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
         added = {key: hint for key, hint in told.items() if key not in node.addresses}
         room = MAX_ADDRESSES - len(node.addresses)
-        if len(added) > room:
-            self._complain(router, f"it listens on more than {MAX_ADDRESSES} addresses")
+        fits = len(added) <= room
+        if not fits:
             added = dict(list(added.items())[:room])
         node.addresses.update(added)
         if added or deleted:
             self.events.append(AddressesChanged(router, added, deleted))
+        return fits
 
     def _unmap(self, router: str) -> None:
         node = self._nodes[router]
         node.mobile_sequence = 0
         self._map(router, node, {}, tuple(node.addresses))
 
-    def _obtain(self, router: str, now_s: float) -> _Node | None:
+    def _obtain(self, router: str, connection: int, now_s: float) -> _Node | None:
         """The node of ``router``, made if it is new; None if there are too many."""
         node = self._nodes.get(router)
         if node is None:
             if len(self._nodes) >= MAX_ROUTERS:
-                self._complain("", f"more than {MAX_ROUTERS} routers")
+                self._complain(Fault.TOO_MANY, f"more than {MAX_ROUTERS} routers", connection, now_s)
                 return None
             node = self._nodes[router] = _Node(heard_s=now_s)
         return node
@@ -445,8 +481,10 @@ class Mesh:
         self.paths = Paths(self.me, links)
         self.events.append(PathsChanged(why))
 
-    def _complain(self, router: str, reason: str, event: Event | None = None) -> None:
-        """Tell of something wrong, once."""
-        if (router, reason) not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:
-            self._complaints.add((router, reason))
-            self.events.append(event or Ignored(router, reason))
+    def _complain(self, fault: Fault, detail: str, connection: int, now_s: float, who: str = "") -> None:
+        """Count something wrong, and tell of it once in a while."""
+        link = self._links.get(connection)
+        who = who or (link.router if link else "")
+        times = self._faults.note((who, connection), fault, now_s)
+        if times:
+            self.events.append(Ignored(who, connection, fault, detail, times))

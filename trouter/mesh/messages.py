@@ -47,7 +47,6 @@ class Hello:
     id: str
     instance: int = 0
     seen: tuple[str, ...] = ()
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ class RouterAdvertisement:
     instance: int = 0
     link_sequence: int = 0
     mobile_sequence: int = 0
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,6 @@ class LinkStateRequest:
     """``id`` wants to know the addressee's link state."""
 
     id: str
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,6 @@ class LinkStateUpdate:
     instance: int = 0
     link_sequence: int = 0
     peers: Mapping[str, int] = field(default_factory=lambda: _NOBODY)
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,6 @@ class MobileAddressRequest:
 
     id: str
     have_sequence: int = 0
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +97,14 @@ class MobileAddressUpdate:
     added: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     hints: tuple[int, ...] = ()
-    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """A message of ``id`` in a later ``version`` of the protocol, of which no more can be known than that."""
+
+    id: str
+    version: int
 
 
 Message = Hello | RouterAdvertisement | LinkStateRequest | LinkStateUpdate | MobileAddressRequest | MobileAddressUpdate
@@ -141,13 +143,17 @@ def compose(message: Message, to: str) -> bytes:
     )
 
 
-def parse(data: bytes) -> Message:
+def parse(data: bytes) -> Message | Newer:
     """The message whose octets these are; DecodeError says what is wrong with them."""
     opcode, body = _read(data)
+    fields = _Fields(body)
+    version = fields.number("pv")
+    if version > VERSION:
+        return Newer(fields.text("id"), version)
     reader = _READERS.get(opcode)
     if reader is None:
         raise DecodeError(f"no message of routers has the opcode {opcode[:32]!r}")
-    return reader(_Fields(body))
+    return reader(fields)
 
 
 # --- writing
@@ -343,7 +349,7 @@ def _whole(key: str, value: object, high: int) -> int:
 
 def _hello(fields: _Fields) -> Hello:
     seen = fields.texts("seen")
-    return Hello(fields.text("id"), fields.number("instance"), seen, fields.number("pv"))
+    return Hello(fields.text("id"), fields.number("instance"), seen)
 
 
 def _advertisement(fields: _Fields) -> RouterAdvertisement:
@@ -352,12 +358,11 @@ def _advertisement(fields: _Fields) -> RouterAdvertisement:
         fields.number("instance"),
         fields.number("ls_seq"),
         fields.number("mobile_seq"),
-        fields.number("pv"),
     )
 
 
 def _link_state_request(fields: _Fields) -> LinkStateRequest:
-    return LinkStateRequest(fields.text("id"), fields.number("pv"))
+    return LinkStateRequest(fields.text("id"))
 
 
 def _link_state_update(fields: _Fields) -> LinkStateUpdate:
@@ -367,12 +372,11 @@ def _link_state_update(fields: _Fields) -> LinkStateUpdate:
         fields.number("instance"),
         state.number("ls_seq"),
         state.costs("peers"),
-        fields.number("pv"),
     )
 
 
 def _mobile_address_request(fields: _Fields) -> MobileAddressRequest:
-    return MobileAddressRequest(fields.text("id"), fields.number("have_seq"), fields.number("pv"))
+    return MobileAddressRequest(fields.text("id"), fields.number("have_seq"))
 
 
 def _mobile_address_update(fields: _Fields) -> MobileAddressUpdate:
@@ -388,7 +392,6 @@ def _mobile_address_update(fields: _Fields) -> MobileAddressUpdate:
         added,
         () if whole else fields.texts("del"),
         fields.hints(len(added if exist is None else exist)),
-        fields.number("pv"),
     )
 
 

@@ -1,0 +1,103 @@
+"""What becomes of a message of routers that came over a control link (inter-router.md 2.5, 5.5).
+
+It is taken here, sent on to neighbours, both, or neither. Whoever sends it on adds itself to the trace and leaves every
+other octet alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
+from trouter.wire.errors import DecodeError
+from trouter.wire.sections import THROUGH_PROPERTIES, MessageScan
+
+from .faults import Fault
+from .messages import AREA
+from .paths import Paths
+
+#: The addresses at which routers take each other's messages: hellos, links, addresses.
+HELLO_ADDRESS: Final = "qdhello"
+LINKS_ADDRESS: Final = "qdrouter"
+MOBILE_ADDRESS: Final = "qdrouter.ma"
+
+_SCHEME: Final = "amqp:/"
+_EVERYBODY: Final = "all"
+_HERE: Final = ""
+
+
+class Dropped(Exception):
+    """A message has been round in a circle, has come too far, or leads nowhere: nobody gets it."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.value)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """Where one message goes."""
+
+    #: The address here that takes it, one of the three; "" if it is not for us.
+    address: str
+    #: The neighbours that it goes on to, and the octets that they get.
+    hops: tuple[str, ...] = ()
+    data: bytes = b""
+
+
+def relay(data: bytes, me: str, paths: Paths) -> Relay:
+    """Where the message ``data`` goes that came to the router ``me``; DecodeError if it is none, or Dropped."""
+    scan = MessageScan()
+    scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True)
+    start, end = scan.annotations_start, scan.annotations_end
+    if start < 0:
+        start = end = scan.insert_at
+    notes = parse_annotations(data, start, end, True) if start < end else RouterAnnotations()
+    router, address = _destination(scan.to_text(data) if notes.to is None else notes.to)
+    if router == _HERE:
+        return Relay(address)
+    own = f"{AREA}/{me}"
+    if own in notes.trace:
+        raise Dropped(Fault.LOOPED)
+    if len(notes.trace) > paths.radius + 1:
+        raise Dropped(Fault.TOO_FAR)
+    if router == me:
+        return Relay(address)
+    if router == _EVERYBODY:
+        ends: Iterable[str] = paths.beyond(me if notes.ingress is None else notes.ingress.removeprefix(f"{AREA}/"))
+    else:
+        ends = {router} & paths.next_hop.keys()
+        address = ""
+    hops = tuple(hop for hop in _first_stops(ends, paths) if f"{AREA}/{hop}" not in notes.trace)
+    if not (hops or address):
+        raise Dropped(Fault.NO_WAY)
+    octets = b""
+    if hops:
+        ingress = own if notes.ingress is None else notes.ingress
+        noted = compose_annotations(
+            notes.user, notes.user_count, notes.phase, notes.stream, notes.to, ingress, (*notes.trace, own)
+        )
+        octets = data[:start] + noted + data[end:]
+    return Relay(address, hops, octets)
+
+
+def first_hops(to: str, paths: Paths) -> tuple[str, ...]:
+    """The neighbours to which a message of our own for the address ``to`` goes."""
+    router, _ = _destination(to)
+    return _first_stops(paths.next_hop.keys() if router == _EVERYBODY else {router} & paths.next_hop.keys(), paths)
+
+
+def _first_stops(ends: Iterable[str], paths: Paths) -> tuple[str, ...]:
+    return tuple(sorted({paths.next_hop[end] for end in ends}))
+
+
+def _destination(to: str | None) -> tuple[str, str]:
+    """The router that ``to`` names, which may be everybody or whoever reads this, and the address there."""
+    parts = ["", ""] if to is None else to.removeprefix(_SCHEME).split("/", 3)
+    if parts[0] == "_local" and len(parts) == 2:
+        return _HERE, parts[1]
+    if parts[0] == "_topo" and len(parts) == 4 and parts[1] in (AREA, _EVERYBODY) and parts[2]:
+        return parts[2], parts[3]
+    raise DecodeError("it is for no router")
