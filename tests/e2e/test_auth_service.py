@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -176,6 +177,33 @@ def test_a_client_that_goes_away_takes_its_call_to_the_service_along(start_route
             offered(peer)
         router.wait_for_line("peer closed the socket")
     # Closing the double has waited for its script, which waits for the router to hang up.
+
+
+@pytest.mark.parametrize("stage", ["mechanisms", "outcome"])
+def test_a_client_that_goes_away_is_not_waited_for_by_who_asks_a_service(start_router: StartRouter, stage: str) -> None:
+    asked = threading.Event()
+
+    def script(wire: Wire) -> None:
+        if stage == "mechanisms":
+            wire.header(SASL_HEADER)
+        else:
+            wire.offer("PLAIN")
+        asked.set()
+        wire.until_gone()
+
+    with service(script) as double:
+        patient = LISTENER.replace("saslPlugin", "initialHandshakeTimeoutSeconds: 600, saslPlugin")
+        router = start_router(configuration(double, listener=patient))
+        with Peer(router.port, opened=False) as peer:
+            peer.raw(SASL_HEADER)
+            if stage == "outcome":
+                peer.expect_header(SASL_HEADER)
+                peer.expect(SaslMechanisms)
+                peer.say(SaslInit("PLAIN", CREDENTIALS), frame_type=1)
+            assert asked.wait(DEADLINE_S)
+            peer.raw(b"octets that nobody will read")
+        router.wait_for_line("peer closed the socket")
+        assert not router.matching("authServicePlugin s0|too long")  # the service had time left
 
 
 def test_what_a_service_said_is_remembered_if_so_configured(start_router: StartRouter) -> None:

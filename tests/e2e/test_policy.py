@@ -772,9 +772,7 @@ def test_levels_of_management(router: RunningRouter, manager: Manager) -> None:
         client.close()
 
 
-def test_answers_go_only_where_whoever_asks_may_send_or_receives_alone(
-    router: RunningRouter, manager: Manager
-) -> None:
+def test_answers_go_only_where_whoever_asks_may_send_or_receives_alone(router: RunningRouter, manager: Manager) -> None:
     """Else the agent would say to anybody what bob may not."""
     counters = Counters(manager)
     alice: Any = by_proton(router.port, "alice", "links.org")

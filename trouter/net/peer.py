@@ -56,7 +56,7 @@ from .hub import Hub
 from .login import Login
 from .memory import MemoryWatch
 from .policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant, Policing
-from .poller import Poller
+from .poller import HUNG_UP, Poller
 from .recorder import Recorder
 from .secure import BARE, Ground, Secure
 from .sessions import Sessions
@@ -122,6 +122,23 @@ class Services:
         object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
         object.__setattr__(self, "policing", Policing(self.recorder, self.plugins))
         object.__setattr__(self, "auth_services", AuthServices(self.secure, self.recorder))
+
+
+class Absence:
+    """Notices that a peer has gone which is not read at the moment."""
+
+    __slots__ = ("_peer",)
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    def on_readable(self) -> None:
+        """The peer hung up."""
+        self._peer.vanish()
+
+    def crash(self, error: Exception) -> None:
+        """A bug of ours."""
+        self._peer.crash(error)
 
 
 class Peer:
@@ -526,7 +543,11 @@ class Peer:
             return
         if self._newcomer is not None:
             self._newcomer.waits(trio.current_time())
-        entered = await self._take_step(login, event)
+        self._poller.add(self._sock, Absence(self), HUNG_UP)
+        try:
+            entered = await self._take_step(login, event)
+        finally:
+            self._poller.remove(self._sock)
         if self._newcomer is not None:
             self._newcomer.answered(trio.current_time())
         if entered:
@@ -560,6 +581,11 @@ class Peer:
     def _too_slow(self) -> None:
         self._tell_failure("too slow: less than minHandshakeRate before its open")
         self._gone = True
+        self._handshake.cancel()
+
+    def vanish(self) -> None:
+        """Whoever waits for an answer has hung up: nobody else need wait for it either."""
+        self._lost("peer closed the socket")
         self._handshake.cancel()
 
     def _settled_in(self) -> None:

@@ -23,6 +23,9 @@ SOCKETS_PER_ROUND: Final = 64
 #: Rounds in a row before other tasks get their turn.
 ROUNDS_IN_A_ROW: Final = 4
 
+#: The peer will send no more; octets before that may wait to be read.
+HUNG_UP: Final = select.EPOLLRDHUP
+
 log = logging.getLogger("trouter.SERVER")
 
 
@@ -44,11 +47,11 @@ class Poller:
         self._epoll = select.epoll()
         self._readers: dict[int, Reader] = {}
 
-    def add(self, sock: socket.socket, reader: Reader) -> None:
-        """Call ``reader`` whenever ``sock`` can be read."""
+    def add(self, sock: socket.socket, reader: Reader, events: int = select.EPOLLIN) -> None:
+        """Call ``reader`` whenever ``sock`` can be read, or at ``HUNG_UP`` if that is asked for."""
         number = sock.fileno()
         self._readers[number] = reader
-        self._epoll.register(number, select.EPOLLIN)
+        self._epoll.register(number, events)
 
     def remove(self, sock: socket.socket) -> None:
         """Stop calling; before the socket is closed. A second call does nothing."""
