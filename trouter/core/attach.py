@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from trouter.engine.link import IncomingLink, Link, OutgoingLink
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
 
+from . import trunking
 from .addresses import (
     AREA,
     FALLBACK_PHASE,
@@ -24,6 +25,7 @@ from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
 from .messagelog import MessageLog, SentLog
+from .network import Trunk
 from .ports import Gate
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES
@@ -76,6 +78,8 @@ class PeerTerms:
     check: MessageCheck | None = None
     #: Who is asked before senders are granted credit, None for nobody.
     gate: Gate | None = None
+    #: The connection is one between routers.
+    trunk: Trunk | None = None
 
 
 class Refused(Exception):
@@ -91,6 +95,13 @@ def attach(router: Router, link: Link, terms: PeerTerms) -> Error | None:
     wanted = link.remote_attach
     assert wanted is not None  # noqa: S101 - a link made by a peer's attach has it
     try:
+        if terms.trunk is not None and trunking.capability_of(wanted):
+            refused = trunking.answer(router, link, terms.trunk, wanted, terms.link_capacity or DEFAULT_CAPACITY)
+            if refused is not None:
+                raise Refused(refused)
+            return None
+        if terms.trunk is not None and terms.trunk.control_in is None:
+            raise Refused(trunking.CONNECTION_ROLE)
         if isinstance(link, IncomingLink):
             _accept_incoming(router, link, wanted, terms)
         elif isinstance(link, OutgoingLink):

@@ -4,6 +4,7 @@ from trouter.engine cimport deliveries
 from trouter.core.counters cimport Counters
 from trouter.core.fanout cimport tell_sender
 from trouter.core.message cimport Message
+from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.session cimport Session
@@ -26,6 +27,7 @@ cdef class Egress(LinkSink):
     cdef public Py_ssize_t unsettled
     cdef public Counters counters
     cdef public object record
+    cdef public object trunk
     cdef public object log
     cdef public Py_ssize_t identity
     cdef public Py_ssize_t connection_number
@@ -35,7 +37,7 @@ cdef class Egress(LinkSink):
     cdef public double dry_since_s
 
     cpdef Py_ssize_t load(self)
-    @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, stop=Py_ssize_t)
+    @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, written=bytes)
     cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
@@ -58,6 +60,8 @@ cdef class Egress(LinkSink):
     @cython.locals(partner=Delivery, settled=bint)
     cpdef on_disposition(self, Delivery out)
     cdef _give_up(self, Delivery out)
+    @cython.locals(outstanding=Outstanding)
+    cdef _done(self, Delivery out)
     cdef _settle(self, Delivery out, int code, bytes state)
     cpdef sender_says(self, Delivery out, int code, bytes state, bint settled)
     cpdef abort(self, Delivery out)

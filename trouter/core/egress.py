@@ -18,6 +18,7 @@ from .counters import Counters
 from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
+from .outstanding import Outstanding
 from .pace import Pace
 from .ports import InEndpoint, Pulse
 
@@ -47,6 +48,7 @@ class Egress(LinkSink):
         "pulse",
         "queue",
         "record",
+        "trunk",
         "unsettled",
     )
 
@@ -68,6 +70,8 @@ class Egress(LinkSink):
         self.unsettled = 0
         self.counters = Counters()
         self.record: Any = None
+        #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
+        self.trunk: Any = None
         #: A ``SentLog`` where messages are logged.
         self.log: Any = None
         #: What management calls the link, and the connection it is on; 0 until the router gives it one.
@@ -91,7 +95,7 @@ class Egress(LinkSink):
     ) -> Delivery:
         """Send a copy of ``delivery``, now or later; the copy.
 
-        The message is whole in ``data[start:end]`` and needs no annotations of ours, or it is ``message``.
+        The message is whole in ``data[start:end]``, as ``source`` knows it, or it is ``message``.
         """
         out = deliveries.new_delivery(self.link)
         pulse = self.pulse
@@ -109,13 +113,16 @@ class Egress(LinkSink):
         if self.log is not None:
             self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:
-            if self.plain and self.backlog == 0 and link.attached and link.credit > 0 and not link.waiting:
-                stop = link.send(out, data, start, end, False)
+            if self.backlog == 0 and link.attached and link.credit > 0 and not link.waiting:
+                if self.plain and not source.rewrites:
+                    out.offset = link.send(out, data, start, end, False) - start
+                else:
+                    written = source.write(data, start, end, self.plain)
+                    out.offset = link.send(out, written, 0, len(written), False)
                 if out.complete:
                     self._sent(out)
                     return out
                 message = source.build_message(delivery, data, start, end)
-                out.offset = stop - start
             else:
                 message = source.build_message(delivery, data, start, end)
         out.message = message
@@ -241,6 +248,7 @@ class Egress(LinkSink):
             self.unsettled += 1
             return
         self.counters.presettled += 1
+        self._done(out)
         partner = out.partner
         if partner is not None:  # the receiver wanted it settled, the sender did not: we accept for the receiver
             out.partner = None
@@ -289,6 +297,7 @@ class Egress(LinkSink):
         if settled:
             self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
             out.partner = None
+            self._done(out)
         if partner is not None:
             tell_sender(out, partner, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
@@ -304,8 +313,16 @@ class Egress(LinkSink):
             self._take_next()
         self.on_credit(self.link)
 
+    def _done(self, out: Delivery) -> None:
+        """``out`` is under way to another router no longer."""
+        if isinstance(out.context, Outstanding):
+            outstanding = out.context
+            outstanding.count -= 1
+            out.context = None
+
     def _settle(self, out: Delivery, code: int, state: bytes | None) -> None:
         """Settle towards the receiver, if ``out`` is not settled yet."""
+        self._done(out)
         if not (out.settled or out.remote_settled):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
@@ -322,6 +339,7 @@ class Egress(LinkSink):
                 self._settle(out, code, state)
             else:
                 out.settled = True
+                self._done(out)
                 self._may_drop(out)
         else:
             out.link.session.settle_outgoing(out, code, state, False)
@@ -329,6 +347,7 @@ class Egress(LinkSink):
     def abort(self, out: Delivery) -> None:
         """The message will never be complete: take back what was sent of it, forget it if nothing was."""
         out.partner = None
+        self._done(out)
         if out.message is not None:
             out.message.leave(out)
         if self._is_next(out):
@@ -392,6 +411,7 @@ class Egress(LinkSink):
         self._tell_lost(out, RELEASED, RELEASED_STATE)
 
     def _tell_lost(self, out: Delivery, code: int, state: bytes) -> None:
+        self._done(out)
         partner = out.partner
         if partner is not None:
             out.partner = None

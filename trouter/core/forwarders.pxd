@@ -2,24 +2,42 @@ cimport cython
 
 from trouter.core.egress cimport Egress
 from trouter.core.message cimport Message
+from trouter.core.network cimport Network, RemoteRouter, Trunk
+from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint
 from trouter.engine.ports cimport Delivery
 
 cdef Py_ssize_t _LOOKS
+cdef Py_ssize_t _MOST_ORIGINS
+cdef str _ROUTER_PREFIX
 
 
 cdef class Forwarder:
     cdef public list consumers
     cdef public list subscriptions
     cdef public Py_ssize_t inside
+    cdef public list remotes
+    cdef public Py_ssize_t through
     cdef Py_ssize_t _turn
     cdef Py_ssize_t _turn_inside
+    cdef Py_ssize_t _turn_across
+    cdef Py_ssize_t _generation
+    cdef list _nearest
+    cdef dict _across
 
     cpdef add(self, Egress egress)
     cpdef remove(self, Egress egress)
+    cpdef add_remote(self, RemoteRouter router)
+    cpdef remove_remote(self, RemoteRouter router)
+    cdef _work_out(self, Network network)
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
     @cython.locals(out=Delivery)
     cdef int _to_inside(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    @cython.locals(network=Network, count=Py_ssize_t, looks=Py_ssize_t, router=RemoteRouter, egress=Egress, out=Delivery)
+    cdef int _to_nearest(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+
+
+cdef Egress _way(Trunk trunk, InEndpoint source)
 
 
 cdef class Closest(Forwarder):
@@ -32,8 +50,12 @@ cdef class Balanced(Forwarder):
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
     @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, position=Py_ssize_t, looks=Py_ssize_t)
     cdef Egress _least_loaded(self, Py_ssize_t count)
+    @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, count=Py_ssize_t, network=Network, beyond=frozenset, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=Delivery)
+    cdef int _weigh(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
 
 
 cdef class Multicast(Forwarder):
-    @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, out=Delivery)
+    @cython.locals(network=Network, trunks=list, ways=list, trunk=Trunk, egress=Egress)
+    cdef list _find_across(self, InEndpoint source)
+    @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, out=Delivery, across=list)
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1

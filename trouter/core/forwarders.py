@@ -1,11 +1,13 @@
-"""Who gets a message: closest, balanced, multicast (routing.md 2.2-2.5), on one router.
+"""Who gets a message: closest, balanced, multicast (routing.md 2.2-2.5).
 
-A forwarder knows the local consumers of an address. Whether a consumer has
+A forwarder knows the local consumers of an address, and the other routers which have some. Whether a consumer has
 credit does not gate the choice; what it cannot take yet waits on its link.
 """
 
 from __future__ import annotations
 
+from bisect import insort
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from trouter.engine.ports import Delivery
@@ -13,6 +15,7 @@ from trouter.engine.ports import Delivery
 from .egress import Egress
 from .fanout import Fanout
 from .message import Message
+from .network import Network, RemoteRouter, Trunk
 from .ports import InEndpoint
 
 if TYPE_CHECKING:
@@ -20,21 +23,46 @@ if TYPE_CHECKING:
 
 #: Consumers that balanced distribution looks at for one message, so that its cost does not grow with their number.
 _LOOKS = 64
+#: Places where messages enter the network, for which the ways on are remembered.
+_MOST_ORIGINS = 1000
+_ROUTER_PREFIX = "0/"
+_ROUTER_ID = attrgetter("id")
 
 
 class Forwarder:
     """The consumers of one address, and the rule by which a message finds its own; the base finds nobody."""
 
-    __slots__ = ("_turn", "_turn_inside", "consumers", "inside", "subscriptions")
+    __slots__ = (
+        "_across",
+        "_generation",
+        "_nearest",
+        "_turn",
+        "_turn_across",
+        "_turn_inside",
+        "consumers",
+        "inside",
+        "remotes",
+        "subscriptions",
+        "through",
+    )
 
     def __init__(self) -> None:
         self.consumers: list[Egress] = []
         #: Consumers inside the router.
         self.subscriptions: list[Subscription] = []
-        #: How many of the last message's copies stayed inside the router.
+        #: Other routers with consumers, by their ids; those that can be reached.
+        self.remotes: list[RemoteRouter] = []
+        #: How many of the last message's copies stayed inside the router, and how many went to other routers.
         self.inside = 0
+        self.through = 0
         self._turn = 0
         self._turn_inside = 0
+        self._turn_across = 0
+        #: What was worked out for the shape of the network that ``_generation`` counts: those of ``remotes`` with the
+        #: lowest cost, and the connections that messages go over, by where they entered.
+        self._generation = -1
+        self._nearest: list[RemoteRouter] = []
+        self._across: dict[str, list[Trunk]] = {}
 
     def add(self, egress: Egress) -> None:
         """One more consumer, the last in turn."""
@@ -47,12 +75,29 @@ class Forwarder:
         if position < self._turn:
             self._turn -= 1
 
+    def add_remote(self, router: RemoteRouter) -> None:
+        """One more router in reach that has consumers."""
+        insort(self.remotes, router, key=_ROUTER_ID)
+        self._generation = -1
+
+    def remove_remote(self, router: RemoteRouter) -> None:
+        """It has none any more, or is out of reach."""
+        self.remotes.remove(router)
+        self._generation = -1
+
+    def _work_out(self, network: Network) -> None:
+        """The network has another shape, or other routers have consumers."""
+        self._generation = network.generation
+        self._across.clear()
+        lowest = min([each.cost for each in self.remotes])
+        self._nearest = [each for each in self.remotes if each.cost == lowest]
+
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
         """Hand the message to its consumers; how many there were (0: undeliverable).
 
-        It is whole in ``data[start:end]`` and needs no annotations of ours, or it is ``message``.
+        It is whole in ``data[start:end]``, as ``source`` knows it, or it is ``message``.
         """
         return 0
 
@@ -65,14 +110,48 @@ class Forwarder:
         subscription = self.subscriptions[self._turn_inside]
         self._turn_inside += 1
         self.inside = 1
+        self.through = 0
         out = subscription.offer(source, delivery, data, start, end, message)
         if out.partner is not None:
             delivery.partner = out
         return 1
 
+    def _to_nearest(
+        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> int:
+        """Hand the message on towards one of the nearest routers, each in turn (2.2)."""
+        network: Network = source.pulse.network
+        if self._generation != network.generation:
+            self._work_out(network)
+        count = len(self._nearest)
+        looks = count
+        while looks > 0:
+            looks -= 1
+            if self._turn_across >= count:
+                self._turn_across = 0
+            router = self._nearest[self._turn_across]
+            self._turn_across += 1
+            egress = None if router.trunk is source.trunk else _way(router.trunk, source)
+            if egress is not None:
+                self.inside = 0
+                self.through = 1
+                out = egress.offer(source, delivery, data, start, end, message)
+                if out.partner is not None:
+                    delivery.partner = out
+                return 1
+        return 0
+
+
+def _way(trunk: Trunk | None, source: InEndpoint) -> Egress | None:
+    """The link of ``trunk`` that takes the message."""
+    return None if trunk is None else trunk.way(source.priority)
+
 
 class Closest(Forwarder):
-    """A consumer inside the router if there is one, else strict round robin over the local links (2.2)."""
+    """A consumer inside the router if there is one, else a local link, else one of the nearest routers (2.2).
+
+    Links and routers take turns, whatever credit and backlog they have.
+    """
 
     __slots__ = ()
 
@@ -84,8 +163,8 @@ class Closest(Forwarder):
             return self._to_inside(source, delivery, data, start, end, message)
         count = len(self.consumers)
         if count == 0:
-            return 0
-        self.inside = 0
+            return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else 0
+        self.inside = self.through = 0
         if self._turn >= count:
             self._turn = 0
         egress = self.consumers[self._turn]
@@ -97,7 +176,10 @@ class Closest(Forwarder):
 
 
 class Balanced(Forwarder):
-    """The local link with the fewest deliveries waiting or unsettled (2.3); one with none at all ends the search."""
+    """The local link with the fewest deliveries waiting or unsettled (2.3); one with none at all ends the search.
+
+    Another router counts as a link with as many as are under way to its side, and what the way costs.
+    """
 
     __slots__ = ()
 
@@ -106,11 +188,13 @@ class Balanced(Forwarder):
     ) -> int:
         """See ``Forwarder.forward``. A consumer inside the router serves only where no link does."""
         count = len(self.consumers)
+        if self.remotes:
+            return self._weigh(source, delivery, data, start, end, message)
         if count == 0:
             if self.subscriptions:
                 return self._to_inside(source, delivery, data, start, end, message)
             return 0
-        self.inside = 0
+        self.inside = self.through = 0
         if self._turn >= count:
             self._turn = 0
         chosen = self.consumers[self._turn]
@@ -119,6 +203,55 @@ class Balanced(Forwarder):
         out = chosen.offer(source, delivery, data, start, end, message)
         if out.partner is not None:
             delivery.partner = out
+        return 1
+
+    def _weigh(
+        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> int:
+        """Choose between the links here and the routers elsewhere; a tie goes to what is here, then by id."""
+        count = len(self.consumers)
+        best = None
+        best_load = 0
+        best_eligible = False
+        outstanding = None
+        if count > 0:
+            if self._turn >= count:
+                self._turn = 0
+            best = self.consumers[self._turn] if count == 1 else self._least_loaded(count)
+            best_load = best.load()
+            best_eligible = best_load < best.capacity
+        if best is None or best_load > 0:
+            network: Network = source.pulse.network
+            beyond = network.beyond(source.origin)
+            if not beyond and not network.knows(source.origin):
+                beyond = network.beyond("")
+            for each in self.remotes:
+                router = each
+                if router.trunk is source.trunk or router.id not in beyond:
+                    continue
+                egress = _way(router.trunk, source)
+                if egress is None:
+                    continue
+                under_way = router.trunk.outstanding_of(self)  # type: ignore[union-attr]  # it can be reached
+                load = under_way.count + router.cost
+                eligible = router.trunk.capacity > under_way.count  # type: ignore[union-attr]
+                if best is None or (eligible and not best_eligible) or (eligible == best_eligible and load < best_load):
+                    best = egress
+                    best_load = load
+                    best_eligible = eligible
+                    outstanding = under_way
+        if best is None:
+            if self.subscriptions:
+                return self._to_inside(source, delivery, data, start, end, message)
+            return 0
+        self.inside = 0
+        self.through = 0 if outstanding is None else 1
+        out = best.offer(source, delivery, data, start, end, message)
+        if out.partner is not None:
+            delivery.partner = out
+            if outstanding is not None and not out.settled:
+                outstanding.count += 1
+                out.context = outstanding
         return 1
 
     def _least_loaded(self, count: int) -> Egress:
@@ -149,7 +282,11 @@ class Balanced(Forwarder):
 
 
 class Multicast(Forwarder):
-    """A copy for every local link and for every consumer inside the router (2.4)."""
+    """A copy for every local link, for every consumer inside the router, and for every connection that leads to some.
+
+    Those of other routers whose way from where the message entered does not lead through here get theirs from elsewhere
+    (inter-router.md 4.5), so that nobody gets two (2.4).
+    """
 
     __slots__ = ()
 
@@ -157,15 +294,17 @@ class Multicast(Forwarder):
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
         """See ``Forwarder.forward``. The sender of an unsettled message hears one outcome for all copies."""
-        count = len(self.consumers) + len(self.subscriptions)
+        across = self._find_across(source) if self.remotes else []
+        count = len(self.consumers) + len(self.subscriptions) + len(across)
         if count == 0:
             return 0
         self.inside = len(self.subscriptions)
+        self.through = len(across)
         unsettled = not delivery.remote_settled
         if unsettled:
             delivery.copies = []
             delivery.context = Fanout(count)
-        for each in list(self.consumers):
+        for each in self.consumers + across:
             egress = each
             out = egress.offer(source, delivery, data, start, end, message)
             if message is None:
@@ -177,6 +316,28 @@ class Multicast(Forwarder):
             if unsettled and out.partner is not None:
                 delivery.copies.append(out)  # type: ignore[union-attr]
         return count
+
+    def _find_across(self, source: InEndpoint) -> list[Egress]:
+        """The links to other routers that a message from ``source`` is to go over."""
+        network: Network = source.pulse.network
+        if self._generation != network.generation:
+            self._work_out(network)
+        trunks = self._across.get(source.origin)
+        if trunks is None:
+            beyond = network.beyond(source.origin)
+            trunks = list(dict.fromkeys([each.trunk for each in self.remotes if each.id in beyond]))  # type: ignore[misc]
+            if len(self._across) > _MOST_ORIGINS:
+                self._across.clear()
+            self._across[source.origin] = trunks
+        ways = []
+        for each in trunks:
+            trunk = each
+            if trunk is source.trunk or (source.trace and _ROUTER_PREFIX + trunk.neighbour in source.trace):
+                continue
+            egress = _way(trunk, source)
+            if egress is not None:
+                ways.append(egress)
+        return ways
 
 
 #: The rule by the name that configuration gives it (routing.md 5.1).

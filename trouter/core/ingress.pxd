@@ -4,6 +4,7 @@ from trouter.core.check cimport MessageCheck
 from trouter.core.counters cimport AddressCounters, Counters
 from trouter.core.egress cimport Egress
 from trouter.core.message cimport Message
+from trouter.core.network cimport Network
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.core.record cimport Record
 from trouter.engine.link cimport IncomingLink
@@ -16,6 +17,21 @@ cdef Py_ssize_t _STREAM_AT
 cdef Py_ssize_t _MAX_HEAD_BYTES
 cdef int _THROUGH_ANNOTATIONS
 cdef int _THROUGH_PROPERTIES
+
+
+cdef Py_ssize_t _MOST_PASSAGES
+cdef Py_ssize_t _REMEMBERED_BYTES
+cdef int _DEFAULT_PRIORITY
+cdef int _HIGHEST_PRIORITY
+
+
+cdef class Passage:
+    cdef public RouterAnnotations annotations
+    cdef public bytes plain
+    cdef public bytes onward
+
+
+cdef bytes _users(RouterAnnotations annotations)
 
 
 cdef class Ingress(InEndpoint):
@@ -41,6 +57,13 @@ cdef class Ingress(InEndpoint):
     cdef public Py_ssize_t unsettled
     cdef Py_ssize_t _window_bytes
     cdef MessageScan _scan
+    cdef public int phase
+    cdef str _here
+    cdef Py_ssize_t _cut_from
+    cdef Py_ssize_t _cut_to
+    cdef bytes _own_section
+    cdef dict _passages
+    cdef Passage _passage
     cdef RouterAnnotations _annotations
 
     cpdef open(self)
@@ -58,15 +81,18 @@ cdef class Ingress(InEndpoint):
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _must_not_wait(self, Message message)
-    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int, check=MessageCheck)
+    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int, check=MessageCheck, priority=int)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(more=Py_ssize_t)
     cdef bint _waits_on(self, Message message, Py_ssize_t most)
+    @cython.locals(network=Network, passed=Py_ssize_t)
     cdef bint _came_too_far(self, RouterAnnotations annotations)
+    @cython.locals(passage=Passage)
+    cdef RouterAnnotations _pass(self, bytes section)
     cdef bytes _stamp(self, MessageCheck check, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete)
     @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int, check=MessageCheck)
     cdef Record _find(self, Delivery delivery, Message message, bytes data, RouterAnnotations annotations)
-    @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t)
+    @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t, through=Py_ssize_t)
     cdef _forward(self, Delivery delivery, Record record, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     cdef _undeliverable(self, Delivery delivery, Message message)
     cdef _refuse(self, Delivery delivery, Message message, int code, bytes state)
@@ -93,5 +119,8 @@ cdef class Ingress(InEndpoint):
     cdef Message _keep(self, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(head=bytes)
     cdef _describe(self, Message message, RouterAnnotations annotations, str to, int phase)
-    @cython.locals(scan=MessageScan, came=RouterAnnotations)
+    @cython.locals(scan=MessageScan, section=bytes, behind=Py_ssize_t)
     cpdef bytes write_head(self, Message message, bytes head)
+    @cython.locals(annotations=RouterAnnotations, passage=Passage, section=bytes)
+    cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
+    cdef bytes _section(self, RouterAnnotations came, str to, int phase)

@@ -14,15 +14,17 @@ from trouter.wire.order import SectionOrder
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
 from trouter.wire.stamp import stamped
 
+from .addresses import DEFAULT_AREA, FALLBACK_PHASE, FIRST_PHASE, MOBILE
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
 from .inprocess import MAX_INSIDE_BYTES
 from .latency import family_of
 from .message import Message
+from .network import Network
 from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .pace import Pace
-from .ports import InEndpoint, Pulse
+from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, AddressTable
 from .tenants import Tenant
@@ -33,6 +35,11 @@ _STREAM_AT = 131072
 _MAX_HEAD_BYTES = 1048576
 _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
+#: Sections of annotations that are remembered with what they say, for each link, and how long one may be.
+_MOST_PASSAGES = 1024
+_REMEMBERED_BYTES = 512
+_DEFAULT_PRIORITY = DEFAULT_PRIORITY
+_HIGHEST_PRIORITY = 9
 
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 TOO_MANY_ANNOTATIONS = rejected_state(
@@ -47,13 +54,30 @@ TOO_LARGE_INSIDE = rejected_state(
 )
 
 
+class Passage:
+    """Annotations as a neighbour sent them: what they say, and how they go on, to receivers here and to routers."""
+
+    __slots__ = ("annotations", "onward", "plain")
+
+    def __init__(self, annotations: RouterAnnotations) -> None:
+        self.annotations = annotations
+        self.plain = _users(annotations)
+        self.onward = b""
+
+
 class Ingress(InEndpoint):
     """One incoming link. ``record`` is its address, None for an anonymous link, whose messages name theirs."""
 
     __slots__ = (
         "_annotations",
+        "_cut_from",
+        "_cut_to",
+        "_here",
         "_known",
         "_order",
+        "_own_section",
+        "_passage",
+        "_passages",
         "_scan",
         "_window_bytes",
         "attached_at_s",
@@ -68,6 +92,7 @@ class Ingress(InEndpoint):
         "log",
         "pace",
         "pending",
+        "phase",
         "record",
         "strips",
         "table",
@@ -110,6 +135,17 @@ class Ingress(InEndpoint):
         self._window_bytes = self.link._session.window_bytes
         self._scan = MessageScan()
         self._annotations: RouterAnnotations | None = None
+        #: What messages of the link say of the address's phase to other routers.
+        self.phase = 0 if record is None else _phase_of(record.key)
+        #: How annotations name this router.
+        self._here = f"{DEFAULT_AREA}/{table.router_id}"
+        #: Where annotations stand in the message under way, or would stand.
+        self._cut_from = self._cut_to = 0
+        #: The annotations of a message that came without any, once they are asked for.
+        self._own_section: bytes | None = None
+        #: On a trunk: annotations as they came lately, and what became of them; that of the message under way.
+        self._passages: dict[bytes, Passage] = {}
+        self._passage: Passage | None = None
         #: A ``MessageLog`` where messages are logged.
         self.log: Any = None
         #: What messages are held to, None for nothing.
@@ -155,7 +191,9 @@ class Ingress(InEndpoint):
         What is owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost.
         """
         link = self.link
-        owed = self.capacity - self.unsettled - self.pending - link.credit
+        owed = self.capacity - self.pending - link.credit
+        if self.trunk is None:  # between routers, credit does not wait for outcomes (3.1)
+            owed -= self.unsettled
         if link.draining or self.pulse.draining:
             self.pending += owed
         elif owed > 0 and owed >= link.credit:
@@ -195,7 +233,7 @@ class Ingress(InEndpoint):
                 if self.log is not None:
                     self.log.received(self.link, data[start:end])
                 self._route(delivery, data, start, end, None)
-                if delivery.settled or self.link.credit == 0:
+                if delivery.settled or self.link.credit == 0 or self.trunk is not None:
                     self._top_up()
                 return
             if delivery.settled:
@@ -277,6 +315,8 @@ class Ingress(InEndpoint):
         record = self.record
         check = self.check
         annotations: RouterAnnotations | None = None
+        self._passage = None
+        self.rewrites = False
         try:
             depth = _THROUGH_ANNOTATIONS if record is not None and check is None else _THROUGH_PROPERTIES
             if not scan.scan(data, start, end, depth, delivery.complete):
@@ -285,7 +325,11 @@ class Ingress(InEndpoint):
                 self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return
             if scan.annotations_start >= 0:
-                annotations = parse_annotations(data, scan.annotations_start, scan.annotations_end, not self.strips)
+                if self.trunk is not None:
+                    annotations = self._pass(data[scan.annotations_start : scan.annotations_end])
+                else:
+                    annotations = parse_annotations(data, scan.annotations_start, scan.annotations_end, not self.strips)
+                self.rewrites = annotations.had_router_keys
             if check is not None:
                 if message is None:
                     check.order.begin()
@@ -309,6 +353,12 @@ class Ingress(InEndpoint):
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
         self._annotations = annotations
+        self._cut_from = scan.insert_at
+        self._cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
+        if self.trunk is not None:
+            self.origin = "" if annotations is None or annotations.ingress is None else annotations.ingress
+            self.trace = () if annotations is None else annotations.trace
+        priority = scan.priority
         if record is None:
             record = self._find(delivery, message, data, annotations)
             if record is None:
@@ -317,14 +367,18 @@ class Ingress(InEndpoint):
             if not self._waits_on(message, MAX_INSIDE_BYTES):
                 self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
             return
-        if not self.is_fallback:
+        if not self.is_fallback and self.trunk is None:
             record.counters.ingress += 1
             self.totals.ingress += 1
-        if annotations is not None and self._came_too_far(annotations):
+        if annotations is not None and annotations.trace and self._came_too_far(annotations):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
-        if annotations is not None and message is None:
-            message = self._keep(data, start, end)
+        if record.priority >= 0:
+            self.priority = record.priority
+        else:
+            if priority > _HIGHEST_PRIORITY:
+                priority = _HIGHEST_PRIORITY
+            self.priority = _DEFAULT_PRIORITY if priority < 0 else priority
         if message is not None:
             self._describe(message, annotations, None, 0)
         self._forward(delivery, record, data, start, end, message)
@@ -347,8 +401,22 @@ class Ingress(InEndpoint):
         return True
 
     def _came_too_far(self, annotations: RouterAnnotations) -> bool:
-        """More routers than the network has hops: a loop (2.1). Alone, a router has radius 0."""
-        return len(annotations.trace) > 1
+        """More routers than the network has hops, or this one among them: a loop (2.1). Alone, it has radius 0."""
+        network: Network = self.pulse.network
+        passed = len(annotations.trace)
+        return passed > network.radius + 1 or (self.trunk is not None and self._here in annotations.trace)
+
+    def _pass(self, section: bytes) -> RouterAnnotations:
+        """What a neighbour's annotations say, which often say the same; InvalidAnnotation."""
+        passage = self._passages.get(section)
+        if passage is None:
+            passage = Passage(parse_annotations(section, 0, len(section), True))
+            if len(section) <= _REMEMBERED_BYTES:
+                if len(self._passages) >= _MOST_PASSAGES:
+                    self._passages.clear()
+                self._passages[section] = passage
+        self._passage = passage
+        return passage.annotations
 
     def _find(
         self, delivery: Delivery, message: Message | None, data: bytes, annotations: RouterAnnotations | None
@@ -380,7 +448,7 @@ class Ingress(InEndpoint):
                 if check is not None:
                     check.tell(RESERVED, str(text, errors="replace"))
                 self._refuse(delivery, message, REJECTED, CLOSED)
-            elif fits and self.table.is_unavailable(text, self.tenant):
+            elif fits and self.trunk is None and self.table.is_unavailable(text, self.tenant):
                 self._refuse(delivery, message, REJECTED, UNAVAILABLE)
             else:
                 self._refuse(delivery, message, RELEASED, RELEASED_STATE)
@@ -406,10 +474,13 @@ class Ingress(InEndpoint):
             return
         else:
             inside = record.forwarder.inside
+            through = record.forwarder.through
             record.counters.to_container += inside
             self.totals.to_container += inside
-            record.counters.egress += count - inside
-            self.totals.egress += count - inside
+            record.counters.transit += through
+            self.totals.transit += through
+            record.counters.egress += count - inside - through
+            self.totals.egress += count - inside - through
         if message is not None:
             message.now_routed()
         if presettled:
@@ -594,31 +665,65 @@ class Ingress(InEndpoint):
             message.plain_head = b"".join(
                 (
                     head[: self._scan.annotations_start],
-                    compose_annotations(annotations.user, annotations.user_count, 0, False, None, None, ()),
+                    _users(annotations),
                     head[self._scan.annotations_end :],
                 )
             )
 
     def write_head(self, message: Message, head: bytes) -> bytes:
-        """``head`` with the router's annotations (4.3): user's first, then phase, stream, to, ingress, trace."""
+        """``head`` with the router's annotations."""
         scan = self._scan
         scan.scan(head, 0, len(head), _THROUGH_ANNOTATIONS, message.complete)
-        here = f"0/{self.table.router_id}"
-        came = message.annotations
+        section = self._section(message.annotations, message.to, message.phase)
+        behind = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
+        return b"".join((head[: scan.insert_at], section, head[behind:]))
+
+    def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+        """See ``InEndpoint.write``; for the message under way only."""
+        annotations = self._annotations
+        passage = self._passage
+        if passage is not None:
+            if not (plain or passage.onward):
+                passage.onward = self._section(annotations, None, 0)
+            section = passage.plain if plain else passage.onward
+        elif plain:
+            section = b"" if annotations is None else _users(annotations)
+        elif annotations is None:
+            if self._own_section is None:
+                self._own_section = self._section(None, None, 0)
+            section = self._own_section
+        else:
+            section = self._section(annotations, None, 0)
+        return b"".join((data[start : self._cut_from], section, data[self._cut_to : end]))
+
+    def _section(self, came: RouterAnnotations | None, to: str | None, phase: int) -> bytes:
+        """The annotations with which a message goes on (4.3): user's first, then phase, stream, to, ingress, trace."""
+        here = self._here
+        to = to or self.to_override
+        phase = phase or self.phase
         if came is None:
-            to = message.to or self.to_override
-            section = compose_annotations(b"", 0, message.phase, False, to, here, (here,))
-            return b"".join((head[: scan.insert_at], section, head[scan.insert_at :]))
-        section = compose_annotations(
+            return compose_annotations(b"", 0, phase, False, to, here, (here,))
+        return compose_annotations(
             came.user,
             came.user_count,
-            message.phase or came.phase,
+            phase or came.phase,
             came.stream,
-            message.to or self.to_override or came.to,
+            to or came.to,
             came.ingress or here,
             (*came.trace, here),
         )
-        return b"".join((head[: scan.annotations_start], section, head[scan.annotations_end :]))
+
+
+def _users(annotations: RouterAnnotations) -> bytes:
+    """The annotations that are none of routers'."""
+    return compose_annotations(annotations.user, annotations.user_count, 0, False, None, None, ())
+
+
+def _phase_of(key: str) -> int:
+    """The phase of an address as annotations say it; only mobile addresses have any."""
+    if not key.startswith(MOBILE) or key[1] == FIRST_PHASE:
+        return 0
+    return _FALLBACK_PHASE if key[1] == FALLBACK_PHASE else int(key[1])
 
 
 #: How the phase annotation names the fallback phase: its letter's distance from "0" (2.6).

@@ -8,14 +8,18 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from trouter.engine.ports import Delivery
+from trouter.wire.annotations import compose_annotations
+from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
+from .addresses import DEFAULT_AREA
 from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE
-from .ports import InEndpoint, Pulse
+from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
 from .tenants import Tenant
 
 MAX_INSIDE_BYTES: Final = 1024 * 1024
+_HIGHEST_PRIORITY: Final = 9
 
 
 class Received:
@@ -79,10 +83,17 @@ class Subscription:
 class InsideSender(InEndpoint):
     """Where messages that the router itself sends enter; nobody waits for their outcomes."""
 
-    __slots__ = ()
+    __slots__ = ("_here", "_scan")
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: Pulse, router_id: str = "") -> None:
         super().__init__(pulse)
+        self._here = f"{DEFAULT_AREA}/{router_id}"
+        self._scan = MessageScan()
+
+    def describe(self, message: bytes) -> None:
+        """The message under way from here on; InvalidMessage if it is none."""
+        self._scan.scan(message, 0, len(message), THROUGH_ANNOTATIONS, True)
+        self.priority = DEFAULT_PRIORITY if self._scan.priority < 0 else min(self._scan.priority, _HIGHEST_PRIORITY)
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message as it is: the router sends nothing that needs stripping."""
@@ -93,8 +104,16 @@ class InsideSender(InEndpoint):
         return message
 
     def write_head(self, message: Message, head: bytes) -> bytes:
-        """A message from inside the router starts its way here; it carries no annotations of the router's."""
-        return head
+        """A message from inside the router starts its way here."""
+        return self.write(head, 0, len(head), False)
+
+    def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+        """See ``InEndpoint.write``."""
+        if plain:
+            return data[start:end]
+        self._scan.scan(data, start, end, THROUGH_ANNOTATIONS, True)
+        section = compose_annotations(b"", 0, 0, False, None, self._here, (self._here,))
+        return b"".join((data[start : self._scan.insert_at], section, data[self._scan.insert_at : end]))
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Nobody waits for it."""

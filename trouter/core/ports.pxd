@@ -6,6 +6,7 @@ from trouter.engine.ports cimport Delivery, LinkSink
 
 cdef class Pulse:
     cdef public bint draining
+    cdef public object network
     cdef public double now_s
     cdef public Py_ssize_t next_tag
     cdef public Outcomes outcomes
@@ -17,6 +18,13 @@ cdef class InEndpoint(LinkSink):
     cdef public Counters counters
     cdef public Py_ssize_t connection_number
     cdef public object tenant
+    cdef public object trunk
+    cdef public int priority
+    cdef public str origin
+    cdef public tuple trace
+    cdef public bint rewrites
+
+    cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
 
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from trouter.engine.ports import Delivery, LinkSink
 
@@ -19,12 +19,18 @@ class Gate(Protocol):
         """How much of ``count`` the sender on ``link``, an ingress, is granted; ``link.top_up`` asks for the rest."""
 
 
+#: Of messages that say nothing of it (inter-router.md 1.6).
+DEFAULT_PRIORITY: Final = 4
+
+
 class Pulse:
     """What all endpoints share: the time as net last told it, the counter for delivery tags, how deliveries ended."""
 
-    __slots__ = ("draining", "latency", "next_tag", "now_s", "outcomes")
+    __slots__ = ("draining", "latency", "network", "next_tag", "now_s", "outcomes")
 
     def __init__(self) -> None:
+        #: A ``Network``, once there is a router.
+        self.network: Any = None
         #: The router is about to stop: nobody gets credit any more.
         self.draining = False
         self.now_s = 0.0
@@ -42,7 +48,7 @@ class Pulse:
 class InEndpoint(LinkSink):
     """Where deliveries enter: an incoming link, or something inside the router that sends."""
 
-    __slots__ = ("connection_number", "counters", "pulse", "tenant")
+    __slots__ = ("connection_number", "counters", "origin", "priority", "pulse", "rewrites", "tenant", "trace", "trunk")
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse
@@ -51,6 +57,19 @@ class InEndpoint(LinkSink):
         self.connection_number = 0
         #: Whose messages these are, None for nobody's in particular.
         self.tenant: Tenant | None = None
+        #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
+        self.trunk: Any = None
+        #: Of the message under way: its priority, 0 to 9, the router where it entered ("" for here), and the routers
+        #: that it has passed, as annotations name them.
+        self.priority = DEFAULT_PRIORITY
+        self.origin = ""
+        self.trace: tuple[str, ...] = ()
+        #: And whether it came with routers' annotations, which most receivers are not to see.
+        self.rewrites = False
+
+    def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+        """The message under way, whole in ``data[start:end]``, with routers' annotations or (``plain``) without."""
+        raise LookupError
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message in ``data[start:end]``, kept, with its heads ready."""

@@ -14,11 +14,14 @@ cdef class Record:
     cdef public Record fallback
     cdef public Record fallback_of
     cdef public bint pinned
+    cdef public Py_ssize_t remote_listeners
+    cdef public object network
     cdef public AddressCounters counters
     cdef public list known_as
     cdef public Py_ssize_t creator
     cdef public str space
 
+    @cython.locals(forwarder=Forwarder)
     cpdef Py_ssize_t destinations(self)
     cpdef bint reachable(self)
     @cython.locals(taker=Record)

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from .counters import AddressCounters
 from .forwarders import FORWARDERS, Forwarder
+from .outstanding import HINT_OF_TREATMENT
 
 if TYPE_CHECKING:
     from .inprocess import Subscription
+
+
+#: The classes of addresses whose consumers here other routers hear of (inter-router.md 4.8).
+_TOLD = "MH"
 
 
 class Record:
@@ -25,16 +30,20 @@ class Record:
         "forwarder",
         "key",
         "known_as",
+        "network",
         "pinned",
         "priority",
+        "remote_listeners",
         "senders",
         "space",
         "text",
         "treatment",
     )
 
-    def __init__(self, key: str, text: str, treatment: str, priority: int = -1) -> None:
+    def __init__(self, key: str, text: str, treatment: str, priority: int = -1, network: Any = None) -> None:
+        """``network`` is told what has consumers here, a ``Network``; None for nobody."""
         self.key = key
+        self.network = network
         self.text = text
         self.treatment = treatment
         #: -1 for none configured.
@@ -45,6 +54,8 @@ class Record:
         self.fallback_of: Record | None = None
         #: Something other than links and subscriptions keeps the record.
         self.pinned = False
+        #: Other routers that listen on the address, whether they can be reached or not.
+        self.remote_listeners = 0
         self.counters = AddressCounters()
         #: The texts of anonymous messages that this record is remembered by, each with the dictionary it stands in.
         self.known_as: list[tuple[dict[bytes, Record], bytes]] = []
@@ -53,8 +64,9 @@ class Record:
         self.space = ""
 
     def destinations(self) -> int:
-        """How many consumers the address has, inside the router and on its links."""
-        return len(self.forwarder.consumers) + len(self.forwarder.subscriptions)
+        """How many consumers the address has: inside the router, on its links, and other routers in reach."""
+        forwarder = self.forwarder
+        return len(forwarder.consumers) + len(forwarder.subscriptions) + len(forwarder.remotes)
 
     def reachable(self) -> bool:
         """The address or its fallback has a consumer, so that senders may have credit."""
@@ -70,8 +82,27 @@ class Record:
         """A link that receives from the address."""
         before = self.destinations()
         self.forwarder.add(egress)
+        if self.network is not None and len(self.forwarder.consumers) == 1 and self.key[0] in _TOLD:
+            self.network.advertise(self.key, HINT_OF_TREATMENT[self.treatment])
         if before == 0:
             self._wake_senders()
+
+    def remove_consumer(self, egress: Any) -> None:
+        """Such a link is gone."""
+        self.forwarder.remove(egress)
+        if self.network is not None and not self.forwarder.consumers and self.key[0] in _TOLD:
+            self.network.withdraw(self.key)
+
+    def add_remote(self, router: Any) -> None:
+        """Another router that listens on the address can be reached."""
+        before = self.destinations()
+        self.forwarder.add_remote(router)
+        if before == 0:
+            self._wake_senders()
+
+    def remove_remote(self, router: Any) -> None:
+        """It can be reached no longer, or listens no longer."""
+        self.forwarder.remove_remote(router)
 
     def add_subscription(self, subscription: Subscription) -> None:
         """A consumer inside the router."""
@@ -83,7 +114,7 @@ class Record:
     def unused(self) -> bool:
         """Nobody holds on to the record."""
         fallback_of = self.fallback_of
-        return not (self.pinned or self.senders or self.destinations()) and (
+        return not (self.pinned or self.senders or self.remote_listeners or self.destinations()) and (
             fallback_of is None or fallback_of.fallback is not self
         )
 

@@ -15,6 +15,7 @@ from .egress import Egress
 from .ingress import Ingress
 from .inprocess import Consumer, InsideSender, Subscription
 from .latency import Latency, Outcomes
+from .network import Network, Trunk
 from .pace import Paces
 from .ports import Pulse
 from .record import Record
@@ -36,7 +37,8 @@ class Router:
         self.table = AddressTable(router_id, mode, default_distribution)
         self.pulse = Pulse()
         self.totals = AddressCounters()
-        self._inside = InsideSender(self.pulse)
+        self.pulse.network = self.table.network
+        self._inside = InsideSender(self.pulse, router_id)
         #: Every link by its identity, ascending.
         self.links: dict[int, Ingress | Egress] = {}
         self._last_identity = 0
@@ -66,11 +68,20 @@ class Router:
         """Answer the peer's attach that made ``link``; why it was refused, if it was and the peer was told why."""
         error = attach(self, link, terms)
         endpoint = link.sink
-        if isinstance(endpoint, Ingress | Egress):
-            endpoint.identity = self.next_identity()
-            endpoint.connection_number = terms.connection_number
-            self.links[endpoint.identity] = endpoint
+        if isinstance(endpoint, Ingress | Egress) and endpoint.identity == 0:
+            self.enter(endpoint, terms.connection_number)
         return error
+
+    def enter(self, endpoint: Ingress | Egress, connection_number: int) -> None:
+        """A link takes part in the routing from here on."""
+        endpoint.identity = self.next_identity()
+        endpoint.connection_number = connection_number
+        self.links[endpoint.identity] = endpoint
+
+    @property
+    def network(self) -> Network:
+        """The other routers."""
+        return self.table.network
 
     def detach(self, link: Link, closed: bool, error: Error | None = None) -> None:
         """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach."""
@@ -120,17 +131,25 @@ class Router:
         if record is not None:
             record.senders.pop(ingress, None)
             self.table.release(record)
+        if ingress.trunk is not None:
+            self._lose_trunk_link(ingress)
 
     def _lose_egress(self, egress: Egress, own: list[Delivery] | None = None) -> None:
-        record = egress.record
-        if record is None:
+        if self.links.pop(egress.identity, None) is None:
             return
-        egress.record = None
-        self.links.pop(egress.identity, None)
         self._watch.forget(egress)
-        record.forwarder.remove(egress)
+        record, egress.record = egress.record, None
+        if egress.trunk is not None:
+            self._lose_trunk_link(egress)
+        if record is not None:
+            record.remove_consumer(egress)
         egress.lost(own)
-        self.table.release(record)
+        if record is not None:
+            self.table.release(record)
+
+    def _lose_trunk_link(self, endpoint: Ingress | Egress) -> None:
+        endpoint.trunk.remove(endpoint)
+        self.network.on_trunk(endpoint.trunk)
 
     def ingresses(self) -> Iterator[Ingress]:
         """The links on which peers send."""
@@ -200,18 +219,35 @@ class Router:
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router for ``tenant``; how many receivers it went to."""
         record = self.table.find(address.encode(), 0, tenant)
-        if record is None:
-            return 0
+        return 0 if record is None else self._send(record, message)
+
+    def send_control(self, trunk: Trunk, message: bytes) -> bool:
+        """Send a (pre-settled) control message to a neighbour, as it is; whether there is a link for it."""
+        egress = trunk.control_out
+        if egress is None:
+            return False
+        egress.offer(self._inside, self._own_delivery(), message, 0, len(message), None)
+        return True
+
+    def _own_delivery(self) -> Delivery:
+        """A message from inside the router."""
         delivery = Delivery(_NOWHERE)
         delivery.remote_settled = True
         delivery.complete = True
         delivery.arrived_at = self.pulse.now_s
+        return delivery
+
+    def _send(self, record: Record, message: bytes) -> int:
+        delivery = self._own_delivery()
+        self._inside.describe(message)
         count = record.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
         inside = record.forwarder.inside if count > 0 else 0
+        through = record.forwarder.through if count > 0 else 0
         for counters in (record.counters, self.totals):
             counters.from_container += 1
             counters.to_container += inside
-            counters.egress += count - inside
+            counters.transit += through
+            counters.egress += count - inside - through
         return count
 
 

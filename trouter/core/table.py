@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .addresses import FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Address, parse_address
+from .network import Network
 from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
 from .tenants import Tenant, Tenants, forget_spellings
@@ -51,6 +52,7 @@ class AddressTable:
         #: Texts of anonymous messages and where they lead; a few for each record, gone with it. Tenants have their own.
         self.known: dict[bytes, Record] = {}
         self.tenants = Tenants()
+        self.network = Network(self)
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
@@ -128,7 +130,25 @@ class AddressTable:
     def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> Record:
         record = self.records.get(key)
         if record is None:
-            record = self.records[key] = Record(key, address.text, distribution, priority)
+            record = self.records[key] = Record(key, address.text, distribution, priority, self.network)
+        return record
+
+    def obtain_remote(self, key: str, treatment: str | None) -> Record:
+        """The record of an address that another router listens on, by its ``key``.
+
+        What is configured here counts, then the other's ``treatment``, then the default (inter-router.md 4.8).
+        """
+        text = key[2:] if key.startswith(MOBILE) else key[1:]
+        address = Address(key[0], key, text, text)
+        rule = self._rules.match(text) if key.startswith(MOBILE) else None
+        if rule is not None and rule.distribution != UNAVAILABLE:
+            treatment = rule.distribution
+        elif treatment is None:
+            default = self.default_rule.distribution
+            treatment = "balanced" if default == UNAVAILABLE else default
+        record = self._obtain(address, key, treatment, -1 if rule is None else rule.priority)
+        if rule is not None and rule.enable_fallback and key[1] != FALLBACK_PHASE:
+            self._pair_fallback(address, record)
         return record
 
     def _pair_fallback(self, address: Address, record: Record) -> None:
@@ -176,6 +196,7 @@ class AddressTable:
         if not record.unused() or self.records.get(record.key) is not record:
             return
         del self.records[record.key]
+        self.network.drop(record)
         for known, text in record.known_as:
             known.pop(text, None)
         fallback = record.fallback

@@ -1,0 +1,46 @@
+from trouter.core.egress cimport Egress
+from trouter.core.outstanding cimport Outstanding
+
+cdef Py_ssize_t _LAST
+cdef Py_ssize_t _MOST_ORIGINS
+
+
+cdef class Trunk:
+    cdef public Py_ssize_t number
+    cdef public object engine
+    cdef public Py_ssize_t capacity
+    cdef public Py_ssize_t cost
+    cdef public str neighbour
+    cdef public str remote_container
+    cdef public object control_in
+    cdef public Egress control_out
+    cdef public Py_ssize_t data_in
+    cdef list _senders
+    cdef list _ladder
+    cdef public dict outstanding
+
+    cpdef Egress way(self, Py_ssize_t priority)
+    cpdef Outstanding outstanding_of(self, object forwarder)
+
+
+cdef class RemoteRouter:
+    cdef public str id
+    cdef public Trunk trunk
+    cdef public Py_ssize_t cost
+    cdef public dict addresses
+
+
+cdef class Network:
+    cdef public object table
+    cdef public dict routers
+    cdef public Py_ssize_t radius
+    cdef public Py_ssize_t generation
+    cdef dict _trunks
+    cdef object _ways
+    cdef dict _beyond
+    cdef public object on_local
+    cdef public object on_route
+    cdef public object on_control
+    cdef public object on_trunk
+
+    cpdef frozenset beyond(self, str origin)

@@ -1,0 +1,351 @@
+"""The other routers as routing sees them: the way to each, and who listens on what (inter-router.md 4.4-4.8).
+
+A router that stands alone has a network too, with nobody in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
+from .egress import Egress
+from .outstanding import TREATMENT_OF_HINT, Outstanding
+
+if TYPE_CHECKING:
+    from .record import Record
+    from .table import AddressTable
+
+#: Data links in one direction, by priority.
+PRIORITIES: Final = 10
+#: Keys of link routes begin with one of these: prefixes and patterns, in and out.
+LINK_ROUTE_LETTERS: Final = frozenset("CDEF")
+#: The hint that goes with these.
+LINK_ROUTE_HINT: Final = 4
+
+_ROUTER_PREFIX: Final = f"{DEFAULT_AREA}/"
+#: Longer keys are those of addresses that nobody can use here.
+MAX_KEY: Final = 4096
+_LAST = PRIORITIES - 1
+
+
+class Ways(Protocol):
+    """The ways through the network as the routers found them, once for each shape of it."""
+
+    @property
+    def next_hop(self) -> Mapping[str, str]:
+        """By router: the neighbour that leads there."""
+
+    @property
+    def cost(self) -> Mapping[str, int]:
+        """By router: what the way costs."""
+
+    @property
+    def radius(self) -> int:
+        """Links on the way to the farthest router."""
+
+    def beyond(self, origin: str) -> frozenset[str]:
+        """The routers to which messages that entered at ``origin`` travel through here."""
+
+
+class Trunk:
+    """A connection to a neighbouring router, and the links on it: control, and data by priority."""
+
+    __slots__ = (
+        "_ladder",
+        "_senders",
+        "capacity",
+        "control_in",
+        "control_out",
+        "cost",
+        "data_in",
+        "engine",
+        "neighbour",
+        "number",
+        "outstanding",
+        "remote_container",
+    )
+
+    def __init__(self, number: int, engine: Any, capacity: int, cost: int = 1, remote_container: str = "") -> None:
+        #: What management calls the connection.
+        self.number = number
+        self.engine = engine
+        #: Unsettled deliveries of one address from which the connection counts as full.
+        self.capacity = capacity
+        self.cost = cost
+        #: Who is at the other end, "" until its hello came.
+        self.neighbour = ""
+        self.remote_container = remote_container
+        self.control_in: Any = None
+        self.control_out: Egress | None = None
+        #: How many data links the neighbour sends on.
+        self.data_in = 0
+        self._senders: list[Egress | None] = []
+        #: By priority: the link that takes it, which is its own or that of the next lower one.
+        self._ladder: list[Egress | None] = [None] * PRIORITIES
+        #: By forwarder.
+        self.outstanding: dict[Any, Outstanding] = {}
+
+    @property
+    def ready(self) -> bool:
+        """There is all it takes to be a neighbour (inter-router.md 1.5)."""
+        both = self.control_in is not None and self.control_out is not None
+        return both and self.data_in > 0 and self._ladder[_LAST] is not None
+
+    def add_data(self, egress: Egress) -> int:
+        """One more data link to send on; its priority, which is their order, or -1 for one without."""
+        self._senders.append(egress)
+        self._climb()
+        place = len(self._senders) - 1
+        return place if place < PRIORITIES else -1
+
+    @property
+    def data_out(self) -> int:
+        """Data links that we send on, those for streams included."""
+        return sum(each is not None for each in self._senders)
+
+    def remove(self, endpoint: Any) -> None:
+        """A link is gone; a priority that had it falls to the next lower one."""
+        if endpoint is self.control_in:
+            self.control_in = None
+        elif endpoint is self.control_out:
+            self.control_out = None
+        elif endpoint in self._senders:
+            self._senders[self._senders.index(endpoint)] = None
+            self._climb()
+        elif not isinstance(endpoint, Egress):
+            self.data_in -= 1
+
+    def _climb(self) -> None:
+        last = None
+        for priority in range(PRIORITIES):
+            if priority < len(self._senders) and self._senders[priority] is not None:
+                last = self._senders[priority]
+            self._ladder[priority] = last
+
+    def way(self, priority: int) -> Egress | None:
+        """The link for messages of ``priority``, 0 to 9; None when there is none."""
+        return self._ladder[priority]
+
+    def outstanding_of(self, forwarder: Any) -> Outstanding:
+        """The count of an address's deliveries under way here, by its forwarder."""
+        found = self.outstanding.get(forwarder)
+        if found is None:
+            found = self.outstanding[forwarder] = Outstanding()
+        return found
+
+
+class RemoteRouter:
+    """Another router: the connection that leads there, None as long as none does, and what the way costs."""
+
+    __slots__ = ("addresses", "cost", "id", "trunk")
+
+    def __init__(self, router_id: str) -> None:
+        self.id = router_id
+        self.trunk: Trunk | None = None
+        self.cost = 0
+        #: The records of what it listens on, by key.
+        self.addresses: dict[str, Record] = {}
+
+
+class Network:
+    """All other routers, and the connections to neighbours."""
+
+    __slots__ = (
+        "_beyond",
+        "_trunks",
+        "_ways",
+        "generation",
+        "on_control",
+        "on_local",
+        "on_route",
+        "on_trunk",
+        "radius",
+        "routers",
+        "table",
+    )
+
+    def __init__(self, table: AddressTable) -> None:
+        self.table = table
+        self.routers: dict[str, RemoteRouter] = {}
+        #: Links on the way to the farthest router.
+        self.radius = 0
+        #: Counts the shapes that the network has had.
+        self.generation = 0
+        #: By connection number.
+        self._trunks: dict[int, Trunk] = {}
+        self._ways: Ways | None = None
+        self._beyond: dict[str, frozenset[str]] = {}
+        #: Told which keys have consumers here: (key, hint, whether they have).
+        self.on_local: Callable[[str, int, bool], None] = _nobody_hears
+        #: Told which link routes others have: (key, router id, whether it has).
+        self.on_route: Callable[[str, str, bool], None] = _nobody_hears
+        #: Given whole control messages, with the trunk that they came over.
+        self.on_control: Callable[[Trunk, bytes], None] = _nobody_hears
+        #: Told when a trunk may have become ready, or may be so no longer.
+        self.on_trunk: Callable[[Trunk], None] = _nobody_hears
+
+    # --- connections
+
+    @property
+    def trunks(self) -> Iterable[Trunk]:
+        """The connections to neighbours, and to those who may become neighbours."""
+        return self._trunks.values()
+
+    def trunk(self, number: int) -> Trunk | None:
+        """The trunk on the connection with this number."""
+        return self._trunks.get(number)
+
+    def add_trunk(self, trunk: Trunk) -> None:
+        """A connection in the role inter-router is open."""
+        self._trunks[trunk.number] = trunk
+
+    def remove_trunk(self, trunk: Trunk) -> None:
+        """Such a connection is gone; whatever leads over it leads nowhere until the next ways are set."""
+        if self._trunks.pop(trunk.number, None) is not None:
+            for router in self.routers.values():
+                if router.trunk is trunk:
+                    self._lead(router, None)
+            self._reshaped()
+
+    # --- ways
+
+    def set_ways(self, ways: Ways, neighbours: Mapping[str, int]) -> None:
+        """The network has another shape. ``neighbours`` gives the number of the connection to each."""
+        self._ways = ways
+        self.radius = ways.radius
+        for trunk in self._trunks.values():
+            trunk.neighbour = ""
+        for name, number in neighbours.items():
+            if number in self._trunks:
+                self._trunks[number].neighbour = name
+        for router_id, hop in ways.next_hop.items():
+            router = self.obtain(router_id)
+            router.cost = ways.cost[router_id]
+            self._lead(router, self._trunks.get(neighbours.get(hop, -1)))
+        for router in self.routers.values():
+            if router.id not in ways.next_hop:
+                self._lead(router, None)
+        self._reshaped()
+
+    def move_neighbour(self, router_id: str, number: int) -> None:
+        """A neighbour is reached over another connection; the ways stay as they are."""
+        trunk = self._trunks.get(number)
+        ways = self._ways
+        if trunk is not None and ways is not None:
+            trunk.neighbour = router_id
+            for other, hop in ways.next_hop.items():
+                if hop == router_id:
+                    self._lead(self.obtain(other), trunk)
+            self._reshaped()
+
+    def _reshaped(self) -> None:
+        self.generation += 1
+        self._beyond.clear()
+
+    def _lead(self, router: RemoteRouter, trunk: Trunk | None) -> None:
+        """``router`` is reached over ``trunk`` from now on; its addresses come and go with the way to it."""
+        former, router.trunk = router.trunk, trunk
+        if (former is None) != (trunk is None):
+            for record in list(router.addresses.values()):
+                if trunk is None:
+                    record.remove_remote(router)
+                else:
+                    record.add_remote(router)
+
+    def beyond(self, origin: str) -> frozenset[str]:
+        """The routers to which messages go on from here that entered at ``origin``, as annotations name it.
+
+        "" and the router's own name stand for messages that enter here: all routers. None, for an origin that is
+        unknown.
+        """
+        found = self._beyond.get(origin)
+        if found is None:
+            found = self._beyond[origin] = self._find_beyond(origin)
+        return found
+
+    def _find_beyond(self, origin: str) -> frozenset[str]:
+        if self._ways is None:
+            return frozenset()
+        me = self.table.router_id
+        name = origin.removeprefix(_ROUTER_PREFIX) if origin else me
+        if origin and not origin.startswith(_ROUTER_PREFIX):
+            return frozenset()
+        if len(self._beyond) > _MOST_ORIGINS:
+            self._beyond.clear()  # names that somebody makes up
+        return self._ways.beyond(name)
+
+    def knows(self, origin: str) -> bool:
+        """Whether annotations that name ``origin`` name a router that can be reached, or this one."""
+        name = origin.removeprefix(_ROUTER_PREFIX)
+        return name != origin and (name in self.routers or name == self.table.router_id)
+
+    # --- addresses
+
+    def obtain(self, router_id: str) -> RemoteRouter:
+        """The router with this id, from now on one that is known; messages may be sent to it by name."""
+        router = self.routers.get(router_id)
+        if router is None:
+            router = self.routers[router_id] = RemoteRouter(router_id)
+            record = self.table.obtain_remote(ROUTER + router_id, "closest")
+            record.pinned = True
+            router.addresses[record.key] = record
+            record.remote_listeners += 1
+        return router
+
+    def forget(self, router_id: str) -> None:
+        """A router is known no longer."""
+        router = self.routers.pop(router_id, None)
+        if router is None:
+            return
+        self._lead(router, None)
+        for record in list(router.addresses.values()):
+            record.pinned = record.pinned and record.key != ROUTER + router_id
+            self._unmap(router, record.key)
+
+    def map(self, router_id: str, added: Mapping[str, int], deleted: Iterable[str]) -> None:
+        """Another router listens on the keys ``added``, with their hints, and on those ``deleted`` no longer."""
+        router = self.obtain(router_id)
+        for key in deleted:
+            if key[:1] in LINK_ROUTE_LETTERS:
+                self.on_route(key, router_id, False)
+            else:
+                self._unmap(router, key)
+        for key, hint in added.items():
+            if key[:1] in LINK_ROUTE_LETTERS:
+                self.on_route(key, router_id, True)
+            elif key[:1] in (MOBILE, EDGE) and 1 < len(key) <= MAX_KEY and key not in router.addresses:
+                record = self.table.obtain_remote(key, TREATMENT_OF_HINT.get(hint))
+                router.addresses[key] = record
+                record.remote_listeners += 1
+                if router.trunk is not None:
+                    record.add_remote(router)
+
+    def _unmap(self, router: RemoteRouter, key: str) -> None:
+        record = router.addresses.pop(key, None)
+        if record is not None:
+            if router.trunk is not None:
+                record.remove_remote(router)
+            record.remote_listeners -= 1
+            self.table.release(record)
+
+    def drop(self, record: Record) -> None:
+        """An address is gone: nothing is counted for it any more."""
+        for trunk in self._trunks.values():
+            trunk.outstanding.pop(record.forwarder, None)
+
+    def advertise(self, key: str, hint: int) -> None:
+        """``key`` has its first consumer here."""
+        self.on_local(key, hint, True)
+
+    def withdraw(self, key: str) -> None:
+        """``key`` has lost its last consumer here."""
+        self.on_local(key, 0, False)
+
+
+#: Origins that the routers beyond are remembered for.
+_MOST_ORIGINS = 10_000
+
+
+def _nobody_hears(*_: object) -> None:
+    """For a router that stands alone."""

@@ -1,0 +1,2 @@
+cdef class Outstanding:
+    cdef public Py_ssize_t count

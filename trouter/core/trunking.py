@@ -1,0 +1,165 @@
+"""Links between routers: how they are attached, by us or by the neighbour (inter-router.md 1.3-1.6)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
+from trouter.engine.ports import Delivery, LinkPort
+from trouter.engine.session import Session
+from trouter.wire.performatives import Attach, Error, Source, Target
+
+from .egress import Egress
+from .ingress import Ingress
+from .network import PRIORITIES, Trunk
+
+if TYPE_CHECKING:
+    from .router import Router
+
+CONTROL: Final = "qd.router"
+DATA: Final = "qd.router-data"
+
+#: The largest control message taken in; one larger is thrown away.
+MAX_CONTROL_BYTES: Final = 16 * 1024 * 1024
+#: Data links of a neighbour's, those for streams included.
+MAX_DATA_LINKS: Final = 512
+
+CONNECTION_ROLE: Final = Error("qd:connection-role", "Link attach forbidden on inter-router connection")
+TOO_MANY: Final = Error("amqp:resource-limit-exceeded", f"a neighbour has no more than {MAX_DATA_LINKS} data links")
+ONE_CONTROL: Final = Error("amqp:not-allowed", "there is one control link in each direction")
+
+_NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_"
+
+
+class ControlIngress(Ingress):
+    """The link on which a neighbour tells of itself; whole messages go to the network's ``on_control``."""
+
+    __slots__ = ("_gathered",)
+
+    def gather_for(self, trunk: Trunk) -> None:
+        """The link is the trunk's."""
+        self.trunk = trunk
+        self._gathered = bytearray()
+
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        """Take in the next frame; nobody waits to hear what becomes of a control message."""
+        if len(self._gathered) <= MAX_CONTROL_BYTES:
+            self._gathered += data[start:end]
+        if not delivery.complete:
+            return
+        self.counters.deliveries += 1
+        if delivery.remote_settled:
+            self.counters.presettled += 1
+        else:
+            delivery.link.session.settle_incoming(delivery, 0x24, _ACCEPTED, True)
+        whole = bytes(self._gathered)
+        self._gathered.clear()
+        self.unsettled = 0
+        self.top_up()
+        if len(whole) <= MAX_CONTROL_BYTES:
+            self.table.network.on_control(self.trunk, whole)
+
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+        """The neighbour thought better of it."""
+        self._gathered.clear()
+        delivery.settled = True
+        self.top_up()
+
+
+def capability_of(attach: Attach) -> str:
+    """What the attach says of the link on our side of it: one of the routers' capabilities, or nothing."""
+    terminus = attach.source if attach.role else attach.target
+    capabilities = terminus.capabilities if isinstance(terminus, Source | Target) else ()
+    return next((each for each in (CONTROL, DATA) if each in capabilities), "")
+
+
+def answer(router: Router, link: Link, trunk: Trunk, wanted: Attach, capacity: int) -> Error | None:
+    """Accept a link of a neighbour's; why not, if not."""
+    kind = capability_of(wanted)
+    taken = trunk.control_in if link.incoming else trunk.control_out
+    if kind == CONTROL and taken is not None:
+        return ONE_CONTROL
+    if kind == DATA and (trunk.data_in if link.incoming else trunk.data_out) >= MAX_DATA_LINKS:
+        return TOO_MANY
+    _take(router, link, trunk, kind, capacity)
+    link.attach(wanted.source, wanted.target, rcv_settle_mode=0, max_message_size=0)
+    _begin(router, link, trunk)
+    return None
+
+
+def begin_links(router: Router, trunk: Trunk, sessions: list[Session], capacity: int) -> None:
+    """Attach our side's links, in the order that gives them their priorities; ``sessions`` are ours, one for each pair.
+
+    There are 1 + ``PRIORITIES`` of them.
+    """
+    for place, session in enumerate(sessions):
+        for incoming in (True, False):
+            attach_own(router, trunk, session, DATA if place else CONTROL, incoming, capacity)
+
+
+def attach_own(router: Router, trunk: Trunk, session: Session, kind: str, incoming: bool, capacity: int) -> Link:
+    """Attach a link of ours to a neighbour."""
+    link = add_link(session, f"qdlink.{_token()}", incoming)
+    _take(router, link, trunk, kind, capacity)
+    link.attach(
+        Source(capabilities=(kind,), expiry_policy="link-detach"),
+        Target(capabilities=(kind,), expiry_policy="link-detach"),
+        snd_settle_mode=2,
+        rcv_settle_mode=0,
+        max_message_size=0,
+    )
+    _begin(router, link, trunk)
+    return link
+
+
+def _token() -> str:
+    return "".join(_NAME_ALPHABET[octet & 63] for octet in secrets.token_bytes(15))
+
+
+def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) -> None:
+    """Put the link's end of ours behind it."""
+    if isinstance(link, IncomingLink):
+        make = ControlIngress if kind == CONTROL else Ingress
+        ingress = make(
+            link,
+            router.pulse,
+            router.table,
+            None,
+            capacity=capacity,
+            strips=False,
+            to_override=None,
+            totals=router.totals,
+        )
+        ingress.trunk = trunk
+        if isinstance(ingress, ControlIngress):
+            ingress.gather_for(trunk)
+            trunk.control_in = ingress
+        else:
+            trunk.data_in += 1
+        link.keeps_tags = False
+        link.sink = ingress
+    elif isinstance(link, OutgoingLink):
+        egress = Egress(link, router.pulse, capacity, kind == CONTROL, False)
+        egress.trunk = trunk
+        if kind == CONTROL:
+            trunk.control_out = egress
+        else:
+            trunk.add_data(egress)
+        link.sink = egress
+
+
+def _begin(router: Router, link: Link, trunk: Trunk) -> None:
+    sink = link.sink
+    assert isinstance(sink, Ingress | Egress)  # noqa: S101 - `_take` has just put it there
+    router.enter(sink, trunk.number)
+    if isinstance(sink, Ingress):
+        sink.open()
+    elif sink.link.credit > 0:
+        sink.on_credit(link)
+    router.network.on_trunk(trunk)
+
+
+_ACCEPTED: Final = b"\x00\x53\x24\x45"
+
+__all__ = ["CONTROL", "DATA", "PRIORITIES", "answer", "attach_own", "begin_links", "capability_of"]
