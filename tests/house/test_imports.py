@@ -32,6 +32,7 @@ MAY_IMPORT = {
         "http",
         "records",
         "security",
+        "mesh",
         "client.sasl",
         "client.errors",
     ),

@@ -228,17 +228,6 @@ class Network:
                 self._lead(router, None)
         self._reshaped()
 
-    def move_neighbour(self, router_id: str, number: int) -> None:
-        """A neighbour is reached over another connection; the ways stay as they are."""
-        trunk = self._trunks.get(number)
-        ways = self._ways
-        if trunk is not None and ways is not None:
-            trunk.neighbour = router_id
-            for other, hop in ways.next_hop.items():
-                if hop == router_id:
-                    self._lead(self.obtain(other), trunk)
-            self._reshaped()
-
     def _reshaped(self) -> None:
         self.generation += 1
         self._beyond.clear()

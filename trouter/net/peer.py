@@ -21,7 +21,9 @@ from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
+from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.tenants import Tenant
+from trouter.core.trunking import begin_links
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -35,6 +37,7 @@ from trouter.engine.events import (
     SessionBegun,
     SessionEnded,
 )
+from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import Link
 from trouter.engine.ports import Budget
@@ -46,6 +49,7 @@ from trouter.wire.performatives import Error, Open
 
 from .account import Account, describe_open
 from .auth_services import AuthServices
+from .backbone import Backbone, announced_cost
 from .connections import Connections, connection_row
 from .entrance import Entrance, go_by
 from .frame_log import FrameLog
@@ -97,6 +101,8 @@ class PeerSettings:
     policy_vhost: str = ""
     #: Messages without a user-id are given the name of the user.
     stamp_user_id: bool = False
+    #: What a hop over the connection costs, as far as it is up to us.
+    cost: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,8 @@ class Services:
     recorder: Recorder = field(default_factory=Recorder)
     #: Tells seconds since 1970, by which certificates end.
     calendar: Callable[[], float] = time.time
+    #: What a router of a network has.
+    backbone: Backbone | None = None
     guard: Guard = field(init=False)
     secure: Secure = field(init=False)
     policing: Policing = field(init=False)
@@ -181,6 +189,8 @@ class Peer:
         #: What the policy holds the connection to, once it is open.
         self._hold: Hold | None = None
         self._recorder = services.recorder
+        self._backbone = services.backbone
+        self._trunk: Trunk | None = None
         self._account = Account(services.recorder)
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
@@ -526,7 +536,7 @@ class Peer:
         if isinstance(event, LinkAttached | LinkDetached):
             await self._sessions.pass_on(event)
         elif isinstance(event, SessionBegun):
-            self._sessions.begin(event.session, self._nursery)
+            self._sessions.begin(event.session, self._nursery, ours=event.begin.remote_channel is not None)
         elif isinstance(event, SessionEnded):
             self._sessions.end(event)
         elif isinstance(event, ConnectionOpened):
@@ -637,16 +647,41 @@ class Peer:
             strip_out=strips.strip_out,
             log=MessageLog(components, self._log_message) if components else None,
             tenant=self.tenant,
+            trunk=self._trunk_of(remote) if self.role == "inter-router" else None,
         )
         self._sessions.admit(terms, self._hold)
         if not self.outgoing:
             go_by(admission.settings, self.connection)
         self.connection.open()
+        if terms.trunk is not None:
+            self._join(terms.trunk)
         self._connections.add(self)
         self.follow_log()
         self._ticker.add(self.connection)
         core_log.info("%s", describe_open(self, remote))
         self._account.open(self, remote)
+
+    def _trunk_of(self, remote: Open) -> Trunk:
+        """What the routing sees of a connection between routers."""
+        settings = self.settings
+        cost = max(settings.cost, announced_cost(remote))
+        return Trunk(self.number, self.connection, settings.link_capacity, cost, remote.container_id)
+
+    def _join(self, trunk: Trunk) -> None:
+        """Let the network use the connection; whoever dialled attaches the links (inter-router.md 1.5)."""
+        backbone = self._backbone
+        if backbone is None:
+            self.turn_out(Error("amqp:not-allowed", "this router has no neighbours"))
+            return
+        self._trunk = trunk
+        backbone.enter(trunk)
+        if self.outgoing:
+            try:
+                sessions = self._sessions.begin_own(1 + PRIORITIES)
+            except Misuse as error:
+                self.turn_out(Error("amqp:not-allowed", f"a router needs {1 + PRIORITIES} sessions: {error}"))
+                return
+            begin_links(self._hub.router, trunk, sessions, self.settings.link_capacity)
 
     def _turn_away(self, error: Error) -> None:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""
@@ -736,6 +771,8 @@ class Peer:
             self._hold.leave()
         self._sessions.lose_all_links()
         self._sessions.forget()
+        if self._trunk is not None and self._backbone is not None:
+            self._backbone.leave(self._trunk)
         self._hub.flush()
         self._account.close(self, self._farewell)
         if self.tenant is not None:

@@ -25,6 +25,7 @@ from trouter.management.agent import Agent
 from trouter.wire.performatives import Error
 
 from .connectors import Connectors
+from .contact import keep_in_touch, make_backbone
 from .control import Control
 from .dump import StateDump
 from .host_names import keep_host_names
@@ -117,7 +118,10 @@ class RouterProcess:
         self.router = Router(router.id, router.mode, router.default_distribution)
         self.hub = Hub(self.router)
         poller, budget = Poller(self.hub), Budget(0)
-        self.services = Services(self.hub, poller, Ticker(), plugins, budget, calendar=calendar)
+        self._backbone = make_backbone(self.router, router, calendar) if router.mode == "interior" else None
+        self.services = Services(
+            self.hub, poller, Ticker(), plugins, budget, calendar=calendar, backbone=self._backbone
+        )
         self._numbers = ConnectionNumbers()
         recorder = self.services.recorder
         self.record_logs = RecordLogs(router.id, recorder, self.hub)
@@ -210,6 +214,8 @@ class RouterProcess:
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
         nursery.start_soon(self._telemetry.run)
+        if self._backbone is not None:
+            nursery.start_soon(keep_in_touch, self._backbone, self.hub)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()

@@ -24,7 +24,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import IncomingLink, Link
-from trouter.engine.ports import Budget, SessionPort
+from trouter.engine.ports import NO_SINK, Budget, SessionPort
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
@@ -162,14 +162,21 @@ class Sessions:
                 share.end_sending(link.sink)
             share.detached(link.sink)
 
-    def begin(self, session: Session, nursery: trio.Nursery) -> None:
-        """Answer the peer's begin; what it attaches is answered by a task in ``nursery``."""
+    def begin_own(self, count: int) -> list[Session]:
+        """Sessions of ours, heard of once they are answered; Misuse when the peer allows no more."""
+        sessions = [self._connection.add_session() for _ in range(count)]
+        for session in sessions:
+            session.begin()
+        return sessions
+
+    def begin(self, session: Session, nursery: trio.Nursery, *, ours: bool = False) -> None:
+        """Answer the peer's begin, or note that it answered ``ours``; a task in ``nursery`` answers its attaches."""
         limits = self._connection.limits
         if session.remote_channel > limits.channel_max:  # it came with the open, before the peer heard how many
             channel, most = session.remote_channel, limits.channel_max
             self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=most))
             return
-        error = self._held().may_begin(len(self._inboxes))
+        error = None if ours else self._held().may_begin(len(self._inboxes))
         if error is not None:
             session.end(error)
             return
@@ -220,6 +227,9 @@ class Sessions:
 
     def _attach(self, event: LinkAttached) -> None:
         link = event.link
+        if link.sink is not NO_SINK:  # the peer answered ours
+            self._tell_attached(link, event.attach)
+            return
         if self._hub.router.pulse.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
@@ -238,11 +248,15 @@ class Sessions:
         if hold.share is not None and isinstance(sink, Ingress | Egress):
             hold.share.attached(sink, key or getattr(sink.record, "key", None))
         if isinstance(sink, Ingress | Egress):
-            _tell_attach(f"{self._label}[L{sink.identity}] Link attached", link.incoming, event.attach)
+            self._tell_attached(link, event.attach)
         else:
             tell = partial(_tell_attach, f"{self._label} Link refused", link.incoming, event.attach)
             self._repeats.happened((self._label, "attach"), SINGLY, tell)
-        self._records.attached(link, event.attach)
+
+    def _tell_attached(self, link: Link, attach: Attach) -> None:
+        identity = getattr(link.sink, "identity", 0)
+        _tell_attach(f"{self._label}[L{identity}] Link attached", link.incoming, attach)
+        self._records.attached(link, attach)
 
     def _count(self, incoming: bool) -> int:
         """The links that the peer has in one direction."""

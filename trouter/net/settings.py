@@ -9,11 +9,16 @@ import trouter
 from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.engine.limits import EngineLimits
 from trouter.wire.performatives import Open
+from trouter.wire.types import Int
 
 from .peer import PeerSettings
+from .policing import ROUTER_ROLES
 from .tenancy import tenancy_of
 
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
+#: What routers offer each other besides (inter-router.md 1.4), and the version of their annotations.
+ROUTER_CAPABILITIES: Final = (*CAPABILITIES, "qd.streaming-links")
+ANNOTATIONS_VERSION: Final = 1
 #: How long whoever was dialled may take to its open.
 HANDSHAKE_TIMEOUT_S: Final = 20.0
 
@@ -54,6 +59,12 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         session_window_frames=0 if entity.max_session_frames is None else entity.max_session_frames or 0x7FFFFFFF,
         idle_timeout_s=float(entity.idle_timeout_seconds),
     )
+    capabilities: tuple[str, ...] = CAPABILITIES
+    if entity.role in ROUTER_ROLES:
+        capabilities = ROUTER_CAPABILITIES
+        own = {**own, "qd.annotations-version": Int(ANNOTATIONS_VERSION)}
+        if entity.cost > 1:
+            own["qd.inter-router-cost"] = Int(entity.cost)
     properties = {"product": "trouter", "version": trouter.__version__, **entity.open_properties, **own}
 
     def introduce(number: int) -> Open:
@@ -62,8 +73,8 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
             max_frame_size=entity.max_frame_size,
             channel_max=limits.channel_max,
             idle_time_out=entity.idle_timeout_seconds * 500 or None,
-            offered_capabilities=CAPABILITIES,
-            desired_capabilities=CAPABILITIES,
+            offered_capabilities=capabilities,
+            desired_capabilities=capabilities,
             properties={**properties, "qd.conn-id": number},
         )
 
@@ -78,4 +89,5 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         name=entity.name,
         role=entity.role,
         policy_vhost=entity.policy_vhost or "",
+        cost=entity.cost,
     )

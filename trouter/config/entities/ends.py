@@ -6,14 +6,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config import texts
-from trouter.config.entities.base import NO_NETWORK, ROLES
+from trouter.config.entities.base import NO_EDGES, ROLES
 from trouter.config.schema import Kind, Reload, attribute
 
 DEFAULT_LINK_CAPACITY: Final = 250
 MAX_SESSIONS: Final = 32768
 MAX_SECONDS: Final = 4_000_000
 
-ROUTER_ROLES: Final = {"inter-router": NO_NETWORK, "edge": NO_NETWORK}
+ROUTER_ROLES: Final = {"edge": NO_EDGES}
 
 
 def role(doc: str) -> Any:
@@ -21,7 +21,7 @@ def role(doc: str) -> Any:
 
 
 def cost() -> Any:
-    return attribute(Kind.INTEGER, "What a hop to another router costs here.", 1, low=1, inert=NO_NETWORK)
+    return attribute(Kind.INTEGER, "What a hop to another router costs; the greater of both ends' counts.", 1, low=1)
 
 
 def ssl_profile(doc: str) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from trouter.config import files, texts
-from trouter.config.entities.base import DISTRIBUTIONS, NO_LINK_ROUTES, NO_NETWORK, Entity, entity
+from trouter.config.entities.base import DISTRIBUTIONS, NO_EDGES, NO_LINK_ROUTES, Entity, entity
 from trouter.config.schema import Kind, Reload, attribute, reported
 
 
@@ -36,20 +36,20 @@ class RouterEntity(Entity):
         "Whether the router stands alone or belongs to a network of routers.",
         "standalone",
         values=("standalone", "interior", "edge"),
-        unserved_values={"interior": NO_NETWORK, "edge": NO_NETWORK},
+        unserved_values={"edge": NO_EDGES},
         reload=Reload.RESTART,
     )
     area: str = attribute(Kind.STRING, "The only area is 0.", "0", inert="there is one area")
     version: None = reported(Kind.STRING, "The version of the program.")
     host_name: None = reported(Kind.STRING, "The name of the machine it runs on.")
     hello_interval_seconds: int = attribute(
-        Kind.INTEGER, "Between two hellos to a neighbour.", 1, low=1, old=("helloInterval",), inert=NO_NETWORK
+        Kind.INTEGER, "Between two hellos to a neighbour.", 1, low=1, old=("helloInterval",)
     )
     hello_max_age_seconds: int = attribute(
-        Kind.INTEGER, "Without a hello, until a neighbour is lost.", 3, low=1, old=("helloMaxAge",), inert=NO_NETWORK
+        Kind.INTEGER, "Without a hello, until a neighbour is lost.", 3, low=1, old=("helloMaxAge",)
     )
     ra_interval_seconds: int = attribute(
-        Kind.INTEGER, "Between two router advertisements.", 30, low=1, old=("raInterval",), inert=NO_NETWORK
+        Kind.INTEGER, "Between two router advertisements.", 30, low=1, old=("raInterval",)
     )
     ra_interval_flux_seconds: int = attribute(
         Kind.INTEGER,
@@ -57,7 +57,6 @@ class RouterEntity(Entity):
         4,
         low=1,
         old=("raIntervalFlux",),
-        inert=NO_NETWORK,
     )
     remote_ls_max_age_seconds: int = attribute(
         Kind.INTEGER,
@@ -65,7 +64,6 @@ class RouterEntity(Entity):
         60,
         low=1,
         old=("remoteLsMaxAge",),
-        inert=NO_NETWORK,
     )
     worker_threads: int = attribute(
         Kind.INTEGER, "Threads of the older router.", 4, low=1, inert="trouter runs in one thread"

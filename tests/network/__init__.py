@@ -1,0 +1,1 @@
+"""Networks of router processes and real clients."""

@@ -1,0 +1,69 @@
+"""Two routers, a client on each: messages, outcomes and answers cross the hop between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.networks import client_port, network
+from tests.routers import RunningRouter
+from trouter.client import Message, Properties, connect
+from trouter.wire.performatives import Accepted, Rejected
+
+
+@pytest.fixture(scope="module")
+def routers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
+    folder: Path = tmp_path_factory.mktemp("two")
+    more = "address { prefix: many, distribution: multicast }\naddress { prefix: near, distribution: closest }"
+    with network(folder, {"A": (), "B": ("A",)}, {"A": more, "B": more}) as started:
+        yield started
+
+
+def url(router: RunningRouter) -> str:
+    return f"amqp://127.0.0.1:{client_port(router)}"
+
+
+@pytest.mark.parametrize("address", ["far.balanced", "many.far", "near.far"])
+@pytest.mark.parametrize(("here", "there"), [("A", "B"), ("B", "A")])
+async def test_a_message_goes_to_a_consumer_on_the_other_router(
+    routers: dict[str, RunningRouter], address: str, here: str, there: str
+) -> None:
+    async with (
+        connect(url(routers[here])) as sending,
+        connect(url(routers[there])) as receiving,
+        receiving.open_receiver(address) as receiver,
+        sending.open_sender(address) as sender,
+    ):
+        tracker = await sender.submit(Message("hello"))
+        delivery = await receiver.receive()
+        assert delivery.message.body == "hello"
+        assert not delivery.message.message_annotations
+        await delivery.accept()
+        assert await tracker.outcome() == Accepted()
+        tracker = await sender.submit(Message("no"))
+        await (await receiver.receive()).reject("x:no", "not this one")
+        outcome = await tracker.outcome()
+        assert isinstance(outcome, Rejected)
+        if address.startswith("many"):
+            assert outcome.error is None  # one outcome for all copies has nobody's reason (routing.md 2.4)
+        else:
+            assert outcome.error is not None
+            assert (outcome.error.condition, outcome.error.description) == ("x:no", "not this one")
+
+
+async def test_an_answer_finds_its_way_back(routers: dict[str, RunningRouter]) -> None:
+    async with (
+        connect(url(routers["A"])) as asking,
+        connect(url(routers["B"])) as answering,
+        asking.open_receiver(dynamic=True) as answers,
+        answering.open_sender() as sender,
+    ):
+        assert answers.address is not None
+        assert answers.address.startswith("amqp:/_topo/0/A/temp.")
+        tracker = await sender.submit(Message("yes", Properties(to=answers.address)))
+        delivery = await answers.receive()
+        assert delivery.message.body == "yes"
+        await delivery.accept()
+        assert await tracker.outcome() == Accepted()

@@ -1,0 +1,162 @@
+"""This router's place among the others: the mesh finds them, the core routes to them, connections carry both.
+
+Nothing here knows sockets or tasks; whoever holds a ``Backbone`` calls ``tick`` once a second and writes what was
+gathered.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from trouter.core.network import Trunk
+from trouter.core.router import Router
+from trouter.mesh.events import (
+    AddressesChanged,
+    Event,
+    Ignored,
+    NeighbourDown,
+    NeighbourMoved,
+    NeighbourUp,
+    PathsChanged,
+    RouterLost,
+    Send,
+)
+from trouter.mesh.mesh import Mesh, Timers
+from trouter.mesh.messages import MAX_COST, compose
+from trouter.mesh.relay import first_hops
+from trouter.wire.performatives import Open
+
+#: Between two looks at what is due.
+TICK_S: Final = 1.0
+
+log = logging.getLogger("trouter.ROUTER")
+
+
+def announced_cost(remote: Open) -> int:
+    """What the peer's open says that the way over the connection costs; 1 if it says nothing (inter-router.md 1.2)."""
+    properties = remote.properties if isinstance(remote.properties, Mapping) else {}
+    cost = properties.get("qd.inter-router-cost")
+    if isinstance(cost, int) and not isinstance(cost, bool) and 1 <= cost <= MAX_COST:
+        return int(cost)
+    return 1
+
+
+class Backbone:
+    """Joins one router's mesh to its routing."""
+
+    def __init__(self, router: Router, instance: int, timers: Timers, now: Callable[[], float]) -> None:
+        """``instance`` is that of ``Mesh``; ``now`` tells the time in seconds."""
+        self.mesh = Mesh(router.table.router_id, instance, timers)
+        self._router = router
+        self._network = router.network
+        self._now = now
+        #: The connections of which the mesh knows.
+        self._linked: set[int] = set()
+        network = router.network
+        network.on_control = self._take
+        network.on_local = self._tell_local
+        network.on_trunk = self._look_at
+
+    # --- connections
+
+    def enter(self, trunk: Trunk) -> None:
+        """A connection between routers is open; its links are attached from here on."""
+        self._network.add_trunk(trunk)
+
+    def leave(self, trunk: Trunk) -> None:
+        """It is gone."""
+        self._network.remove_trunk(trunk)
+        self._unlink(trunk)
+
+    def _look_at(self, trunk: Trunk) -> None:
+        """Its links have changed: it may serve now, or serves no longer."""
+        if self._network.trunk(trunk.number) is not trunk:
+            return
+        if not trunk.ready:
+            self._unlink(trunk)
+        elif trunk.number not in self._linked:
+            self._linked.add(trunk.number)
+            self.mesh.link_up(trunk.number, trunk.cost)
+            self._work()
+
+    def _unlink(self, trunk: Trunk) -> None:
+        if trunk.number in self._linked:
+            self._linked.discard(trunk.number)
+            self.mesh.link_down(trunk.number, self._now())
+            self._work()
+
+    # --- what comes in, and time
+
+    def tick(self) -> None:
+        """A second has passed."""
+        self.mesh.tick(self._now())
+        self._work()
+
+    def _take(self, trunk: Trunk, data: bytes) -> None:
+        way = self.mesh.take(data, trunk.number, self._now())
+        for hop in way.hops:
+            self._send_to(hop, way.data)
+        self._work()
+
+    def _tell_local(self, key: str, hint: int, present: bool) -> None:
+        if present:
+            self.mesh.add_address(key, hint)
+        else:
+            self.mesh.delete_address(key)
+
+    # --- what comes of it
+
+    def _work(self) -> None:
+        """Do what the mesh wants done."""
+        mesh = self.mesh
+        while mesh.events:
+            events = mesh.events[:]
+            mesh.events.clear()
+            for event in events:
+                self._do(event)
+
+    def _do(self, event: Event) -> None:
+        if isinstance(event, Send):
+            self._send(event)
+        elif isinstance(event, PathsChanged):
+            self._network.set_ways(self.mesh.paths, self.mesh.neighbours)
+            reach = len(self.mesh.paths.next_hop)
+            log.info("the ways through the network are set anew: %s; %d routers in reach", event.why, reach)
+        elif isinstance(event, AddressesChanged):
+            self._network.map(event.router, event.added, event.deleted)
+        elif isinstance(event, RouterLost):
+            self._network.forget(event.router)
+            log.info("router %s is forgotten", event.router)
+        elif isinstance(event, NeighbourUp):
+            log.info("router %s is a neighbour over [C%d], cost %d", event.router, event.connection, event.cost)
+        elif isinstance(event, NeighbourMoved):
+            log.info("neighbour %s is reached over [C%d] now", event.router, event.connection)
+        elif isinstance(event, NeighbourDown):
+            log.info("router %s is a neighbour no longer: %s", event.router, event.why)
+        elif isinstance(event, Ignored):
+            detail = f" ({event.detail})" if event.detail else ""
+            log.warning(
+                "[C%d] a message of router %s was not believed: %s%s, %d times since it was told last",
+                event.connection,
+                event.who or "unknown",
+                event.fault.value,
+                detail,
+                event.times,
+            )
+
+    def _send(self, event: Send) -> None:
+        octets = compose(event.message, event.to)
+        if event.connection is not None:
+            trunk = self._network.trunk(event.connection)
+            if trunk is not None:
+                self._router.send_control(trunk, octets)
+            return
+        for hop in first_hops(event.to, self.mesh.paths):
+            self._send_to(hop, octets)
+
+    def _send_to(self, neighbour: str, octets: bytes) -> None:
+        trunk = self._network.trunk(self.mesh.neighbours.get(neighbour, -1))
+        if trunk is not None:
+            self._router.send_control(trunk, octets)

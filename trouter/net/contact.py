@@ -1,0 +1,40 @@
+"""The network's clock: a backbone that is looked after once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from trouter.config import RouterEntity
+from trouter.core.router import Router
+from trouter.mesh.mesh import Timers
+
+from .backbone import TICK_S, Backbone
+from .hub import Hub
+
+
+def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float]) -> Backbone:
+    """What joins ``router`` to the others; ``calendar`` tells seconds since 1970, of which every start has others.
+
+    The others tell one start from the next by that number, so it counts milliseconds.
+    """
+    timers = Timers(
+        hello_interval_s=float(entity.hello_interval_seconds),
+        hello_max_age_s=float(entity.hello_max_age_seconds),
+        ra_interval_s=float(entity.ra_interval_seconds),
+        ra_interval_flux_s=float(entity.ra_interval_flux_seconds),
+        remote_ls_max_age_s=float(entity.remote_ls_max_age_seconds),
+    )
+    return Backbone(router, int(calendar() * 1000), timers, trio.current_time)
+
+
+async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
+    """Tick for ever, at the same moments however long a tick takes."""
+    due_s = trio.current_time()
+    while True:
+        hub.tell_time()
+        backbone.tick()
+        hub.flush()
+        due_s = max(due_s + TICK_S, trio.current_time())
+        await trio.sleep_until(due_s)
