@@ -22,10 +22,23 @@ def message(*codes: int) -> bytes:
 def stands(data: bytes, cuts: tuple[int, ...] = ()) -> bool:
     """Whether the message passes, fed in the pieces that ``cuts`` make of it."""
     order = SectionOrder()
+    whole = stands_whole(order, data)
+    order.begin()
     places = sorted({min(cut, len(data)) for cut in cuts} - {len(data)})
     try:
         for start, end in zip([0, *places], [*places, len(data)], strict=True):
             order.feed(b"##" + data[start:end] + b"##", 2, 2 + end - start, end == len(data))
+    except InvalidMessage:
+        assert not whole
+        return False
+    assert whole
+    return True
+
+
+def stands_whole(order: SectionOrder, data: bytes) -> bool:
+    """Whether the message passes in one piece."""
+    try:
+        order.whole(b"##" + data + b"##", 2, 2 + len(data))
     except InvalidMessage:
         return False
     return True

@@ -233,6 +233,30 @@ def test_a_section_in_the_wrong_encoding_is_invalid(code: int, wrong: str) -> No
         MessageScan().scan(data, 0, len(data), THROUGH_APPLICATION_PROPERTIES, True)
 
 
+@pytest.mark.parametrize(("user", "there"), [(b"user", True), ("user", True), (None, False)])
+@pytest.mark.parametrize("first", ["id", b"id", types.ULong(7), None])
+def test_a_scan_that_does_not_read_to_finds_the_user_id_alone(first: object, user: object, there: bool) -> None:
+    data = section(0x73, [first, user, "to"])
+    scan = MessageScan(reads_to=False)
+    assert scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
+    assert scan.user_id(data) == (b"user" if there else None)
+    assert scan.to_text(data) is None
+    assert (scan.properties_start, scan.properties_end) == (0, len(data))
+
+
+@pytest.mark.parametrize("claimed", [5, 250])
+def test_a_message_id_longer_than_its_section_is_invalid(claimed: int) -> None:
+    data = b"\x00\x53\x73\xc0\x05\x02\xa1" + bytes((claimed,)) + b"i\x40" + bytes(300)
+    with pytest.raises(InvalidMessage):
+        MessageScan().scan(data, 0, len(data), THROUGH_PROPERTIES, True)
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (0, 4), (3, 9)])
+def test_a_range_outside_the_data_is_no_message(start: int, end: int) -> None:
+    with pytest.raises(InvalidMessage):
+        MessageScan().scan(b"\x00\x53\x73", start, end, THROUGH_PROPERTIES, False)
+
+
 def test_sections_beyond_the_depth_are_not_looked_at() -> None:
     data = descriptor(0x73) + b"\x40"
     assert MessageScan().scan(data, 0, len(data), THROUGH_ANNOTATIONS, True) == FOUND

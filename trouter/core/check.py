@@ -59,8 +59,8 @@ class MessageCheck:
         return self.user is not None or self.stamp is not None
 
     def is_own(self, data: bytes, start: int, end: int) -> bool:
-        """Whether the user-id ``data[start:end]``, -1 for an absent one, is the connection's, or says nothing."""
-        return self.user is None or start >= end or data[start:end] == self.user
+        """Whether the user-id ``data[start:end]`` is the connection's."""
+        return self.user is None or data[start:end] == self.user
 
     def allows(self, address: bytes) -> bool:
         """Whether an anonymous message may go to ``address``."""

@@ -133,7 +133,7 @@ class Ingress(InEndpoint):
         #: Deliveries that have taken a credit for now: not here in full, or settled by neither side.
         self.unsettled = 0
         self._window_bytes = self.link._session.window_bytes
-        self._scan = MessageScan()
+        self._scan = MessageScan(reads_to=record is None)
         self._annotations: RouterAnnotations | None = None
         #: What messages of the link say of the address's phase to other routers.
         self.phase = 0 if record is None else _phase_of(record.key)
@@ -332,14 +332,14 @@ class Ingress(InEndpoint):
                 self.rewrites = annotations.had_router_keys
             if check is not None:
                 if message is None:
-                    check.order.begin()
-                    check.order.feed(data, start, end, True)
-                if not check.is_own(data, scan.user_id_start, scan.user_id_end):
-                    whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
-                    check.tell(USER_ID, str(whose, errors="replace"))
-                    self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
-                    return
-                if check.stamp is not None and scan.user_id_start >= scan.user_id_end:
+                    check.order.whole(data, start, end)
+                if scan.user_id_start < scan.user_id_end:
+                    if not check.is_own(data, scan.user_id_start, scan.user_id_end):
+                        whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
+                        check.tell(USER_ID, str(whose, errors="replace"))
+                        self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
+                        return
+                elif check.stamp is not None:
                     data = self._stamp(check, data, start, end, depth, delivery.complete)
                     start = 0
                     end = len(data)

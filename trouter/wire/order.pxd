@@ -13,9 +13,10 @@ cdef class SectionOrder:
     cdef bytes _cut
 
     cpdef begin(self)
+    cpdef whole(self, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(offset=Py_ssize_t, behind=Py_ssize_t)
     cpdef feed(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint complete)
-    @cython.locals(offset=Py_ssize_t, last=Py_ssize_t, code=Py_ssize_t, kind=Py_ssize_t)
+    @cython.locals(octets=cython.p_uchar, offset=Py_ssize_t, last=Py_ssize_t, code=Py_ssize_t, kind=Py_ssize_t)
     cdef bint _is_plain(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     @cython.locals(constructor=Py_ssize_t, code=Py_ssize_t, behind=Py_ssize_t, name=Py_ssize_t)
     cdef Py_ssize_t _descriptor(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3

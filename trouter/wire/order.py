@@ -38,6 +38,12 @@ class SectionOrder:
         self._last = _FIRST - 1
         self._cut = b""
 
+    def whole(self, data: bytes, start: int, end: int) -> None:
+        """A message that is here in full; InvalidMessage."""
+        if not self._is_plain(data, start, end):
+            self.begin()
+            self.feed(data, start, end, True)
+
     def feed(self, data: bytes, start: int, end: int, complete: bool) -> None:
         """The next octets of the message, ``complete`` with the last of them; InvalidMessage."""
         if self._cut:
@@ -45,8 +51,6 @@ class SectionOrder:
             start = 0
             end = len(data)
             self._cut = b""
-        if complete and self._last < _FIRST and self._is_plain(data, start, end):
-            return
         offset = start
         while True:
             if self._left > 0:
@@ -73,16 +77,19 @@ class SectionOrder:
 
         Nearly all messages are so, and nothing needs to be kept for them.
         """
+        octets = data  # compiled, a pointer: ``end`` is the one bound to look at
+        if start < 0 or end > len(data):
+            return False
         offset = start
         last = _FIRST - 1
-        while end - offset >= 5 and data[offset] == 0 and data[offset + 1] == 0x53:
-            code = data[offset + 2]
+        while end - offset >= 5 and octets[offset] == 0 and octets[offset + 1] == 0x53:
+            code = octets[offset + 2]
             if code <= last or code > _FOOTER or (last >= _DATA and code != _FOOTER):
                 return False
             last = code
-            kind = data[offset + 3] >> 4
+            kind = octets[offset + 3] >> 4
             if kind == 0xA or kind == 0xC:
-                offset += 5 + data[offset + 4]
+                offset += 5 + octets[offset + 4]
             elif (kind == 0xB or kind == 0xD) and end - offset >= 8:
                 offset += 8 + wide(data, offset + 4)
             else:

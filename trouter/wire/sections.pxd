@@ -11,6 +11,7 @@ cdef class MessageScan:
     cdef Py_ssize_t _content
     cdef Py_ssize_t _items
     cdef Py_ssize_t _count
+    cdef readonly bint reads_to
     cdef readonly Py_ssize_t priority
     cdef readonly Py_ssize_t annotations_start
     cdef readonly Py_ssize_t annotations_end
@@ -27,15 +28,15 @@ cdef class MessageScan:
     cpdef int scan(self, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete) except -1
     cpdef object to_text(self, bytes data)
     cpdef object user_id(self, bytes data)
-    @cython.locals(code=Py_ssize_t)
+    @cython.locals(octets=cython.p_uchar, code=Py_ssize_t)
     cdef Py_ssize_t _section(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3
     @cython.locals(left=Py_ssize_t, constructor=Py_ssize_t, code=Py_ssize_t, name=Py_ssize_t, size=Py_ssize_t)
     cdef Py_ssize_t _rare_section(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3
-    @cython.locals(offset=Py_ssize_t, constructor=Py_ssize_t, is_list=bint, size=Py_ssize_t)
+    @cython.locals(octets=cython.p_uchar, offset=Py_ssize_t, constructor=Py_ssize_t, is_list=bint, size=Py_ssize_t)
     cdef Py_ssize_t _extent(self, bytes data, Py_ssize_t end, Py_ssize_t code) except? -3
     @cython.locals(offset=Py_ssize_t)
     cdef object _read_header(self, bytes data, Py_ssize_t end)
-    @cython.locals(start=Py_ssize_t, behind=Py_ssize_t)
+    @cython.locals(octets=cython.p_uchar, start=Py_ssize_t, behind=Py_ssize_t)
     cdef object _read_properties(self, bytes data, Py_ssize_t end)
 
 cdef Py_ssize_t _prefix(Py_ssize_t constructor, Py_ssize_t short, Py_ssize_t long, str field, Py_ssize_t offset) except? -3

@@ -80,13 +80,16 @@ class MessageScan:
         "priority",
         "properties_end",
         "properties_start",
+        "reads_to",
         "to_end",
         "to_start",
         "user_id_end",
         "user_id_start",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, reads_to: bool = True) -> None:
+        """``to`` is absent unless the scan ``reads_to``."""
+        self.reads_to = reads_to
         self._clear(0)
 
     def _clear(self, start: int) -> None:
@@ -105,6 +108,8 @@ class MessageScan:
         number of sections.
         """
         self._clear(start)
+        if start < 0 or end > len(data):
+            raise InvalidMessage("range outside the data", start)
         if start >= end and complete:
             raise InvalidMessage("message is empty", start)
         offset = start
@@ -156,11 +161,12 @@ class MessageScan:
 
     def _section(self, data: bytes, offset: int, end: int) -> int:
         """The code of the section at ``offset``, whose content then starts at ``_content``; or _OTHER or _CUT."""
-        if data[offset]:
+        octets = data  # compiled, a pointer, here and below: nothing is read that was not seen to be there
+        if octets[offset]:
             return _OTHER
-        if end - offset >= 3 and data[offset + 1] == 0x53:
+        if end - offset >= 3 and octets[offset + 1] == 0x53:
             self._content = offset + 3
-            code = data[offset + 2]
+            code = octets[offset + 2]
             return code if _HEADER <= code <= _FOOTER else _OTHER
         return self._rare_section(data, offset, end)
 
@@ -199,7 +205,8 @@ class MessageScan:
         offset = self._content
         if offset >= end:
             return _CUT
-        constructor = data[offset]
+        octets = data
+        constructor = octets[offset]
         offset += 1
         is_list = code in (_HEADER, _PROPERTIES)
         if constructor == 0x45 and is_list:
@@ -209,13 +216,13 @@ class MessageScan:
         if constructor == (0xC0 if is_list else 0xC1):
             if end - offset < 1:
                 return _CUT
-            size = data[offset]
+            size = octets[offset]
             offset += 1
             if size < 1:
                 raise InvalidMessage("section has no room for its count", offset)
             if size > end - offset:
                 return _CUT
-            self._count = data[offset]
+            self._count = octets[offset]
             self._items = offset + 1
             return offset + size
         if constructor != (0xD0 if is_list else 0xD1):
@@ -253,12 +260,19 @@ class MessageScan:
         if self._count < 2:
             return
         try:
-            start = skip(data, self._items, end)
-            behind = skip(data, start, end)
-            if data[start] != 0x40:
+            octets = data
+            start = self._items
+            if end - start >= 2 and octets[start] & 0xFE == 0xA0:
+                start += 2 + octets[start + 1]
+            else:
+                start = skip(data, start, end)
+            if start < end and octets[start] == 0x40:
+                behind = start + 1
+            else:
+                behind = skip(data, start, end)
                 self.user_id_start = start + _prefix(data[start] & 0xFE, 0xA0, 0xB0, "user-id", start)
                 self.user_id_end = behind
-            if self._count > 2:
+            if self._count > 2 and self.reads_to:
                 start = behind
                 behind = skip(data, start, end)
                 if data[start] != 0x40:
