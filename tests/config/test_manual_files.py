@@ -47,12 +47,12 @@ def test_a_standalone_router() -> None:
 def test_a_router_of_a_network_with_a_broker() -> None:
     configuration = loaded("interior_with_broker.conf")
     served = [entity.name for entity in (*configuration.connectors, *configuration.listeners) if not entity.unserved()]
-    assert served == ["broker", "neighbour", "listener/0.0.0.0:5672", "second-broker"]
+    assert served == ["INTER_ROUTER", "broker", "listener/0.0.0.0:5672", "second-broker"]
     assert [link.phase for link in configuration.auto_links] == [1, 0, 1]
     assert all("routes no links" in link.unserved()[0] for link in configuration.link_routes)
     assert configuration.addresses[0].egress_phase == 1
     told = [str(warning) for warning in configuration.warnings]
-    assert sum("not served" in warning for warning in told) == 10
+    assert sum("not served" in warning for warning in told) == 7
 
 
 @pytest.mark.usefixtures("site")
