@@ -18,11 +18,12 @@ RIGHT = b"\0alice\0wonderland"
 SCRAM = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 #: A listener's attributes, and what it offers to a peer on this machine, which has no certificate and no TLS.
 OFFERS = {
-    "authenticatePeer: no": (*SCRAM, "ANONYMOUS"),
-    "authenticatePeer: yes": SCRAM,
-    "authenticatePeer: yes, allowInsecurePlain: loopback": (*SCRAM, "PLAIN"),
+    "authenticatePeer: no": (*SCRAM, "PLAIN", "ANONYMOUS"),
+    "authenticatePeer: yes": (*SCRAM, "PLAIN"),
+    "authenticatePeer: yes, allowInsecurePlain: no": SCRAM,
     "authenticatePeer: yes, allowInsecurePlain: loopback, saslMechanisms: plain": ("PLAIN",),
-    "authenticatePeer: no, saslMechanisms: PLAIN ANONYMOUS SCRAM-SHA-256": ("ANONYMOUS", "SCRAM-SHA-256"),
+    "authenticatePeer: no, saslMechanisms: PLAIN ANONYMOUS SCRAM-SHA-256": ("PLAIN", "ANONYMOUS", "SCRAM-SHA-256"),
+    "authenticatePeer: no, saslMechanisms: PLAIN ANONYMOUS, allowInsecurePlain: no": ("ANONYMOUS",),
     'authenticatePeer: no, saslMechanisms: "ANONYMOUS,SCRAM-SHA-512"': ("ANONYMOUS", "SCRAM-SHA-512"),
     "authenticatePeer: yes, saslMechanisms: ANONYMOUS SCRAM-SHA-256": ("SCRAM-SHA-256",),
     "authenticatePeer: yes, saslMechanisms: DIGEST-MD5": (),

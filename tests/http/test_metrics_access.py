@@ -26,12 +26,12 @@ VISITS = {
     "who only says to come from there": (
         "metricsHosts: 10.0.0.1", {"X_Forwarded_For": "10.0.0.1", "Forwarded": "for=10.0.0.1"}, REFUSED,
     ),
-    "the token": ("metricsToken: {token}\n allowInsecurePlain: loopback", {"Authorization": f"Bearer {TOKEN}"}, 200),
+    "the token": ("metricsToken: {token}", {"Authorization": f"Bearer {TOKEN}"}, 200),
     "the token, loosely": (
         "metricsToken: {token}\n allowInsecurePlain: yes", {"authorization": f"bearer  {TOKEN} "}, 200,
     ),
     "the token in clear where that is not allowed": (
-        "metricsToken: {token}", {"Authorization": f"Bearer {TOKEN}"}, REFUSED,
+        "metricsToken: {token}\n allowInsecurePlain: no", {"Authorization": f"Bearer {TOKEN}"}, REFUSED,
     ),
     "no token": ("metricsToken: {token}\n allowInsecurePlain: loopback", {}, 401),
     "an empty token": ("metricsToken: {token}\n allowInsecurePlain: loopback", {"Authorization": "Bearer "}, 401),

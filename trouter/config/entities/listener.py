@@ -133,7 +133,7 @@ class ListenerEntity(Socketed):
     policy_vhost: str | None = ends.policy_vhost()
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Who may send a password without encryption: nobody, peers on this machine, or everybody."
+        "Who may send a password without encryption: nobody, peers on this machine, or everybody.", "loopback"
     )
     client_cert: str | None = attribute(
         Kind.ENUM,
