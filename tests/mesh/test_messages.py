@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from trouter.mesh import messages
 from trouter.mesh.messages import (
     ALL_ADDRESSES_TO,
     ALL_ROUTERS_TO,
     HELLO_TO,
+    MAX_MESSAGE_BYTES,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
@@ -120,7 +122,7 @@ def test_a_message_of_the_peer_is_understood(message: Message, to: str, text: st
 ids = some.text(min_size=1, max_size=300).filter(lambda text: text.isprintable())
 numbers = some.integers(0, 2**63 - 1)
 keys = some.lists(ids, max_size=5).map(tuple)
-messages = some.one_of(
+six_messages = some.one_of(
     some.builds(Hello, ids, numbers, keys),
     some.builds(RouterAdvertisement, ids, numbers, numbers, numbers),
     some.builds(LinkStateRequest, ids),
@@ -131,7 +133,7 @@ messages = some.one_of(
 )
 
 
-@given(messages)
+@given(six_messages)
 def test_what_is_written_is_read_again(message: Message) -> None:
     assert parse(compose(message, HELLO_TO)) == message
 
@@ -186,6 +188,10 @@ def test_hints_of_another_length_say_nothing() -> None:
         (body("LSU", id="RB", ls={"ls_seq": 1, "peers": {"RA": "1"}}), "the cost in peers"),
         (body("LSU", id="RB", ls={"ls_seq": 1, "peers": {"RA": 2**31}}), "the cost in peers"),
         (body("LSU", id="RB", ls={"ls_seq": 1, "peers": {7: 1}}), "a key of peers"),
+        (b"\x00\x45" + body("RA", id="RB"), "no message of routers has"),
+        (body("HELLO", id="RB", seen=["R" * 4097]), "seen has a text of more than"),
+        (body("MAU", id="RB", mobile_seq=1, exist=["M0" + "a" * 4095]), "exist has a text of more than"),
+        (b"\x00" * (MAX_MESSAGE_BYTES + 1), "octets, where"),
         (body("MAU", id="RB", mobile_seq=1), "either exist"),
         (body("MAU", id="RB", mobile_seq=1, add=["M0a"]), "either exist"),
         (body("MAU", id="RB", mobile_seq=1, exist=[], add=[], **{"del": []}), "either exist"),
@@ -195,6 +201,14 @@ def test_hints_of_another_length_say_nothing() -> None:
 def test_what_is_no_message_is_refused_with_the_reason(data: bytes, complaint: str) -> None:
     with pytest.raises(DecodeError, match=complaint):
         parse(data)
+
+
+def test_a_message_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "MAX_VALUES", 1000)
+    update = {"id": "RB", "mobile_seq": 1, "hints": []}
+    assert parse(body("MAU", exist=["M0a"] * 990, **update))
+    with pytest.raises(DecodeError, match="more than 1000 values"):
+        parse(body("MAU", exist=["M0a"] * 1000, **update))
 
 
 def test_a_cost_of_nothing_is_a_cost_of_one() -> None:

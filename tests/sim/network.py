@@ -43,6 +43,7 @@ class Network:
         self.wires: dict[int, Wire] = {}
         #: What every router was told, for the reader of a failure and for counting.
         self.told: list[tuple[float, str, Event]] = []
+        self._composed: tuple[object, str, bytes] = (None, "", b"")
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._boots = itertools.count(1)
@@ -128,11 +129,17 @@ class Network:
             if not isinstance(event, Send):
                 self.told.append((self.now_s, router, event))
                 continue
-            data = compose(event.message, event.to)
+            data = self._compose(event)
             if event.connection is not None:
                 self._transmit(router, event.connection, data)
             else:
                 self._send_on(router, first_hops(event.to, mesh.paths), data)
+
+    def _compose(self, event: Send) -> bytes:
+        """The octets of a message; the same hello goes over all wires."""
+        if self._composed[0] is not event.message or self._composed[1] != event.to:
+            self._composed = event.message, event.to, compose(event.message, event.to)
+        return self._composed[2]
 
     def _send_on(self, router: str, hops: Iterable[str], data: bytes) -> None:
         for hop in hops:

@@ -18,15 +18,16 @@ class Fault(StrEnum):
     MALFORMED = "malformed message"
     NEWER_VERSION = "newer version of the protocol"
     SAME_ID = "another router has our id"
+    SHARED_ID = "two other routers have one id"
+    SECOND_ROUTER = "another router speaks over the same connection"
     UNKNOWN_ROUTER = "router is not known"
     TOO_MANY = "more than is remembered"
     LOOPED = "it was here before"
-    TOO_FAR = "it has come farther than the network is wide"
     NO_WAY = "no way to the router that it is for"
 
 
 #: These happen in every network while it finds its shape anew.
-UNTOLD: Final = frozenset({Fault.LOOPED, Fault.TOO_FAR, Fault.NO_WAY})
+UNTOLD: Final = frozenset({Fault.LOOPED, Fault.NO_WAY})
 
 
 @dataclass(slots=True)

@@ -2,12 +2,17 @@
 
 Time is an argument, in seconds of any clock that only goes forward. Messages and control links go in by the methods;
 what comes of them stands in ``events`` until it is taken. ``tick`` is called once a second.
+
+Nobody is believed more than needed. A connection belongs to the router that spoke over it first. News of a router's
+state are passed to all neighbours, not only along the tree, since those behind us may not agree yet on the tree; what
+is no news goes along the tree alone. How much is remembered, asked, answered and worked out in a second has bounds.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from trouter.wire.errors import DecodeError
@@ -40,18 +45,20 @@ from .messages import (
     parse,
     router_address,
 )
+from .nodes import NO_HINT, Node, Nodes
 from .paths import Paths
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 
-#: Routers that are remembered, neighbours of one router, and addresses of one router: what a stranger could make many.
-MAX_ROUTERS: Final = 10_000
-MAX_ADDRESSES: Final = 1_000_000
 #: Ticks for which a router that nobody lists is kept.
 ORPHAN_TICKS: Final = 3
 #: A question that was not answered, for it or the answer was lost on the way, is asked again after so long.
 ASK_AGAIN_S: Final = 2.0
-#: The hint of an address that came without one.
-NO_HINT: Final = -1
+#: Advertisements in a row that must be older than what is known before they are believed: one may have been late.
+OLDER_IN_A_ROW: Final = 2
+#: Between two ticks: questions asked again; links followed to find the ways anew, once at least; addresses told.
+QUESTIONS_PER_TICK: Final = 1000
+LINKS_PER_TICK: Final = 50_000
+ADDRESSES_PER_TICK: Final = 1_000_000
 #: Where each message is taken: nobody is a neighbour whose hello was sent on by others.
 TAKEN_AT: Final[Mapping[type, str]] = {
     Hello: HELLO_ADDRESS,
@@ -61,6 +68,8 @@ TAKEN_AT: Final[Mapping[type, str]] = {
     MobileAddressRequest: MOBILE_ADDRESS,
     MobileAddressUpdate: MOBILE_ADDRESS,
 }
+
+_NEVER: Final = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +88,11 @@ class _Link:
     """A control link to whoever is at the other end of a connection."""
 
     cost: int
-    #: Who said hello over it and has heard us, and when last.
+    #: Who says hello over it, which start of it, when last, and when last it had heard us.
     router: str = ""
-    confirmed_s: float = float("-inf")
-
-
-@dataclass(slots=True)
-class _Node:
-    """What is known of another router."""
-
-    instance: int | None = None
-    link_sequence: int = 0
-    peers: Mapping[str, int] = field(default_factory=dict)
-    heard_s: float = 0.0
-    mobile_sequence: int = 0
-    addresses: dict[str, int] = field(default_factory=dict)
-    #: The sequences that it has advertised; 1 for its links from the start, for it must have some.
-    advertised_links: int = 1
-    advertised_addresses: int = 0
-    #: When it was asked last.
-    asked_links_s: float = float("-inf")
-    asked_addresses_s: float = float("-inf")
-    orphan_ticks: int = 0
+    instance: int = 0
+    heard_s: float = _NEVER
+    confirmed_s: float = _NEVER
 
 
 class Mesh:
@@ -114,23 +106,29 @@ class Mesh:
         self.instance = instance
         self.events: list[Event] = []
         self.paths = Paths(me, {})
+        #: When the network last had another shape.
+        self.last_change_s = _NEVER
         self._timers = timers or Timers()
         self._links: dict[int, _Link] = {}
         #: By router: the connection over which it is our neighbour.
         self._neighbours: dict[str, int] = {}
-        self._seen: dict[str, float] = {}
-        self._nodes: dict[str, _Node] = {}
+        self._nodes = Nodes()
+        self._faults = Faults()
         self._link_sequence = 0
         self._links_changed = False
         self._reshaped = ""
-        self._last_change_s = float("-inf")
-        self._last_hello_s = float("-inf")
-        self._last_ra_s = float("-inf")
+        self._links_left = LINKS_PER_TICK
+        self._last_hello_s = _NEVER
+        self._last_ra_s = _NEVER
         self._mobile_sequence = 0
-        #: Our addresses as they are, and as they were told to the others at ``_mobile_sequence``.
+        #: Our addresses as they are, as told to all at ``_mobile_sequence``, and which have been touched since.
         self._addresses: dict[str, int] = {}
         self._told: dict[str, int] = {}
-        self._faults = Faults()
+        self._touched: dict[str, None] = {}
+        #: Who asked for our addresses and is to be told; all of them in one message, made once.
+        self._asking: dict[str, None] = {}
+        self._addresses_left = ADDRESSES_PER_TICK
+        self._all_told: MobileAddressUpdate | None = None
 
     # --- what there is
 
@@ -140,9 +138,9 @@ class Mesh:
         return self._neighbours
 
     @property
-    def routers(self) -> tuple[str, ...]:
-        """The other routers that are known, reachable or not."""
-        return tuple(self._nodes)
+    def routers(self) -> Mapping[str, Node]:
+        """The other routers that are known, reachable or not, by id."""
+        return self._nodes
 
     @property
     def faults(self) -> Mapping[Fault, int]:
@@ -159,41 +157,48 @@ class Mesh:
     def link_up(self, connection: int, cost: int) -> None:
         """There is a control link over ``connection``; hellos go there from the next tick on."""
         self._links[connection] = _Link(cost)
-        self._last_hello_s = float("-inf")
+        self._last_hello_s = _NEVER
 
     def link_down(self, connection: int, now_s: float) -> None:
-        """The control link is gone, and with it the neighbour, unless it is heard over another connection."""
+        """The control link is gone, and with it the neighbour, unless it is heard over another connection.
+
+        That is told at once, not at the next tick: messages take another way as soon as all know.
+        """
         link = self._links.pop(connection, None)
-        if link is not None and link.router:
+        if link is not None and self._neighbours.get(link.router) == connection:
             self._choose_way(link.router, now_s, "connection lost")
             self._recompute(now_s)
+            if self._count_links() and self._links:
+                self._advertise(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
         """Somebody here listens on ``key``; told to the others at the next tick."""
         self._addresses[key] = hint
+        self._touched[key] = None
 
     def delete_address(self, key: str) -> None:
         """Nobody here listens on ``key`` any longer."""
-        self._addresses.pop(key, None)
+        if self._addresses.pop(key, None) is not None:
+            self._touched[key] = None
 
     # --- time
 
     def tick(self, now_s: float) -> None:
         """What a second brings: hellos, advertisements, and the end of what was not heard of for too long."""
+        self._links_left = LINKS_PER_TICK
+        self._addresses_left = ADDRESSES_PER_TICK
         self._say_hello(now_s)
-        flux = now_s - self._last_change_s <= 2 * self._timers.ra_interval_flux_s
+        flux = now_s - self.last_change_s <= 2 * self._timers.ra_interval_flux_s
         interval_s = self._timers.ra_interval_flux_s if flux else self._timers.ra_interval_s
         advertise = now_s - self._last_ra_s >= interval_s
         self._expire(now_s)
-        if self._links_changed:
-            self._links_changed = False
-            self._link_sequence += 1
-            self._last_change_s = now_s
-            advertise = True
         self._recompute(now_s)
-        self._ask(now_s)
+        if self._count_links():
+            advertise = True
+        self._ask_again(now_s)
         if self._tell_addresses():
             advertise = True
+        self._answer_addresses()
         if advertise and self._links:
             self._advertise(now_s)
 
@@ -202,60 +207,75 @@ class Mesh:
         if now_s - self._last_hello_s < timers.hello_interval_s:
             return
         self._last_hello_s = now_s
-        self._seen = {router: at_s for router, at_s in self._seen.items() if now_s - at_s <= timers.hello_max_age_s}
-        hello = Hello(self.me, self.instance, tuple(self._seen))
+        heard = [link.router for link in self._links.values() if now_s - link.heard_s <= timers.hello_max_age_s]
+        hello = Hello(self.me, self.instance, tuple(dict.fromkeys(heard)))
         for connection in self._links:
             self.events.append(Send(hello, HELLO_TO, connection))
 
     def _expire(self, now_s: float) -> None:
         for router in list(self._neighbours):
             self._choose_way(router, now_s, "no hello")
+        listed = set(self._neighbours)
         for router, node in self._nodes.items():
             if node.peers and now_s - node.heard_s > self._timers.remote_ls_max_age_s:
-                node.peers = {}
+                self._nodes.link(node, {})
                 node.link_sequence = 0
-                self._reshaped = self._reshaped or f"{router} is silent"
-        listed = {peer for node in self._nodes.values() for peer in node.peers}
+                self._reshape(now_s, f"{router} is silent")
+            listed.update(node.peers)
         for router, node in list(self._nodes.items()):
-            if node.peers or router in self._neighbours or router in listed:
+            if node.peers or router in listed:
                 node.orphan_ticks = 0
                 continue
             node.orphan_ticks += 1
             if node.orphan_ticks >= ORPHAN_TICKS:
-                self._forget(router)
+                self._unmap(node)
+                self._nodes.forget(node)
+                self.events.append(RouterLost(router))
 
-    def _forget(self, router: str) -> None:
-        self._unmap(router)
-        del self._nodes[router]
-        self.events.append(RouterLost(router))
+    def _count_links(self) -> bool:
+        """Give our link state its next number if it is another; whether it is."""
+        changed, self._links_changed = self._links_changed, False
+        self._link_sequence += changed
+        return changed
 
-    def _ask(self, now_s: float) -> None:
-        """Ask whoever can be reached for what they have advertised and we have not heard."""
-        for router, node in self._nodes.items():
-            if router not in self.paths.next_hop:
-                continue
-            if node.link_sequence < node.advertised_links and now_s - node.asked_links_s >= ASK_AGAIN_S:
-                self._ask_links(router, node, now_s)
-            behind = node.mobile_sequence < node.advertised_addresses
-            if behind and now_s - node.asked_addresses_s >= ASK_AGAIN_S:
-                self._ask_addresses(router, node, now_s)
+    def _ask_again(self, now_s: float) -> None:
+        """Ask whoever can be reached for what they have advertised and we have not heard; who waited longest first."""
+        before_s = now_s - ASK_AGAIN_S
+        waiting = [
+            (min(node.asked_links_s, node.asked_addresses_s), router)
+            for router, node in self._nodes.items()
+            if (node.wants_links() and node.asked_links_s <= before_s)
+            or (node.wants_addresses() and node.asked_addresses_s <= before_s)
+        ]
+        for _, router in heapq.nsmallest(QUESTIONS_PER_TICK, waiting):
+            node = self._nodes[router]
+            if node.asked_links_s <= before_s:
+                self._ask_links(node, now_s)
+            if node.asked_addresses_s <= before_s:
+                self._ask_addresses(node, now_s)
 
-    def _ask_links(self, router: str, node: _Node, now_s: float) -> None:
-        node.asked_links_s = now_s
-        self._send(LinkStateRequest(self.me), router_address(router))
+    def _ask_links(self, node: Node, now_s: float) -> None:
+        if node.wants_links() and node.id in self.paths.next_hop:
+            node.asked_links_s = now_s
+            self._send(LinkStateRequest(self.me), router_address(node.id))
 
-    def _ask_addresses(self, router: str, node: _Node, now_s: float) -> None:
-        node.asked_addresses_s = now_s
-        self._send(MobileAddressRequest(self.me, node.mobile_sequence), mobile_address(router))
+    def _ask_addresses(self, node: Node, now_s: float) -> None:
+        if node.wants_addresses() and node.id in self.paths.next_hop:
+            node.asked_addresses_s = now_s
+            self._send(MobileAddressRequest(self.me, node.mobile_sequence), mobile_address(node.id))
 
     def _tell_addresses(self) -> bool:
         """Tell the others how our addresses have changed since we told them last; whether they had."""
-        added = {key: hint for key, hint in self._addresses.items() if key not in self._told}
-        deleted = tuple(key for key in self._told if key not in self._addresses)
+        touched, self._touched = self._touched, {}
+        added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._told}
+        deleted = tuple(key for key in touched if key in self._told and key not in self._addresses)
         if not (added or deleted):
             return False
         self._mobile_sequence += 1
-        self._told = dict(self._addresses)
+        self._told.update(added)
+        for key in deleted:
+            del self._told[key]
+        self._all_told = None
         update = MobileAddressUpdate(self.me, self._mobile_sequence, None, tuple(added), deleted, tuple(added.values()))
         if self._links:
             self._send(update, ALL_ADDRESSES_TO)
@@ -275,97 +295,152 @@ class Mesh:
         """Take the message ``data`` that came over the control link of ``connection``: which neighbours get it next."""
         try:
             way = relay(data, self.me, self.paths)
-            if way.address:
-                message = parse(data)
-                if TAKEN_AT.get(type(message), way.address) != way.address:
-                    raise DecodeError(f"{type(message).__name__} is not taken at {way.address[:32]!r}")
-                self.receive(message, connection, now_s)
+            if not way.address:
+                return way
+            message = parse(data)
+            if TAKEN_AT.get(type(message), way.address) != way.address:
+                raise DecodeError(f"{type(message).__name__} is not taken at {way.address[:32]!r}")
         except Dropped as dropped:
             self._complain(dropped.fault, "", connection, now_s)
         except DecodeError as error:
             self._complain(Fault.MALFORMED, str(error), connection, now_s)
         else:
-            return way
+            return way.flood() if self.receive(message, connection, now_s) else way
         return Relay("")
 
-    def receive(self, message: Message | Newer, connection: int, now_s: float) -> None:
-        """Take a message that came in over the control link of ``connection``; what makes no sense changes nothing."""
+    def receive(self, message: Message | Newer, connection: int, now_s: float) -> bool:
+        """Take a message that came in over the control link of ``connection``; what makes no sense changes nothing.
+
+        True says that it is news which all routers should have soon.
+        """
         if isinstance(message, Newer):
             self._complain(Fault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
         elif message.id == self.me:
-            if isinstance(message, Hello) and message.instance != self.instance:
-                self._complain(Fault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
+            self._hear_namesake(message, connection, now_s)
         elif isinstance(message, Hello):
             self._hear_hello(message, connection, now_s)
         elif isinstance(message, RouterAdvertisement):
-            self._hear_advertisement(message, connection, now_s)
+            return self._hear_advertisement(message, connection, now_s)
         elif isinstance(message, LinkStateRequest):
             if self._obtain(message.id, connection, now_s) is not None:
                 self._answer_links(message.id)
         elif isinstance(message, LinkStateUpdate):
             self._hear_links(message, connection, now_s)
         elif isinstance(message, MobileAddressRequest):
-            self._answer_addresses(message, connection, now_s)
+            self._hear_question(message, connection, now_s)
         else:
             self._hear_addresses(message, connection, now_s)
+        return False
+
+    def _hear_namesake(self, message: Message, connection: int, now_s: float) -> None:
+        """Our own words come back to us, or another router has our id."""
+        if isinstance(message, Hello | RouterAdvertisement) and message.instance != self.instance:
+            self._complain(Fault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
 
     def _hear_hello(self, hello: Hello, connection: int, now_s: float) -> None:
         link = self._links.get(connection)
         if link is None:
             return
-        node = self._obtain(hello.id, connection, now_s)
+        if link.router not in ("", hello.id):
+            self._complain(Fault.SECOND_ROUTER, hello.id, connection, now_s)
+            return
+        link.router, link.instance, link.heard_s = hello.id, hello.instance, now_s
+        if any(
+            self._is_fresh(other, hello.id, now_s) and other.instance > hello.instance for other in self._links.values()
+        ):
+            self._complain(Fault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
+            return
+        confirmed = self.me in hello.seen
+        node = self._obtain(hello.id, connection, now_s) if confirmed else self._nodes.get(hello.id)
         if node is None:
             return
-        if hello.id in self._seen or len(self._seen) < MAX_ROUTERS:
-            self._seen[hello.id] = now_s
-        self._note_instance(hello.id, node, hello.instance)
-        if self.me in hello.seen:
-            former, link.router, link.confirmed_s = link.router, hello.id, now_s
-            node.heard_s = now_s
-            if former and former != hello.id:
-                self._choose_way(former, now_s, f"{hello.id} speaks over its connection")
+        self._note_instance(node, hello.instance, now_s)
+        if confirmed:
+            link.confirmed_s = node.heard_s = now_s
             self._choose_way(hello.id, now_s, "")
         self._recompute(now_s)
 
-    def _hear_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> None:
+    def _hear_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
         node = self._obtain(heard.id, connection, now_s)
-        if node is None:
-            return
+        if node is None or self._is_late(node, heard, connection, now_s):
+            return False
         node.heard_s = now_s
-        self._note_instance(heard.id, node, heard.instance)
+        known = (node.instance, node.advertised_links)
+        self._note_instance(node, heard.instance, now_s)
         node.advertised_links = max(heard.link_sequence, 1)
         node.advertised_addresses = heard.mobile_sequence
-        if heard.link_sequence > node.link_sequence and heard.id in self.paths.next_hop:
-            self._ask_links(heard.id, node, now_s)
+        news = known != (node.instance, node.advertised_links)
         self._recompute(now_s)
+        if news or node.asked_links_s <= now_s - ASK_AGAIN_S:
+            self._ask_links(node, now_s)
+        return news and heard.id in self.paths.next_hop
+
+    def _is_late(self, node: Node, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
+        """Whether the advertisement is older than what is known, and so was late, or is another router's.
+
+        A router whose advertisements stay older has been started anew in the same second, or with its clock set back;
+        but of a neighbour its hellos say which start of it is there.
+        """
+        link = self._links.get(self._neighbours.get(node.id, -1))
+        instance = heard.instance if node.instance is None else node.instance
+        strange = heard.instance < instance if link is None else heard.instance != link.instance
+        older = heard.link_sequence < node.link_sequence or heard.mobile_sequence < node.mobile_sequence
+        if not strange and (heard.instance != instance or not older):
+            node.older_in_a_row = 0
+            return False
+        node.older_in_a_row += 1
+        if node.older_in_a_row >= OLDER_IN_A_ROW and not (strange and link):
+            self._restart(node, now_s)
+            return False
+        node.strange_starts += strange
+        if node.strange_starts > 1:
+            self._complain(Fault.SHARED_ID, f"instance {heard.instance}", connection, now_s, node.id)
+        return True
 
     def _hear_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
         node = self._obtain(heard.id, connection, now_s)
         if node is None or heard.link_sequence <= node.link_sequence:
             return
+        if heard.instance and node.instance not in (None, heard.instance):
+            return  # of a former start, on its way since then
         node.heard_s = now_s
         node.link_sequence = heard.link_sequence
-        peers = {peer: cost for peer, cost in heard.peers.items() if peer != heard.id}
-        for peer in peers:
-            if peer != self.me and self._obtain(peer, connection, now_s) is None:
-                return
-        if peers != node.peers:
-            node.peers = peers
+        peers: dict[str, int] = {}
+        for peer, cost in heard.peers.items():
+            if peer == self.me:
+                peers[self.me] = cost
+            elif peer != heard.id and (other := self._obtain(peer, connection, now_s)) is not None:
+                peers[other.id] = cost
+        if peers == node.peers:
+            return
+        if self._nodes.link(node, peers):
             self._reshape(now_s, f"{heard.id} has other neighbours")
-        self._recompute(now_s)
+            self._recompute(now_s)
+        else:
+            self._complain(Fault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
 
     def _answer_links(self, router: str) -> None:
         peers = {neighbour: self._links[connection].cost for neighbour, connection in self._neighbours.items()}
         update = LinkStateUpdate(self.me, self.instance, self._link_sequence, peers)
         self._send(update, router_address(router))
 
-    def _answer_addresses(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
+    def _hear_question(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
         if request.id not in self._nodes:
             self._complain(Fault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
         elif request.have_sequence < self._mobile_sequence:
-            keys, hints = tuple(self._told), tuple(self._told.values())
-            update = MobileAddressUpdate(self.me, self._mobile_sequence, keys, hints=hints)
-            self._send(update, mobile_address(request.id))
+            self._asking[request.id] = None
+            self._answer_addresses()
+
+    def _answer_addresses(self) -> None:
+        """Tell all our addresses to those who asked; if that is much, to some of them at the next tick."""
+        while self._asking and self._addresses_left > 0:
+            router = next(iter(self._asking))
+            del self._asking[router]
+            if self._all_told is None:
+                keys, hints = tuple(self._told), tuple(self._told.values())
+                self._all_told = MobileAddressUpdate(self.me, self._mobile_sequence, keys, hints=hints)
+            self._addresses_left -= len(self._told) + 1
+            self._send(self._all_told, mobile_address(router))
 
     def _hear_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
         node = self._nodes.get(heard.id)
@@ -377,86 +452,81 @@ class Mesh:
                 return  # on its way since before what we know
             hints = heard.hints or (NO_HINT,) * len(heard.exist)
             told = dict(zip(heard.exist, hints, strict=True))
-            fits = self._map(heard.id, node, told, tuple(key for key in node.addresses if key not in told))
+            gone = tuple(key for key in node.addresses if key not in told)
         elif heard.sequence == node.mobile_sequence + 1:
             hints = heard.hints or (NO_HINT,) * len(heard.added)
-            fits = self._map(heard.id, node, dict(zip(heard.added, hints, strict=True)), heard.deleted)
+            told, gone = dict(zip(heard.added, hints, strict=True)), heard.deleted
         else:
             if heard.sequence > node.mobile_sequence:
                 node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
-                self._ask_addresses(heard.id, node, now_s)
+                if node.asked_addresses_s <= now_s - ASK_AGAIN_S:
+                    self._ask_addresses(node, now_s)
             return
         node.mobile_sequence = heard.sequence
-        if not fits:
-            self._complain(Fault.TOO_MANY, f"more than {MAX_ADDRESSES} addresses", connection, now_s, heard.id)
+        if not self._map(node, told, gone):
+            self._complain(Fault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, heard.id)
 
     # --- what comes of it
 
-    def _map(self, router: str, node: _Node, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
-        """``router`` listens on what it ``told``, and not on what is ``gone``; whether there was room for all of it."""
-        deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
-        added = {key: hint for key, hint in told.items() if key not in node.addresses}
-        room = MAX_ADDRESSES - len(node.addresses)
-        fits = len(added) <= room
-        if not fits:
-            added = dict(list(added.items())[:room])
-        node.addresses.update(added)
-        if added or deleted:
-            self.events.append(AddressesChanged(router, added, deleted))
-        return fits
+    def _map(self, node: Node, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
+        """``node`` listens on what it ``told``, and not on what is ``gone``; whether there was room for all of it."""
+        change = self._nodes.listen(node, told, gone)
+        if change.added or change.deleted:
+            self.events.append(AddressesChanged(node.id, change.added, change.deleted))
+        return change.complete
 
-    def _unmap(self, router: str) -> None:
-        node = self._nodes[router]
+    def _unmap(self, node: Node) -> None:
         node.mobile_sequence = 0
-        self._map(router, node, {}, tuple(node.addresses))
+        self._map(node, {}, tuple(node.addresses))
 
-    def _obtain(self, router: str, connection: int, now_s: float) -> _Node | None:
-        """The node of ``router``, made if it is new; None if there are too many."""
-        node = self._nodes.get(router)
+    def _obtain(self, router: str, connection: int, now_s: float) -> Node | None:
+        node = self._nodes.obtain(router, now_s)
         if node is None:
-            if len(self._nodes) >= MAX_ROUTERS:
-                self._complain(Fault.TOO_MANY, f"more than {MAX_ROUTERS} routers", connection, now_s)
-                return None
-            node = self._nodes[router] = _Node(heard_s=now_s)
+            self._complain(Fault.TOO_MANY, "routers", connection, now_s)
         return node
 
-    def _note_instance(self, router: str, node: _Node, instance: int) -> None:
-        """Another instance is another start: whatever it said before is void."""
+    def _note_instance(self, node: Node, instance: int, now_s: float) -> None:
+        """Another instance is another start: whatever the router said before is void."""
         if node.instance is not None and node.instance != instance:
-            node.peers = {}
-            node.link_sequence = 0
-            node.advertised_links = 1
-            node.advertised_addresses = 0
-            node.asked_links_s = node.asked_addresses_s = float("-inf")
-            self._unmap(router)
-            self._reshaped = self._reshaped or f"{router} has restarted"
+            self._restart(node, now_s)
         node.instance = instance
+
+    def _restart(self, node: Node, now_s: float) -> None:
+        self._nodes.link(node, {})
+        node.instance = None
+        node.link_sequence = 0
+        node.advertised_links = 1
+        node.advertised_addresses = 0
+        node.asked_links_s = node.asked_addresses_s = _NEVER
+        node.older_in_a_row = node.strange_starts = 0
+        self._unmap(node)
+        self._reshape(now_s, f"{node.id} has restarted")
+
+    def _is_fresh(self, link: _Link, router: str, now_s: float) -> bool:
+        return link.router == router and now_s - link.confirmed_s <= self._timers.hello_max_age_s
 
     def _choose_way(self, router: str, now_s: float, why: str) -> None:
         """Settle over which connection ``router`` is a neighbour: the cheapest, and of those the first, or none.
 
-        Only one over which it was heard lately will do; ``why`` says what is wrong with the one there was.
+        Only one over which it was heard lately will do, and it only as it was started last; ``why`` says what is wrong
+        with the one there was.
         """
-        fresh_s = now_s - self._timers.hello_max_age_s
-        ways = [
-            (link.cost, connection)
-            for connection, link in self._links.items()
-            if link.router == router and link.confirmed_s >= fresh_s
-        ]
+        fresh = [(link, connection) for connection, link in self._links.items() if self._is_fresh(link, router, now_s)]
         former = self._neighbours.get(router)
-        if not ways:
+        if not fresh:
             if former is not None:
                 del self._neighbours[router]
                 self._change_links(now_s, f"{router} is no neighbour: {why}")
                 self.events.append(NeighbourDown(router, why))
             return
-        cost, connection = min(ways)
+        started = max(link.instance for link, _ in fresh)
+        cost, connection = min((link.cost, connection) for link, connection in fresh if link.instance == started)
         if connection == former:
             return
         self._neighbours[router] = connection
         self._change_links(now_s, f"{router} is a neighbour over another connection")
         if former is None:
-            self._nodes[router].asked_links_s = float("-inf")
+            self._nodes[router].asked_links_s = _NEVER
             self.events.append(NeighbourUp(router, connection, cost))
         else:
             self.events.append(NeighbourMoved(router, connection))
@@ -464,22 +534,27 @@ class Mesh:
     def _change_links(self, now_s: float, why: str) -> None:
         """Our own link state is another, and the others shall know."""
         self._links_changed = True
+        self._links_left = LINKS_PER_TICK
         self._reshape(now_s, why)
 
     def _reshape(self, now_s: float, why: str) -> None:
-        self._last_change_s = now_s
+        self.last_change_s = now_s
         self._reshaped = self._reshaped or why
 
     def _recompute(self, now_s: float) -> None:
-        """Find the ways anew if the network has another shape."""
-        if not self._reshaped:
+        """Find the ways anew if the network has another shape; if that was done much lately, at the next tick."""
+        if not self._reshaped or self._links_left <= 0:
             return
+        self._links_left -= self._nodes.links + len(self._nodes)
         why, self._reshaped = self._reshaped, ""
-        self._last_change_s = now_s
+        self.last_change_s = now_s
         links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in self._nodes.items() if node.peers}
         links[self.me] = {router: self._links[connection].cost for router, connection in self._neighbours.items()}
-        self.paths = Paths(self.me, links)
+        former, self.paths = self.paths.next_hop, Paths(self.me, links)
         self.events.append(PathsChanged(why))
+        for router, node in self._nodes.items():
+            if node.wants_links() and former.get(router) != self.paths.next_hop.get(router):
+                self._ask_links(node, now_s)  # the question may have gone a way that is none
 
     def _complain(self, fault: Fault, detail: str, connection: int, now_s: float, who: str = "") -> None:
         """Count something wrong, and tell of it once in a while."""

@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.wire.annotations import compose_annotations
-from trouter.wire.codec import decode
+from trouter.wire.codec import decode, skip
 from trouter.wire.errors import DecodeError
-from trouter.wire.types import Described
 
 #: The protocol's version, which every message carries as ``pv``.
 VERSION: Final = 1
@@ -22,6 +21,9 @@ VERSION: Final = 1
 AREA: Final = "0"
 #: How long the id of a router may be, in characters (DISPATCH-2307), and the text of an address.
 MAX_ID_CHARACTERS: Final = 4096
+#: How many octets and values a message may have: as many as a million addresses take.
+MAX_MESSAGE_BYTES: Final = 64 << 20
+MAX_VALUES: Final = 2_500_000
 MAX_COST: Final = 2**31 - 1
 MAX_SEQUENCE: Final = 2**63 - 1
 
@@ -35,8 +37,10 @@ _APPLICATION_PROPERTIES: Final = b"\x00\x53\x74"
 _VALUE: Final = b"\x00\x53\x77"
 _NULL: Final = b"\x40"
 _LIST0: Final = b"\x45"
-_SECTION_CODES: Final = {0x70: "header", 0x71: "delivery", 0x72: "message", 0x73: "properties", 0x74: "application"}
 _BODY_CODE: Final = 0x77
+#: The sections that a message may have, and those of them that say what it is.
+_SECTION_CODES: Final = frozenset((0x70, 0x71, 0x72, 0x73, 0x74, _BODY_CODE))
+_READ_CODES: Final = frozenset((0x74, _BODY_CODE))
 _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -145,6 +149,8 @@ def compose(message: Message, to: str) -> bytes:
 
 def parse(data: bytes) -> Message | Newer:
     """The message whose octets these are; DecodeError says what is wrong with them."""
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise DecodeError(f"{len(data)} octets, where {MAX_MESSAGE_BYTES} are taken")
     opcode, body = _read(data)
     fields = _Fields(body)
     version = fields.number("pv")
@@ -269,22 +275,24 @@ _OPCODES: Final[dict[type, str]] = {
 def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
     """The opcode and the body's map."""
     offset, end = 0, len(data)
-    properties: object = None
+    opcode: object = None
     while offset < end:
-        section, offset = decode(data, offset, end)
-        if not isinstance(section, Described):
+        if data[offset] != 0:
             raise DecodeError("a section without its descriptor", offset)
-        if section.descriptor == _BODY_CODE:
-            if not isinstance(section.value, dict):
+        code, content = decode(data, offset + 1, end)
+        if not isinstance(code, int) or code not in _SECTION_CODES:
+            raise DecodeError("a section that no message of routers has", offset)
+        if code not in _READ_CODES:
+            offset = skip(data, content, end)
+            continue
+        value, offset = decode(data, content, end, MAX_VALUES)
+        if code == _BODY_CODE:
+            if not isinstance(value, dict):
                 raise DecodeError("the body is not a map", offset)
-            opcode = properties.get("opcode") if isinstance(properties, dict) else None
             if not isinstance(opcode, str):
                 raise DecodeError("there is no opcode", offset)
-            return opcode, section.value
-        if section.descriptor not in _SECTION_CODES:
-            raise DecodeError("a section that no message of routers has", offset)
-        if section.descriptor == 0x74:
-            properties = section.value
+            return opcode, value
+        opcode = value.get("opcode") if isinstance(value, dict) else None
     raise DecodeError("there is no body", offset)
 
 
@@ -310,6 +318,8 @@ class _Fields:
         value = self._body.get(key)
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
             raise DecodeError(f"{key} is no list of texts")
+        if any(len(item) > MAX_ID_CHARACTERS for item in value):
+            raise DecodeError(f"{key} has a text of more than {MAX_ID_CHARACTERS} characters")
         return tuple(map(str, value))
 
     def has(self, key: str) -> bool:

@@ -1,13 +1,14 @@
 """What becomes of a message of routers that came over a control link (inter-router.md 2.5, 5.5).
 
 It is taken here, sent on to neighbours, both, or neither. Whoever sends it on adds itself to the trace and leaves every
-other octet alone.
+other octet alone. Nothing comes twice to the same router. How far a message has come is no reason to drop it, as it is
+with messages of clients: who knows little of the network yet thinks it narrower than it is, and would never know more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
@@ -29,7 +30,7 @@ _HERE: Final = ""
 
 
 class Dropped(Exception):
-    """A message has been round in a circle, has come too far, or leads nowhere: nobody gets it."""
+    """A message has been round in a circle, or leads nowhere: nobody gets it."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.value)
@@ -45,6 +46,12 @@ class Relay:
     #: The neighbours that it goes on to, and the octets that they get.
     hops: tuple[str, ...] = ()
     data: bytes = b""
+    #: All neighbours that it has not come through, if it is for all.
+    around: tuple[str, ...] = ()
+
+    def flood(self) -> Relay:
+        """The same, sent on to all whom it has not come through."""
+        return replace(self, hops=self.around)
 
 
 def relay(data: bytes, me: str, paths: Paths) -> Relay:
@@ -61,36 +68,38 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
     own = f"{AREA}/{me}"
     if own in notes.trace:
         raise Dropped(Fault.LOOPED)
-    if len(notes.trace) > paths.radius + 1:
-        raise Dropped(Fault.TOO_FAR)
     if router == me:
         return Relay(address)
+    around: tuple[str, ...] = ()
     if router == _EVERYBODY:
-        ends: Iterable[str] = paths.beyond(me if notes.ingress is None else notes.ingress.removeprefix(f"{AREA}/"))
+        origin = me if notes.ingress is None else notes.ingress.removeprefix(f"{AREA}/")
+        hops = _fresh(paths.beyond(origin), paths, notes.trace)
+        around = _fresh(paths.next_hop, paths, notes.trace)
     else:
-        ends = {router} & paths.next_hop.keys()
+        hops = _fresh({router} & paths.next_hop.keys(), paths, notes.trace)
         address = ""
-    hops = tuple(hop for hop in _first_stops(ends, paths) if f"{AREA}/{hop}" not in notes.trace)
     if not (hops or address):
         raise Dropped(Fault.NO_WAY)
     octets = b""
-    if hops:
+    if hops or around:
         ingress = own if notes.ingress is None else notes.ingress
         noted = compose_annotations(
             notes.user, notes.user_count, notes.phase, notes.stream, notes.to, ingress, (*notes.trace, own)
         )
         octets = data[:start] + noted + data[end:]
-    return Relay(address, hops, octets)
+    return Relay(address, hops, octets, around)
 
 
 def first_hops(to: str, paths: Paths) -> tuple[str, ...]:
     """The neighbours to which a message of our own for the address ``to`` goes."""
     router, _ = _destination(to)
-    return _first_stops(paths.next_hop.keys() if router == _EVERYBODY else {router} & paths.next_hop.keys(), paths)
+    return _fresh(paths.next_hop if router == _EVERYBODY else {router} & paths.next_hop.keys(), paths, ())
 
 
-def _first_stops(ends: Iterable[str], paths: Paths) -> tuple[str, ...]:
-    return tuple(sorted({paths.next_hop[end] for end in ends}))
+def _fresh(ends: Iterable[str], paths: Paths, trace: tuple[str, ...]) -> tuple[str, ...]:
+    """The neighbours that lead to ``ends`` and stand not in the ``trace``."""
+    hops = {paths.next_hop[end] for end in ends}
+    return tuple(sorted(hop for hop in hops if f"{AREA}/{hop}" not in trace))
 
 
 def _destination(to: str | None) -> tuple[str, str]:

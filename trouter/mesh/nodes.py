@@ -1,0 +1,125 @@
+"""What is known of the other routers, and how much of it is remembered at most: strangers say what stands here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+#: Routers; links of all of them; octets of the addresses of all of them.
+MAX_ROUTERS: Final = 10_000
+MAX_LINKS: Final = 500_000
+MAX_ADDRESS_BYTES: Final = 256 << 20
+#: The hint of an address that came without one.
+NO_HINT: Final = -1
+
+_NEVER: Final = float("-inf")
+#: What an address takes beside its text.
+_ENTRY_BYTES: Final = 150
+
+
+@dataclass(slots=True)
+class Node:
+    """What is known of another router."""
+
+    id: str
+    heard_s: float
+    instance: int | None = None
+    link_sequence: int = 0
+    peers: Mapping[str, int] = field(default_factory=dict)
+    mobile_sequence: int = 0
+    addresses: dict[str, int] = field(default_factory=dict)
+    #: The sequences that it has advertised; 1 for its links from the start, for it must have some.
+    advertised_links: int = 1
+    advertised_addresses: int = 0
+    #: When it was asked last.
+    asked_links_s: float = _NEVER
+    asked_addresses_s: float = _NEVER
+    #: For how many ticks nobody has listed it.
+    orphan_ticks: int = 0
+    #: How many advertisements in a row were older than what is known, and how many came from another start.
+    older_in_a_row: int = 0
+    strange_starts: int = 0
+
+    def wants_links(self) -> bool:
+        return self.link_sequence < self.advertised_links
+
+    def wants_addresses(self) -> bool:
+        return self.mobile_sequence < self.advertised_addresses
+
+
+class Change(NamedTuple):
+    """What is new about a router's addresses: those that were not there, with their hints, and those that were."""
+
+    added: Mapping[str, int]
+    deleted: tuple[str, ...]
+    #: False if there was no room for some.
+    complete: bool
+
+
+class Nodes(Mapping[str, Node]):
+    """The other routers by id, reachable or not."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        #: Links that the routers have told of, of all of them.
+        self.links = 0
+        self._address_bytes = 0
+
+    def __getitem__(self, router: str) -> Node:
+        return self._nodes[router]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def obtain(self, router: str, now_s: float) -> Node | None:
+        """The node of ``router``, made if it is new; None if there are too many."""
+        node = self._nodes.get(router)
+        if node is None and len(self._nodes) < MAX_ROUTERS:
+            node = self._nodes[router] = Node(router, now_s)
+        return node
+
+    def forget(self, node: Node) -> None:
+        """Remember nothing of ``node``, whose addresses are deleted."""
+        self.link(node, {})
+        del self._nodes[node.id]
+
+    def link(self, node: Node, peers: Mapping[str, int]) -> bool:
+        """Let ``peers`` be the neighbours of ``node``, and what the ways cost; False, and no change, for too many."""
+        links = self.links - len(node.peers) + len(peers)
+        if links > MAX_LINKS and peers:
+            return False
+        self.links = links
+        node.peers = peers
+        return True
+
+    def listen(self, node: Node, told: Mapping[str, int], gone: Iterable[str]) -> Change:
+        """``node`` listens on what it ``told``, as far as there is room, and not on what is ``gone``."""
+        deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
+        self._address_bytes -= sum(map(_size, deleted))
+        added = {key: hint for key, hint in told.items() if key not in node.addresses}
+        size = sum(map(_size, added))
+        complete = self._address_bytes + size <= MAX_ADDRESS_BYTES
+        if not complete:
+            added, size = self._fit(added)
+        self._address_bytes += size
+        node.addresses.update(added)
+        return Change(added, deleted, complete)
+
+    def _fit(self, added: Mapping[str, int]) -> tuple[dict[str, int], int]:
+        """As many of the first as there is room for, and what they take."""
+        size, fitting = 0, dict[str, int]()
+        for key, hint in added.items():
+            if self._address_bytes + size + _size(key) > MAX_ADDRESS_BYTES:
+                break
+            size += _size(key)
+            fitting[key] = hint
+        return fitting, size
+
+
+def _size(key: str) -> int:
+    """The octets that an address takes, about."""
+    return (len(key) if key.isascii() else 4 * len(key)) + _ENTRY_BYTES
