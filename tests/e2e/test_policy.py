@@ -79,7 +79,7 @@ OPEN = {"sources": "*", "targets": "*"}
 ASKING = {"allowDynamicSource": True, "targets": "*"}
 VHOSTS = [
     vhost("admin.org", {
-        "admins": {"users": "manager", "management": "admin", **ASKING},
+        "admins": {"users": "manager", "management": "admin", "sources": "records", **ASKING},
         "readers": {"users": "reader", "management": "read", **ASKING},
         "operators": {"users": "operator", "management": "operate", "allowAdminStatusUpdate": False, **ASKING},
         "askers": {"users": "bob", "management": "read", "sources": "mine", "targets": "$management"},

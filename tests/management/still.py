@@ -66,6 +66,9 @@ class StillControl:
     def denied(self, connection: int, what: str) -> None:
         self.denials.append((connection, what))
 
+    def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+        pass
+
 
 class Asker:
     """A client of the node, in memory."""

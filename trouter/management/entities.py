@@ -123,8 +123,10 @@ async def _read(_: Node, __: Request, found: Found) -> Answer:
 
 async def _delete(node: Node, _: Request, found: Found) -> Answer:
     if isinstance(found.provider, AuthLockouts):
-        if not found.provider.forgive(found.key):
+        row = found.provider.row(found.key)
+        if row is None or not found.provider.forgive(found.key):
             raise not_found("those failed logins are forgotten already")
+        node.control.tell_change("DELETE", found.kind.full_name, str(row["identity"]), {})
         return answer({}, NO_CONTENT)
     await node.control.delete(_entity(found))
     found.provider.keys()  # so that its number goes with it, whatever is made under its identity afterwards

@@ -120,6 +120,9 @@ class Control(Protocol):
     def lockouts(self) -> Lockouts:
         """Failed logins that are remembered."""
 
+    def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+        """Let it be recorded that something was changed which nobody configures; ``values`` are the new ones."""
+
 
 class LogEntry(Protocol):
     """One line of the log as it is remembered."""

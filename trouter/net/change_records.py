@@ -78,6 +78,21 @@ class ChangeRecords:
             )
         )
 
+    def done(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+        """Something was changed that is not configured, such as a connection that was closed."""
+        if self._recorder.active:
+            self._recorder.emit(
+                ManagementChange(
+                    **self._requester(),
+                    op=operation,
+                    entity_type=kind,
+                    entity_name=identity,
+                    attrs=list(values),
+                    status=_STATUS[operation],
+                    values=dict(values) or None,
+                )
+            )
+
     def reloaded(self, source: str, *, by: str, changed: int = 0, errors: int = 0) -> None:
         """The configuration was read, at the start or again."""
         by = "management" if by == "signal" and REQUESTER.get() else by

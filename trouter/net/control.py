@@ -147,6 +147,10 @@ class Control:
         """Whose logins failed."""
         return self._lockouts
 
+    def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+        """Let it be recorded that something was changed which nobody configures."""
+        self._change_records.done(operation, kind, identity, values)
+
     def status(self, entity: Entity) -> Mapping[str, object]:
         """What is observed of a connector, and of the policy; nothing of what is not in service."""
         if isinstance(entity, PolicyEntity):

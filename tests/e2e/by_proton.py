@@ -1,0 +1,136 @@
+"""A client of python-qpid-proton that remembers what it is told when something is denied to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from proton import Condition, ConnectionException, Event, Message
+from proton.utils import BlockingConnection, LinkDetached
+
+from tests.routers import DEADLINE_S
+
+
+class Said(NamedTuple):
+    """Why something ended: a condition and its description."""
+
+    condition: str
+    description: str | None
+
+
+class Ear:
+    """What was heard on one connection, or on one that never came to be."""
+
+    def __init__(self) -> None:
+        #: Of the ends of links and of the connection.
+        self.said: list[Said] = []
+        #: The code with which a login ended.
+        self.outcome: int | None = None
+        #: What proton says of a login that failed, or of TLS.
+        self.broken: Said | None = None
+        #: The connection is over.
+        self.ended = False
+        #: The router's for the connection, if it answered the open.
+        self.number = 0
+
+
+def said(condition: Condition | None) -> Said | None:
+    return None if condition is None else Said(condition.name, condition.description)
+
+
+class Client(BlockingConnection):
+    """A connection with an ear; without a user it comes as nobody."""
+
+    def __init__(self, ear: Ear, port: int, user: str = "", password: str = "", **options: Any) -> None:
+        self.ear = ear
+        if user:
+            options = {"user": user, "password": password, "allowed_mechs": "PLAIN", **options}
+        else:
+            options = {"allowed_mechs": "ANONYMOUS", **options}
+        options.setdefault("allow_insecure_mechs", True)
+        url = options.pop("url", f"127.0.0.1:{port}")
+        super().__init__(url, timeout=DEADLINE_S, reconnect=False, **options)
+
+    @property
+    def number(self) -> int:
+        """The router's for this connection."""
+        return self.ear.number
+
+    @property
+    def connection(self) -> Any:
+        assert self.conn is not None
+        return self.conn
+
+    def on_connection_remote_open(self, event: Event) -> None:
+        connection: Any = event.connection
+        self.ear.number = int(connection.remote_properties["qd.conn-id"])
+
+    def on_link_remote_close(self, event: Event) -> None:
+        self._hear(event.link)
+        super().on_link_remote_close(event)
+
+    def on_connection_remote_close(self, event: Event) -> None:
+        self._hear(event.connection)
+        super().on_connection_remote_close(event)
+
+    def on_transport_error(self, event: Event) -> None:
+        self._hear_transport(event.transport)
+
+    def on_transport_closed(self, event: Event) -> None:
+        self._hear_transport(event.transport)
+        self.ear.ended = True
+        super().on_transport_closed(event)
+
+    def _hear_transport(self, transport: Any) -> None:
+        if self.ear.outcome is None:
+            self.ear.outcome = transport.sasl().outcome
+        self.ear.broken = self.ear.broken or said(transport.condition)
+
+    def _hear(self, endpoint: Any) -> None:
+        what = said(endpoint.remote_condition)
+        if what is not None and not self.closing:
+            self.ear.said.append(what)
+
+    def until_closed(self) -> Said:
+        """Wait until the router closes the connection; why it does."""
+        try:
+            self.wait(lambda: False)
+        except ConnectionException:
+            return self.ear.said[-1]
+        raise AssertionError("it is open still")
+
+    def refusal_of(self, attach: Callable[[Client], object]) -> Said:
+        """What ends a link that is attached now."""
+        try:
+            attach(self)
+        except LinkDetached as detached:
+            why = said(detached.link.remote_condition)
+            assert why is not None
+            return why
+        raise AssertionError("it is attached")
+
+    def outcome_of(self, sender: Any, message: Message) -> Said | None:
+        """Why a message is not taken; None if it is."""
+        delivery = sender.link.send(message)
+        self.wait(lambda: delivery.settled)
+        return said(delivery.remote.condition)
+
+    def end_of_session(self) -> Said | None:
+        """Why one more session is ended by the router."""
+        session = self.connection.session()
+        session.open()
+        self.wait(lambda: bool(session.state & session.REMOTE_CLOSED))
+        why = said(session.remote_condition)
+        session.close()
+        return why
+
+
+def refusal(port: int, user: str = "", password: str = "", **options: Any) -> Ear:
+    """What somebody hears who does not get in."""
+    ear = Ear()
+    try:
+        Client(ear, port, user, password, **options).until_closed()
+    except ConnectionException:
+        pass
+    assert ear.said or ear.ended, "nobody was refused"
+    return ear
