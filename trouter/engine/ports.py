@@ -234,4 +234,4 @@ class Unconnected(Exception):
 
 NO_SINK = LinkSink()
 
-__all__ = ["NO_SINK", "Budget", "ConnectionPort", "Delivery", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]
+__all__ = ["Budget", "ConnectionPort", "Delivery", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]

@@ -24,7 +24,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import IncomingLink, Link
-from trouter.engine.ports import NO_SINK, Budget, SessionPort
+from trouter.engine.ports import Budget, LinkSink, SessionPort
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
@@ -227,7 +227,7 @@ class Sessions:
 
     def _attach(self, event: LinkAttached) -> None:
         link = event.link
-        if link.sink is not NO_SINK:  # the peer answered ours
+        if type(link.sink) is not LinkSink:  # somebody's: the peer answered ours
             self._tell_attached(link, event.attach)
             return
         if self._hub.router.pulse.draining:
