@@ -156,17 +156,31 @@ UNIQUE = {
     "a name": (("listener", "front"), {"port": 1}, "listener.name: this name is used already (listener/:5672:front)"),
     "a name of another type": (("sslProfile", "broker"), {}, "this name is used already (connector/broker.example"),
     "a socket": (("listener", None), {"port": 5672}, "this host and port belong to a listener already"),
-    "an address": (("router.config.address", None), {"prefix": "news"}, "the same addresses are configured already (address/0)"),
+    "an address": (
+        ("router.config.address", None),
+        {"prefix": "news"},
+        "the same addresses are configured already (address/0)",
+    ),
     "an address by another pattern": (("router.config.address", None), {"pattern": "news.#"}, "are configured already"),
-    "an address's name": (("router.config.address", "of-the-file"), {"prefix": "x"}, "Name conflicts with an existing entity"),
+    "an address's name": (
+        ("router.config.address", "of-the-file"),
+        {"prefix": "x"},
+        "Name conflicts with an existing entity",
+    ),
     "a host name": (("vhost", None), {"hostname": "Example.com"}, "this host name belongs to a vhost already"),
-    "an alias": (("vhost", None), {"hostname": "b", "aliases": "example.com"}, "this host name belongs to a vhost already"),
+    "an alias": (
+        ("vhost", None),
+        {"hostname": "b", "aliases": "example.com"},
+        "this host name belongs to a vhost already",
+    ),
     "a default name": (("dummy", "log/DEFAULT"), {}, "this name is used already (log/DEFAULT)"),
 }
 
 
 @pytest.mark.parametrize(("what", "attributes", "text"), UNIQUE.values(), ids=UNIQUE)
-def test_what_belongs_to_another_is_refused(what: tuple[str, str | None], attributes: dict[str, object], text: str) -> None:
+def test_what_belongs_to_another_is_refused(
+    what: tuple[str, str | None], attributes: dict[str, object], text: str
+) -> None:
     status, description = refusal(*what, **attributes)
     assert status == 400
     assert text in description
@@ -213,7 +227,11 @@ UNSERVED = {
     "a link route": ("router.config.linkRoute", {"prefix": "a", "dir": "in"}, "this version routes no links"),
     "an auto link": ("router.config.autoLink", {"addr": "a", "dir": "in"}, "this version attaches no links of its own"),
     "an exchange": ("router.config.exchange", {"name": "e", "address": "a"}, "this version has no exchanges"),
-    "a tenant": ("listener", {"port": 1, "multiTenant": True}, "multiTenant: without enableVhostPolicy it needs authenticatePeer"),
+    "a tenant": (
+        "listener",
+        {"port": 1, "multiTenant": True},
+        "multiTenant: without enableVhostPolicy it needs authenticatePeer",
+    ),
 }
 
 
@@ -240,7 +258,9 @@ def test_nothing_is_done_to_a_console() -> None:
 
 def test_warnings_are_those_of_the_change() -> None:
     configuration, _ = make("listener", port=1, initialHandshakeTimeoutSeconds=0)
-    assert [warning.message for warning in configuration.warnings] == ["peers that never open a connection may stay for ever"]
+    assert [warning.message for warning in configuration.warnings] == [
+        "peers that never open a connection may stay for ever"
+    ]
     assert make("listener", port=1)[0].warnings == ()
 
 
@@ -324,8 +344,6 @@ def test_an_update_is_refused(identity: str, attributes: dict[str, object], text
     status, description = refused_change(identity, attributes)
     assert status == 400
     assert text in description
-
-
 
 
 @pytest.mark.parametrize("identity", ["router/A", "address/0"])

@@ -63,7 +63,9 @@ def test_what_changes_keeps_its_identity_and_says_in_what() -> None:
 
 
 def test_what_needs_a_restart_stays_and_is_told() -> None:
-    found = changes(OLD.replace("id: A", "id: B, mode: interior, defaultDistribution: closest").replace("one }", "two }", 1))
+    found = changes(
+        OLD.replace("id: A", "id: B, mode: interior, defaultDistribution: closest").replace("one }", "two }", 1)
+    )
     assert found.restart == (
         "router.id: 'A' stays until a restart, then 'B'",
         "router.mode: 'standalone' stays until a restart, then 'interior'",

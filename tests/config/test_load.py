@@ -594,11 +594,20 @@ def test_what_is_not_served_loads_and_says_why_and_is_warned_of(text: str, secti
     unserved = {entity.type.section: configuration.unserved(entity) for entity in configuration.entities}
     assert reason in unserved.pop(section)[0]
     assert not any(reasons for other, reasons in unserved.items() if other != "router")
-    told = [warning for warning in configuration.warnings if "not served" in warning.message and warning.section == section]
+    told = [
+        warning for warning in configuration.warnings if "not served" in warning.message and warning.section == section
+    ]
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("text", ["listener { requireSsl: no, multiTenant: off }", "router { mode: standalone }", "policy { maxConnections: 65535 }"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "listener { requireSsl: no, multiTenant: off }",
+        "router { mode: standalone }",
+        "policy { maxConnections: 65535 }",
+    ],
+)
 def test_what_is_so_anyway_is_served(text: str) -> None:
     configuration = load(text=text)
     assert not any(configuration.unserved(entity) for entity in configuration.entities)
@@ -608,7 +617,11 @@ def test_what_is_so_anyway_is_served(text: str) -> None:
 def test_profiles_services_and_vhosts_are_there_before_anybody_uses_them() -> None:
     configuration = load(text="sslProfile { name: a }\nauthServicePlugin { name: b, host: c }\nvhost { hostname: d }")
     assert not any(configuration.unserved(entity) for entity in configuration.entities)
-    assert [entity.identity for entity in configuration.entities[-3:]] == ["sslProfile/a", "authServicePlugin/b", "vhost/d"]
+    assert [entity.identity for entity in configuration.entities[-3:]] == [
+        "sslProfile/a",
+        "authServicePlugin/b",
+        "vhost/d",
+    ]
 
 
 def test_every_module_has_a_log_entity() -> None:
@@ -664,5 +677,7 @@ def test_a_name_that_was_given_is_told_from_one_by_default() -> None:
 )
 def test_a_listener_for_routers_lets_in_only_those_who_prove_who_they_are(role: str, more: str, let_in: bool) -> None:
     lines = "\n".join(["role: " + role, *filter(None, more.split(", "))])
-    listener = load(text=f"router {{ mode: interior }}\nsslProfile {{ name: p }}\nlistener {{\n{lines}\n}}").listeners[0]
+    listener = load(text=f"router {{ mode: interior }}\nsslProfile {{ name: p }}\nlistener {{\n{lines}\n}}").listeners[
+        0
+    ]
     assert any("must authenticate" in reason for reason in listener.unserved()) != let_in

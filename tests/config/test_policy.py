@@ -122,7 +122,19 @@ def test_hosts_are_written_in_many_ways(text: str, hosts: tuple[HostRange, ...])
     assert group.remote_hosts == hosts
 
 
-NO_HOSTS = ["*, a", "10.*", "10.0.0", "10.0.0.256", "a_b!", "-a", "10.0.0.9-10.0.0.1", "10.0.0.1-::1", "10.0.0.0/33", "/", "x" * 64]
+NO_HOSTS = [
+    "*, a",
+    "10.*",
+    "10.0.0",
+    "10.0.0.256",
+    "a_b!",
+    "-a",
+    "10.0.0.9-10.0.0.1",
+    "10.0.0.1-::1",
+    "10.0.0.0/33",
+    "/",
+    "x" * 64,
+]
 
 
 @pytest.mark.parametrize("text", NO_HOSTS)
@@ -160,7 +172,7 @@ BAD = {
     "g: {\n allowDynamicSource: 1.5\n }": "must be yes or no",
     "g: {\n users: a\n users: b\n }": "given more than once",
     "g: {\n type: x\n }": "unknown attribute",
-    'g: {\n users: [{ a: b }]\n }': "must be text",
+    "g: {\n users: [{ a: b }]\n }": "must be text",
     "g: alice": "a group must be a map",
     "g: { users: a }\n g: { users: b }": "there is a group of this name already",
     "g: { users: a }\n h: { users: a }": "the user 'a' is in the group 'g' already",

@@ -112,3 +112,77 @@ def test_without_log_dir_only_to_files_that_are_logged_to(tmp_path: Path) -> Non
 def test_log_dir_holds_for_the_file_too(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"log\.outputFile: lies outside of logDir: .* \(a file below "):
         configured(f"logDir: {tmp_path}", "log { module: AGENT, outputFile: /tmp/elsewhere.log }\n")
+
+
+def recording(configuration: Configuration, folder: Path) -> Configuration:
+    kind = type_named("recordLog")
+    assert kind is not None
+    return created(configuration, kind, None, {"dir": str(folder)})[0]
+
+
+def test_management_keeps_records_below_log_dir_only(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "out").symlink_to(tmp_path)
+    configuration = configured(f"logDir: {tmp_path / 'logs'}")
+    recording(configuration, tmp_path / "logs" / "records")
+    for folder in (tmp_path / "records", tmp_path / "logs" / "out" / "records", tmp_path / "logs" / ".." / "records"):
+        assert "recordLog.dir" in refused(recording, configuration, folder)
+
+
+def test_without_log_dir_only_where_records_are_kept(tmp_path: Path) -> None:
+    configuration = configured(more=f"recordLog {{ dir: {tmp_path / 'kept'} }}\n")
+    recording(configuration, tmp_path / "kept" / "more")
+    assert "recordLog.dir" in refused(recording, configuration, tmp_path / "other")
+    changed(configuration, f"recordLog/{tmp_path / 'kept'}", maxBytes=5_000_000)
+
+
+SECRETS: tuple[tuple[str, dict[str, object], str], ...] = (
+    ("connector", {"host": "192.0.2.1", "saslUsername": "alice"}, "saslPassword"),
+    ("sslProfile", {}, "password"),
+    ("listener", {"port": "0", "host": "127.0.0.1", "http": True}, "metricsToken"),
+)
+
+
+def with_secret(configuration: Configuration, short: str, attributes: dict[str, object]) -> Configuration:
+    kind = type_named(short)
+    assert kind is not None
+    return created(configuration, kind, "new", attributes)[0]
+
+
+@pytest.mark.parametrize(("short", "others", "secret"), SECRETS, ids=[row[0] for row in SECRETS])
+def test_management_has_no_secret_from_any_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: str, others: dict[str, object], secret: str
+) -> None:
+    monkeypatch.setenv("SOME_SECRET", "a-secret-that-is-long-enough")
+    (tmp_path / "in").mkdir()
+    for path in (tmp_path / "in" / "password", tmp_path / "password"):
+        path.write_text("a-secret-that-is-long-enough\n")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "password")
+    for configuration in (configured(), configured(f"secretDir: {tmp_path / 'in'}")):
+        for path in (tmp_path / "password", tmp_path / "in" / "link", tmp_path / "not there", Path("/etc/shadow")):
+            for text in (f"file:{path}", f"file:  {path}", [f"file:{path}"]):
+                attributes: dict[str, object] = {**others, secret: text}
+                assert "secretDir" in refused(with_secret, configuration, short, attributes)
+        assert "variables" in refused(with_secret, configuration, short, {**others, secret: "env:SOME_SECRET"})
+        with_secret(configuration, short, {**others, secret: "literal:another-secret-of-16"})
+    with_secret(configuration, short, {**others, secret: f"file:{tmp_path / 'in' / 'password'}"})
+
+
+def test_what_the_configuration_has_secrets_from_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_SECRET", "secret")
+    (tmp_path / "password").write_text("secret\n")
+    text = "connector {{ name: {}, host: ::1, port: 1, saslUsername: a, saslPassword: {}:{} }}\n"
+    configuration = configured(
+        more=text.format("f", "file", tmp_path / "password") + text.format("v", "env", "SOME_SECRET")
+    )
+    for secret in (f"file:{tmp_path / 'password'}", "env:SOME_SECRET"):
+        with_secret(configuration, "connector", {"host": "::1", "saslUsername": "b", "saslPassword": secret})
+    changed(configuration, "connector/::1:1:f", saslUsername="b")
+    assert "secretDir" in refused(changed, configuration, "connector/::1:1:f", saslPassword="file:/etc/passwd")
+
+
+def test_the_file_of_a_key_s_password_is_held_to_it_too(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("secret\n")
+    attributes: dict[str, object] = {"passwordFile": str(tmp_path / "password")}
+    assert "passwordFile: management may name" in refused(with_secret, configured(), "sslProfile", attributes)
+    with_secret(configured(f"secretDir: {tmp_path}"), "sslProfile", attributes)

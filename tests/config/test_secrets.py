@@ -74,7 +74,9 @@ def test_a_secret_is_told_only_to_who_asks_for_it() -> None:
             write(secret)
 
 
-TEXT = "connector { name: c, saslUsername: u, saslPassword: {password} }\nsslProfile {\n name: s\n password: {password}\n}"
+TEXT = (
+    "connector { name: c, saslUsername: u, saslPassword: {password} }\nsslProfile {\n name: s\n password: {password}\n}"
+)
 
 
 def test_no_secret_of_a_configuration_is_shown() -> None:

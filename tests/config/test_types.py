@@ -78,7 +78,9 @@ def test_its_attributes_stand_in_the_same_order_and_those_of_its_own_after_them(
     assert kind.attributes[-3:] == (NAME, IDENTITY, TYPE)
 
 
-@pytest.mark.parametrize(("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"])
+@pytest.mark.parametrize(
+    ("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"]
+)
 def test_an_attribute_is_what_it_is_there(short: str, fact: dict[str, Any]) -> None:
     attribute = ours(short, fact["name"])
     name, flags = fact["name"], ("required", "unique", "graph", "deprecated")
@@ -93,7 +95,9 @@ def test_an_attribute_is_what_it_is_there(short: str, fact: dict[str, Any]) -> N
     assert "old" not in fact or fact["old"] in attribute.old_names
 
 
-@pytest.mark.parametrize(("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"])
+@pytest.mark.parametrize(
+    ("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"]
+)
 def test_what_could_be_given_or_changed_there_can_be_given_and_changed_here(short: str, fact: dict[str, Any]) -> None:
     attribute, flags = ours(short, fact["name"]), fact.get("flags", ())
     assert attribute.create or "create" not in flags or kind_of(short).entity is None

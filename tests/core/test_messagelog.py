@@ -89,7 +89,7 @@ def test_the_order_is_fixed_and_absent_ones_are_left_out() -> None:
         (True, "T"),
         (False, "F"),
         (-5, "-5"),
-        ("a\"b", '"a"b"'),
+        ('a"b', '"a"b"'),
         (Symbol("s"), ':"s"'),
         (b"\x00a", 'b"\\00a"'),
         ([1, "x", None], '[1, "x", null]'),
@@ -115,8 +115,8 @@ def test_one_line_for_each_message_received_and_sent() -> None:
     room.client.sender("q", name="in").send(message([None, None, "q"], {"k": 1}))
     room.router.pump()
     assert room.lines == [
-        "Received Message{to=\"q\", app-properties={\"k\"=1}} on link 'in' ( -> q)",
-        "Sent Message{to=\"q\", app-properties={\"k\"=1}} on link 'out' (q -> )",
+        'Received Message{to="q", app-properties={"k"=1}} on link \'in\' ( -> q)',
+        'Sent Message{to="q", app-properties={"k"=1}} on link \'out\' (q -> )',
     ]
 
 

@@ -34,9 +34,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "1.1 longest address": ("test_1_1_long_addresses*", "test_1_1_longer_addresses_are_refused"),
     "1.2.1 policy first": POLICY,
     "1.2.2 router capabilities, one symbol": ("test_1_2_2_a_router_capability_is_found_among_others",),
-    "1.2.3 router links on ordinary connections": (
-        "test_1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden",
-    ),
+    "1.2.3 router links on ordinary connections": ("test_1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden",),
     "1.2.4 ordinary links on router connections": MESH,
     "1.2.5 anonymous senders": ("test_1_2_5_an_anonymous_sender_has_full_credit_at_once",),
     "1.2.6 edge look-up": EDGE,

@@ -839,7 +839,8 @@ def test_vhost_policy_silence_leaves_it_to_the_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [raises, gives("guests"), gives(VhostPolicy(7)), gives(VhostPolicy("a", ("b",))), gives(Vote.ALLOW)]  # type: ignore[arg-type]
+    "answer",
+    [raises, gives("guests"), gives(VhostPolicy(7)), gives(VhostPolicy("a", ("b",))), gives(Vote.ALLOW)],  # type: ignore[arg-type]
 )
 def test_vhost_policy_a_raise_or_rubbish_denies(answer: Callable[[], object]) -> None:
     plugins = Plugins([plugin("broken", vhost_policy=answer)])

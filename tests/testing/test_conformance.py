@@ -32,8 +32,7 @@ from trouter_plugins import audit_log, sasl_anonymous, sasl_plain, sasl_scram, s
 from trouter_plugins.users_file import put_user
 
 LISTENER = (
-    "listener {{ host: 127.0.0.1, port: 0, saslMechanisms: {}, authenticatePeer: yes, "
-    "allowInsecurePlain: loopback }}\n"
+    "listener {{ host: 127.0.0.1, port: 0, saslMechanisms: {}, authenticatePeer: yes, allowInsecurePlain: loopback }}\n"
 )
 GOOD, BAD = "correct horse battery staple", "wrong-horse-battery-staple"
 

@@ -5,7 +5,8 @@ Nothing here touches what runs: each function answers with another configuration
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from trouter.config.claims import claims, references
@@ -15,12 +16,12 @@ from trouter.config.draft import Draft, draft_of
 from trouter.config.entities import MANAGEMENT, Entity, VhostEntity
 from trouter.config.nodes import Entry, Section
 from trouter.config.problems import Findings, Problem, fit_to_show
-from trouter.config.remote import withheld
+from trouter.config.remote import holds_secret, withheld, withheld_secret
 from trouter.config.rows import HIDDEN, row, shown_value
 from trouter.config.rules import check_one
 from trouter.config.schema import Attribute, BadValue, EntityType
 from trouter.config.types import type_named
-from trouter.config.values import as_node, convert
+from trouter.config.values import CONVERTERS, as_node, convert
 
 __all__ = ["ChangeRefused", "Changes", "Updated", "compare", "created", "deleted", "row", "updated"]
 
@@ -132,6 +133,7 @@ def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
 
 def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:
     """A draft without any fault; ChangeRefused with every one that there is."""
+    _sources_permitted(configuration, kind, entries)
     findings = Findings()
     draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
     check_one(draft, configuration.world, partial(_names, configuration))
@@ -210,6 +212,19 @@ def _quoted(value: object) -> str:
 def _permitted(configuration: Configuration, entity: Entity, present: Entity | None) -> None:
     if reason := withheld(configuration, entity, present):
         raise ChangeRefused(FORBIDDEN, reason)
+
+
+def _sources_permitted(configuration: Configuration, kind: EntityType, entries: Iterable[Entry]) -> None:
+    """ChangeRefused if a secret would be read from where management may not."""
+    for entry in entries:
+        attribute = _attribute(kind, entry.key)
+        if attribute is None or not holds_secret(attribute):
+            continue
+        with suppress(BadValue):  # no text at all, which drafting tells
+            if reason := withheld_secret(
+                configuration, attribute, str(CONVERTERS[attribute.kind](attribute, entry.node))
+            ):
+                raise ChangeRefused(FORBIDDEN, f"{kind.section}.{reason}")
 
 
 def _unclaimed(configuration: Configuration, entity: Entity, present: Entity | None) -> None:

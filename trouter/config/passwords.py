@@ -54,6 +54,14 @@ def password_of(text: str) -> Secret:
     return Secret(text, in_clear=True)
 
 
+def source_of(text: str) -> tuple[str, str]:
+    """Where on this machine a text says that a password is: `file` or `env`, and its name; empty for nowhere."""
+    prefix, found, rest = text.partition(":")
+    if not found or prefix not in {"file", "env"}:
+        return "", ""
+    return prefix, rest.strip() if prefix == "file" else rest.lstrip()
+
+
 def from_file(path: str) -> Secret:
     """The first line of a file; BadValue if it cannot be read."""
     try:

@@ -6,17 +6,21 @@ entity has already may stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
 from trouter.config.configuration import Configuration
-from trouter.config.entities import Entity, ListenerEntity, LogEntity
+from trouter.config.entities import Entity, ListenerEntity, LogEntity, RecordLogEntity
 from trouter.config.files import is_below
 from trouter.config.hosts import is_loopback
+from trouter.config.passwords import Secret, source_of
 from trouter.config.rules import LOG_STREAMS
+from trouter.config.schema import Attribute
 
 EVERYWHERE: Final = "*"
+#: An attribute that is no secret, but where one is read from.
+FIELD_OF_FILE: Final = "password_file"
 
 
 def withheld(configuration: Configuration, entity: Entity, present: Entity | None) -> str:
@@ -28,6 +32,38 @@ def withheld(configuration: Configuration, entity: Entity, present: Entity | Non
             if new and (reason := judge(configuration, wanted)):
                 return reason
     return ""
+
+
+def withheld_secret(configuration: Configuration, attribute: Attribute, text: str) -> str:
+    """Why management may not have the secret that an attribute with this text would be read from; empty if it may.
+
+    Asked before it is read: whoever may send a file's first line to a peer of their choice could read every file.
+    """
+    source, name = ("file", text) if attribute.field == FIELD_OF_FILE else source_of(text)
+    if not source or (source, name) in _named_sources(configuration):
+        return ""
+    if source == "env":
+        return f"{attribute.name}: management may name only variables that the configuration names already"
+    folder = configuration.router.secret_dir
+    if folder and is_below(name, folder):
+        return ""
+    return f"{attribute.name}: management may name only files below the secretDir of the router"
+
+
+def holds_secret(attribute: Attribute) -> bool:
+    """Whether an attribute is a secret, or names the file of one."""
+    return attribute.secret or attribute.field == FIELD_OF_FILE
+
+
+def _named_sources(configuration: Configuration) -> Iterator[tuple[str, str]]:
+    """Where the configuration has secrets from."""
+    for entity in configuration.entities:
+        for attribute in filter(holds_secret, entity.type.fields):
+            written = entity.written.get(attribute.field)
+            if isinstance(written, Secret):
+                yield source_of(written.reveal())
+            elif value := getattr(entity, attribute.field):
+                yield "file", str(value)
 
 
 def _host(configuration: Configuration, host: str) -> str:
@@ -73,9 +109,19 @@ def _output(configuration: Configuration, output: str | None) -> str:
     return "log.outputFile: management may choose a new file only where the router has a logDir to keep it in"
 
 
+def _records(configuration: Configuration, folder: str) -> str:
+    allowed = [log.dir for log in configuration.record_logs]
+    if configuration.router.log_dir:
+        allowed.append(configuration.router.log_dir)
+    if any(is_below(folder, each) for each in allowed):
+        return ""
+    return "recordLog.dir: management may choose only folders below the logDir of the router"
+
+
 #: What is judged when it is new.
 JUDGES: Final[tuple[tuple[type[Entity], str, Callable[[Configuration, Any], str]], ...]] = (
     (ListenerEntity, "host", _host),
     (ListenerEntity, "http_root_dir", _root),
     (LogEntity, "output_file", _output),
+    (RecordLogEntity, "dir", _records),
 )

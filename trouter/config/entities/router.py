@@ -194,9 +194,18 @@ class RouterEntity(Entity):
     )
     log_dir: str | None = attribute(
         Kind.PATH,
-        "The folder that every log file lies in, below it too. Without it, management may name none but files that "
-        "are logged to already.",
+        "The folder that every log file lies in, below it too, and the folders of a recordLog made through management. "
+        "Without it, management may name none but files and folders that are written to already.",
         default_doc="log files may lie anywhere",
+        reload=Reload.RESTART,
+        parse=files.directory,
+        extra=True,
+    )
+    secret_dir: str | None = attribute(
+        Kind.PATH,
+        "The folder that files of passwords and tokens lie in, below it too, which management may name. Without it, "
+        "those files only that the configuration names already; the same holds for `env:NAME` in any case.",
+        default_doc="none",
         reload=Reload.RESTART,
         parse=files.directory,
         extra=True,
