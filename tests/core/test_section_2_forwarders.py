@@ -1008,6 +1008,8 @@ def test_2_10_addresses_count_what_comes_and_goes() -> None:
             "egress": 8,
             "transit": 0,
             "to_container": 4,
+            "egress_container": 0,
+            "ingress_container": 0,
             "from_container": 1,
             "redirected": 0,
         }

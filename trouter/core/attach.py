@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trouter.engine.link import IncomingLink, Link, OutgoingLink
@@ -20,22 +20,22 @@ from .addresses import (
     temporary_target,
     temporary_token,
 )
-from .check import MessageCheck
 from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
-from .messagelog import MessageLog, SentLog
-from .network import Trunk
-from .ports import Gate
 from .record import Record
+from .refusals import NO_ROUTE, Refused
+from .routed import carry, dynamic_address
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES
+from .terms import DEFAULT_CAPACITY, PeerTerms, hold, lay_on_egress, lay_on_ingress
 
 if TYPE_CHECKING:
     from .router import Router
     from .tenants import Tenant
 
+__all__ = ["CORE_ADDRESSES", "DISALLOWED", "PeerTerms", "attach", "hold"]
+
 SETTLED_ONLY: Final = 1
-DEFAULT_CAPACITY: Final = 250
 
 #: Addresses of the router's own services, which no client may use (1.4).
 CORE_ADDRESSES: Final = frozenset({"_$qd.addr_lookup", "_$qd.edge_addr_tracking", "_$qd.edge_heartbeat"})
@@ -43,7 +43,6 @@ ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data", "qd.route
 FALLBACK: Final = ("qd.fallback",)
 WAYPOINTS: Final = {"qd.waypoint": 1} | {f"qd.waypoint.{number}": number for number in range(1, 10)}
 
-NO_ROUTE: Final = Error("qd:no-route-to-dest", "No route to the destination node")
 NOT_FOUND: Final = Error("amqp:not-found", "Node not found")
 FORBIDDEN: Final = Error("qd:forbidden", "Connectivity to the node is forbidden")
 NO_COORDINATOR: Final = Error(
@@ -55,39 +54,6 @@ TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_AD
 #: As the older router's policy says it.
 DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
-
-
-@dataclass(frozen=True, slots=True)
-class PeerTerms:
-    """What holds for every link of one connection."""
-
-    #: Credit of an incoming link, and the backlog from which an outgoing one counts as full; 0 for the default.
-    link_capacity: int = DEFAULT_CAPACITY
-    #: Router annotations that come in are ignored; those that would go out are left out.
-    strip_in: bool = True
-    strip_out: bool = True
-    #: Where messages are logged, None for nowhere (routing.md 4.8).
-    log: MessageLog | None = None
-    #: What management calls the connection.
-    connection_number: int = 0
-    #: Whose addresses the links are about, None for the router's own space.
-    tenant: Tenant | None = None
-    #: The largest message taken in, in octets; 0 for any.
-    max_message_bytes: int = 0
-    #: What messages are held to, None for nothing.
-    check: MessageCheck | None = None
-    #: Who is asked before senders are granted credit, None for nobody.
-    gate: Gate | None = None
-    #: The connection is one between routers.
-    trunk: Trunk | None = None
-
-
-class Refused(Exception):
-    """The attach cannot be accepted; ``error`` None detaches without a word."""
-
-    def __init__(self, error: Error | None) -> None:
-        self.error = error
-        super().__init__("" if error is None else error.condition)
 
 
 def attach(router: Router, link: Link, terms: PeerTerms) -> Error | None:
@@ -119,12 +85,16 @@ def attach(router: Router, link: Link, terms: PeerTerms) -> Error | None:
 def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: PeerTerms) -> None:
     target = wanted.target
     if isinstance(target, Coordinator):
+        if carry(router, link, terms, target):
+            return
         raise Refused(NO_COORDINATOR)
     if target is not None and not isinstance(target, Target):
         raise Refused(NO_ROUTE)
     record = None
     target = target or Target()
     _check_capabilities(target.capabilities)
+    if _is_routed(router, link, target, terms):
+        return
     if target.dynamic or target.address not in (None, ""):
         target, text = _name_target(target)
         record = _find_record(router, text, target.capabilities, terms, outgoing=False, dynamic=target.dynamic)
@@ -140,11 +110,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
         is_fallback=target.capabilities == FALLBACK,
         tenant=terms.tenant,
     )
-    ingress.log = terms.log
-    hold(ingress, terms.check)
-    ingress.gate = terms.gate
-    if terms.max_message_bytes > 0:
-        link.max_message_bytes = terms.max_message_bytes
+    lay_on_ingress(ingress, terms)
     if record is not None:
         record.senders[ingress] = None
     link.sink = ingress
@@ -153,17 +119,13 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     ingress.open()
 
 
-def hold(ingress: Ingress, check: MessageCheck | None) -> None:
-    """Hold the messages of a link to ``check``, where it has anything to say to them."""
-    asked = check is not None and (ingress.record is None or check.reads_messages)
-    ingress.check = check if asked else None
-
-
 def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
     source = wanted.source
     if not isinstance(source, Source):
         raise Refused(NO_ROUTE)
     _check_capabilities(source.capabilities)
+    if _is_routed(router, link, source, terms):
+        return
     if source.dynamic:
         _refuse_routed_dynamic(source.dynamic_node_properties)
         source = replace(
@@ -177,7 +139,7 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
     egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
     egress.record = record
     egress.family = family_of(record.key)
-    egress.log = None if terms.log is None else SentLog(terms.log, egress)
+    lay_on_egress(egress, terms, router.totals)
     link.sink = egress
     link.attach(
         _without_filter(source),
@@ -189,6 +151,14 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
     record.add_consumer(egress)
     if link.credit > 0:
         egress.on_credit(link)
+
+
+def _is_routed(router: Router, link: Link, terminus: Source | Target, terms: PeerTerms) -> bool:
+    """Whether the link belongs to a container as a whole, and is on its way there; Refused."""
+    if terminus.address not in (None, "") and not terminus.dynamic:
+        text = _address_text(terminus.address)
+        _check_open(router, router.table.parse(text, tenant=terms.tenant), terms, outgoing=not link.incoming)
+    return carry(router, link, terms, terminus)
 
 
 def _name_target(target: Target) -> tuple[Target, str]:
@@ -268,10 +238,8 @@ def _check_capabilities(capabilities: tuple[str, ...]) -> None:
 
 def _refuse_routed_dynamic(properties: object) -> None:
     """A dynamic terminus that names a link-route address has nowhere to go without such a route (1.3a)."""
-    if isinstance(properties, dict) and properties:
-        first = next(iter(properties))
-        if first == "x-opt-qd.address" and isinstance(properties[first], str) and properties[first]:
-            raise Refused(NO_ROUTE)
+    if dynamic_address(properties) is not None:
+        raise Refused(NO_ROUTE)
 
 
 def _without_filter(source: object) -> object:

@@ -19,3 +19,5 @@ cdef class AddressCounters:
     cdef public Py_ssize_t to_container
     cdef public Py_ssize_t from_container
     cdef public Py_ssize_t redirected
+    cdef public Py_ssize_t ingress_container
+    cdef public Py_ssize_t egress_container

@@ -53,12 +53,25 @@ class Counters:
 class AddressCounters:
     """Deliveries of one address (routing.md 5.6), or of all together."""
 
-    __slots__ = ("egress", "from_container", "ingress", "redirected", "to_container", "transit")
+    __slots__ = (
+        "egress",
+        "egress_container",
+        "from_container",
+        "ingress",
+        "ingress_container",
+        "redirected",
+        "to_container",
+        "transit",
+    )
 
     def __init__(self) -> None:
         self.ingress = 0
         self.egress = 0
+        #: Those of both that came from route containers, and went there.
+        self.ingress_container = 0
+        self.egress_container = 0
         self.transit = 0
+        #: To and from what is inside the router.
         self.to_container = 0
         self.from_container = 0
         self.redirected = 0

@@ -1,7 +1,7 @@
 cimport cython
 
 from trouter.engine cimport deliveries
-from trouter.core.counters cimport Counters
+from trouter.core.counters cimport AddressCounters, Counters
 from trouter.core.fanout cimport tell_sender
 from trouter.core.message cimport Message
 from trouter.core.outstanding cimport Outstanding
@@ -29,6 +29,7 @@ cdef class Egress(LinkSink):
     cdef public object record
     cdef public object trunk
     cdef public object log
+    cdef public AddressCounters totals
     cdef public Py_ssize_t identity
     cdef public Py_ssize_t connection_number
     cdef public double attached_at_s
@@ -49,6 +50,8 @@ cdef class Egress(LinkSink):
     cpdef progress(self, Delivery out)
     @cython.locals(out=Delivery, message=Message, sender=OutgoingLink)
     cpdef on_credit(self, LinkPort link)
+    @cython.locals(sender=OutgoingLink)
+    cdef _give_back_credit(self)
     @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)
     cdef _push(self, Delivery out, Message message)
     @cython.locals(partner=Delivery)

@@ -14,7 +14,7 @@ from trouter.engine import deliveries
 from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
-from .counters import Counters
+from .counters import AddressCounters, Counters
 from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -48,6 +48,7 @@ class Egress(LinkSink):
         "pulse",
         "queue",
         "record",
+        "totals",
         "trunk",
         "unsettled",
     )
@@ -74,6 +75,8 @@ class Egress(LinkSink):
         self.trunk: Any = None
         #: A ``SentLog`` where messages are logged.
         self.log: Any = None
+        #: Where the router counts what goes to route containers; None where the peer is none.
+        self.totals: AddressCounters | None = None
         #: What management calls the link, and the connection it is on; 0 until the router gives it one.
         self.identity = 0
         self.connection_number = 0
@@ -99,6 +102,7 @@ class Egress(LinkSink):
         """
         out = deliveries.new_delivery(self.link)
         pulse = self.pulse
+        out.tag = delivery.tag
         out.number = pulse.next_tag
         pulse.next_tag = out.number + 1
         out.arrived_at = delivery.arrived_at
@@ -110,6 +114,9 @@ class Egress(LinkSink):
             out.partner = delivery
             out.settled = self.presettles
         link = self.link
+        if self.totals is not None:
+            self.totals.egress_container += 1
+            self.record.counters.egress_container += 1
         if self.log is not None:
             self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:
@@ -210,10 +217,15 @@ class Egress(LinkSink):
             self._take_next()
         if self.backlog == 0 and self._presettled:
             self._presettled.clear()
-        if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
-            sender.drained()
+        self._give_back_credit()
         if sender.credit == 0 and self.dry_since_s < 0:
             self.dry_since_s = self.pulse.now_s
+
+    def _give_back_credit(self) -> None:
+        """What could be sent is sent: the rest of the credit goes back if the receiver wants that."""
+        sender = self.link
+        if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
+            sender.drained()
 
     def _push(self, out: Delivery, message: Message) -> None:
         """Send as much of the message as there is and as the link takes."""

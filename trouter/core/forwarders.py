@@ -341,4 +341,9 @@ class Multicast(Forwarder):
 
 
 #: The rule by the name that configuration gives it (routing.md 5.1).
-FORWARDERS: dict[str, type[Forwarder]] = {"closest": Closest, "balanced": Balanced, "multicast": Multicast}
+FORWARDERS: dict[str, type[Forwarder]] = {
+    "closest": Closest,
+    "balanced": Balanced,
+    "multicast": Multicast,
+    "linkBalanced": Forwarder,  # links have been routed before there is any message
+}

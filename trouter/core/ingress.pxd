@@ -50,6 +50,7 @@ cdef class Ingress(InEndpoint):
     cdef public bint strips
     cdef public str to_override
     cdef public bint is_fallback
+    cdef public bint of_container
     cdef public MessageCheck check
     cdef SectionOrder _order
     cdef public AddressCounters totals
@@ -81,8 +82,10 @@ cdef class Ingress(InEndpoint):
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _must_not_wait(self, Message message)
-    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int, check=MessageCheck, priority=int)
+    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int, check=MessageCheck, priority=int, inspected=bytes)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(scan=MessageScan)
+    cdef bytes _inspect(self, MessageCheck check, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, Message message)
     @cython.locals(more=Py_ssize_t)
     cdef bint _waits_on(self, Message message, Py_ssize_t most)
     @cython.locals(network=Network, passed=Py_ssize_t)

@@ -90,6 +90,7 @@ class Ingress(InEndpoint):
         "is_fallback",
         "link",
         "log",
+        "of_container",
         "pace",
         "pending",
         "phase",
@@ -158,6 +159,8 @@ class Ingress(InEndpoint):
         self.identity = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
+        #: The peer is a route container.
+        self.of_container = False
         #: The class of its address, an index into ``latency.FAMILIES``.
         self.family = family_of(None if record is None else record.key)
         #: When the sender's credit ran out, as long as it is out; negative for not known.
@@ -331,20 +334,13 @@ class Ingress(InEndpoint):
                     annotations = parse_annotations(data, scan.annotations_start, scan.annotations_end, not self.strips)
                 self.rewrites = annotations.had_router_keys
             if check is not None:
-                if message is None:
-                    check.order.whole(data, start, end)
-                if scan.user_id_start < scan.user_id_end:
-                    if not check.is_own(data, scan.user_id_start, scan.user_id_end):
-                        whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
-                        check.tell(USER_ID, str(whose, errors="replace"))
-                        self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
-                        return
-                elif check.stamp is not None:
-                    data = self._stamp(check, data, start, end, depth, delivery.complete)
+                inspected = self._inspect(check, delivery, data, start, end, depth, message)
+                if inspected is None:
+                    return
+                if inspected is not data:
+                    data = inspected
                     start = 0
                     end = len(data)
-                    if message is not None:
-                        message.rewrite(data)
         except InvalidAnnotation as error:
             self._refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
             return
@@ -370,6 +366,9 @@ class Ingress(InEndpoint):
         if not self.is_fallback and self.trunk is None:
             record.counters.ingress += 1
             self.totals.ingress += 1
+            if self.of_container:
+                record.counters.ingress_container += 1
+                self.totals.ingress_container += 1
         if annotations is not None and annotations.trace and self._came_too_far(annotations):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
@@ -382,6 +381,32 @@ class Ingress(InEndpoint):
         if message is not None:
             self._describe(message, annotations, None, 0)
         self._forward(delivery, record, data, start, end, message)
+
+    def _inspect(
+        self,
+        check: MessageCheck,
+        delivery: Delivery,
+        data: bytes,
+        start: int,
+        end: int,
+        depth: int,
+        message: Message | None,
+    ) -> bytes | None:
+        """Hold what was scanned to ``check``: ``data``, or the whole message stamped; None when it was rejected."""
+        scan = self._scan
+        if message is None:
+            check.order.whole(data, start, end)
+        if scan.user_id_start < scan.user_id_end:
+            if not check.is_own(data, scan.user_id_start, scan.user_id_end):
+                whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
+                check.tell(USER_ID, str(whose, errors="replace"))
+                self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
+                return None
+        elif check.stamp is not None:
+            data = self._stamp(check, data, start, end, depth, delivery.complete)
+            if message is not None:
+                message.rewrite(data)
+        return data
 
     def _stamp(self, check: MessageCheck, data: bytes, start: int, end: int, depth: int, complete: bool) -> bytes:
         """The message with the user's name in it; the scan is of that one then."""

@@ -10,6 +10,8 @@ from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
 from .attach import PeerTerms, attach
+from .autolinks import AutoLinks
+from .containers import Container, Containers, LinkOwner, OwnSession, Parting
 from .counters import AddressCounters
 from .egress import Egress
 from .ingress import Ingress
@@ -19,9 +21,11 @@ from .network import Network, Trunk
 from .pace import Paces
 from .ports import Pulse
 from .record import Record
+from .routes import Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
 from .watch import Notice, Watch, zero_credit_s
+from .witness import Witness
 
 
 class Router:
@@ -46,6 +50,11 @@ class Router:
         self._lost: list[Link] = []
         self._watch = Watch()
         self._paces = Paces()
+        #: Who hears what the router does of its own accord.
+        self.witness = Witness()
+        self.containers = Containers()
+        self.routes = Routes(self.table)
+        self.auto_links = AutoLinks(self)
         for rule in rules:
             self.table.add_rule(rule)
 
@@ -83,10 +92,32 @@ class Router:
         """The other routers."""
         return self.table.network
 
-    def detach(self, link: Link, closed: bool, error: Error | None = None) -> None:
-        """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach."""
-        self.lose(link)
+    def answered(self, link: Link) -> bool:
+        """The peer's attach came, to be told before ``attach``: whether it answers one of ours and all is done."""
+        owner: LinkOwner | None = link.context
+        if owner is None:
+            return False
+        owner.answered(link)
+        self.witness.attached(link)
+        return True
+
+    def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
+        """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach.
+
+        ``error`` is our word to the peer, ``heard`` the peer's to us.
+        """
+        self._let_go([link])
+        self._lose(link, Parting(closed, heard or error))
         link.detach(closed, error)
+
+    def end(self, link: Link, parting: Parting) -> None:
+        """End a link because another one did, or because there is no use for it any more."""
+        self._lost.append(link)
+        self._lose(link, None)
+        self.witness.ended(link, parting)
+        wanted = link.remote_attach
+        link.refuse(parting.error, None if link.incoming or wanted is None else wanted.target)
+        link.detach(parting.closed, parting.error)
 
     def lose(self, link: Link) -> None:
         """The link is gone; the fate of its deliveries is that of routing.md 2.7. A second call does nothing.
@@ -94,11 +125,22 @@ class Router:
         Its sink stays what it was until the next link is lost or the next scan.
         """
         self._let_go([link])
+        self._lose(link, None)
+
+    def _lose(self, link: Link, parting: Parting | None) -> None:
         sink = link.sink
         if isinstance(sink, Ingress):
             self._lose_ingress(sink)
         elif isinstance(sink, Egress):
             self._lose_egress(sink)
+        self._tell_owner(link, parting)
+
+    def _tell_owner(self, link: Link, parting: Parting | None) -> None:
+        """Whoever made the link hears once that it is gone."""
+        owner: LinkOwner | None = link.context
+        if owner is not None:
+            link.context = None
+            owner.gone(link, parting)
 
     def lose_session(self, session: Session) -> None:
         """``lose`` for every link of a session, at the cost of one look at its deliveries."""
@@ -113,6 +155,34 @@ class Router:
                 self._lose_ingress(sink, own.get(link, []))
             elif isinstance(sink, Egress):
                 self._lose_egress(sink, own.get(link, []))
+        if isinstance(session.context, OwnSession):
+            session.context.lost()
+        for link in links:
+            self._tell_owner(link, None)
+
+    # --- containers
+
+    def container_came(self, container: Container) -> None:
+        """A connection is open on which links of ours may be attached."""
+        self.containers.add(container)
+        self.routes.container_came(container)
+        self.auto_links.container_came(container)
+
+    def container_gone(self, number: int) -> None:
+        """The connection is over; to be told before its sessions are lost. A second call does nothing."""
+        container = self.containers.remove(number)
+        if container is not None:
+            self.routes.container_gone(container)
+            self.auto_links.container_gone(container)
+            container.lost()
+
+    def session_begun(self, session: Session) -> bool:
+        """A begin came: whether it answers one of ours, which needs no answer."""
+        own = session.context
+        if not isinstance(own, OwnSession):
+            return False
+        own.begun()
+        return True
 
     def _let_go(self, links: list[Link]) -> None:
         """Part the links that were lost before these from their sinks: both go at once, without the collector."""
@@ -141,7 +211,7 @@ class Router:
         record, egress.record = egress.record, None
         if egress.trunk is not None:
             self._lose_trunk_link(egress)
-        if record is not None:
+        if record is not None and egress in record.forwarder.consumers:  # else it is routed, or was never answered
             record.remove_consumer(egress)
         egress.lost(own)
         if record is not None:

@@ -90,6 +90,11 @@ class AddressTable:
             return Address(LOCAL, LOCAL + address.rest, address.rest, address.rest)
         return address
 
+    def is_served(self, address: Address) -> bool:
+        """Whether the router itself takes the messages for ``address``."""
+        record = self.records.get(address.key)
+        return record is not None and len(record.forwarder.subscriptions) > 0
+
     def is_open_to(self, tenant: Tenant, address: Address) -> bool:
         """Whether the tenant may send to its ``address``: all without underscore, its dynamic ones, its services."""
         written = address.rest if address.letter == MOBILE else address.text

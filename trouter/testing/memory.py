@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trouter.core.attach import PeerTerms
+from trouter.core.containers import ROUTE_CONTAINER, Container
 from trouter.core.router import Router
 from trouter.core.table import AddressRule
 from trouter.engine.connection import Connection
@@ -38,7 +39,7 @@ from trouter.engine.events import (
 )
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.ports import Delivery, LinkSink, SessionPort
 from trouter.engine.session import Session
 from trouter.wire.codec import decode, encode
 from trouter.wire.performatives import (
@@ -58,6 +59,7 @@ from trouter.wire.types import Described, Symbol, UByte, ULong
 #: Ids start just below the wrap of 32 bits, so that every test crosses it.
 LIMITS: Final = EngineLimits(first_outgoing_id=0xFFFFFFFE, idle_timeout_s=0.0)
 _MAX_ROUNDS: Final = 100_000
+_AS_ASKED: Final = object()
 _DATA: Final = 0x75
 
 
@@ -92,18 +94,24 @@ class MemoryRouter:
         limits: EngineLimits = LIMITS,
         client_limits: EngineLimits = LIMITS,
         container_id: str = "",
+        role: str = "normal",
+        name: str = "",
     ) -> MemoryClient:
         """A client with an open connection and one session; ``terms`` and ``limits`` are those of its listener.
 
-        Connections count from 1.
+        Connections count from 1. One in the ``role`` of a route container has come through the connector or listener
+        ``name``.
         """
-        name = container_id or f"client-{len(self.clients)}"
-        own = replace(terms or PeerTerms(), connection_number=len(self.clients) + 1)
-        client = MemoryClient(self, name, own, limits, client_limits, self._outbox)
+        container_id = container_id or f"client-{len(self.clients)}"
+        own = replace(terms or PeerTerms(), connection_number=len(self.clients) + 1, role=role)
+        client = MemoryClient(self, container_id, own, limits, client_limits, self._outbox)
         self.clients.append(client)
         client.connection.open()
         client.session = client.add_session()
         self.pump()
+        if role == ROUTE_CONTAINER:
+            self.core.container_came(client.as_container(name))
+            self.pump()
         return client
 
     def pump(self) -> None:
@@ -150,7 +158,11 @@ class MemoryClient:
         self.terms = terms
         self.connection = Connection(
             client_limits,
-            Open(container_id=container_id, max_frame_size=client_limits.max_frame_bytes),
+            Open(
+                container_id=container_id,
+                max_frame_size=client_limits.max_frame_bytes,
+                channel_max=client_limits.channel_max,
+            ),
             [],
             None,
             server=False,
@@ -170,6 +182,11 @@ class MemoryClient:
         self.ended: list[SessionEnded] = []
         #: What the router's end heard as faults.
         self.faults: list[Any] = []
+        #: Links that the router attached, in their order; answered at once as long as ``answers`` says so.
+        self.attached: list[MemorySender | MemoryReceiver] = []
+        self.answers = True
+        #: Sessions that the router began.
+        self._begun_there: list[SessionPort] = []
         #: Octets that reached the router.
         self.written_bytes = 0
         self._names = 0
@@ -291,12 +308,14 @@ class MemoryClient:
         if isinstance(event, ConnectionOpened):
             self.server.open()
         elif isinstance(event, SessionBegun):
-            event.session.begin()
+            if not core.session_begun(event.session):
+                event.session.begin()
         elif isinstance(event, LinkAttached):
-            core.attach(event.link, self.terms)
+            if not core.answered(event.link):
+                core.attach(event.link, self.terms)
         elif isinstance(event, LinkDetached):
             self._note(event.fault)
-            core.detach(event.link, event.closed)
+            core.detach(event.link, event.closed, heard=event.error)
         elif isinstance(event, SessionEnded):
             self._note(event.fault)
             core.lose_session(event.session)
@@ -309,8 +328,14 @@ class MemoryClient:
 
     def _hear(self, event: Event) -> None:
         """The client's end of an event."""
-        if isinstance(event, LinkAttached):
+        if isinstance(event, SessionBegun):
+            if event.begin.remote_channel is None:
+                self._begun_there.append(event.session)
+            event.session.begin()
+        elif isinstance(event, LinkAttached):
             sink = event.link.sink
+            if event.link.session in self._begun_there:
+                sink = self._take_in(event.link)
             if isinstance(sink, MemorySender | MemoryReceiver):
                 sink.on_attached(event.attach)
         elif isinstance(event, LinkDetached):
@@ -326,11 +351,27 @@ class MemoryClient:
             self.closed = event
             self.connection.close()
 
+    def _take_in(self, link: Link) -> MemorySender | MemoryReceiver:
+        """The router attached a link."""
+        made = MemoryReceiver(self, link) if isinstance(link, IncomingLink) else MemorySender(self, link)  # type: ignore[arg-type]
+        self.attached.append(made)
+        made.attach = link.remote_attach
+        if self.answers:
+            made.answer()
+        return made
+
+    def as_container(self, name: str = "") -> Container:
+        """The connection as one on which the router attaches links of its own."""
+        remote = self.server.remote_open
+        assert remote is not None  # noqa: S101 - it is open
+        return Container(self.server, self.terms, remote.container_id, name, self.terms.role)
+
     def _note(self, fault: object) -> None:
         if fault is not None:
             self.faults.append(fault)
 
     def _lose_links(self) -> None:
+        self.router.core.container_gone(self.terms.connection_number)
         for session in self.server.sessions():
             self.router.core.lose_session(session)
 
@@ -350,14 +391,27 @@ class _MemoryLink(LinkSink):
         """The router's attach came."""
         self.attach = attach
 
+    def answer(self, source: object = _AS_ASKED, target: object = _AS_ASKED) -> None:
+        """Answer an attach of the router's, with the termini that it asked for or others; ours are answered already."""
+        asked = self.attach
+        assert asked is not None  # noqa: S101 - it came
+        self.link.attach(
+            asked.source if source is _AS_ASKED else source, asked.target if target is _AS_ASKED else target
+        )
+
+    def refuse(self, error: Error) -> None:
+        """Refuse an attach of the router's."""
+        self.link.refuse(error)
+        self.client.router.pump()
+
     @property
     def error(self) -> Error | None:
         """Why the router detached the link; None when it did not, or did not say."""
         return None if self.detached is None else self.detached.error
 
-    def detach(self, closed: bool = True) -> None:
+    def detach(self, closed: bool = True, error: Error | None = None) -> None:
         """Detach in order, and let everything come to rest."""
-        self.link.detach(closed)
+        self.link.detach(closed, error)
         self.client.router.pump()
 
 

@@ -1,0 +1,826 @@
+"""Link routes on one router (routing.md 1.3, 1.7, 2.5, 2.7, 3.5, 4.4-4.6, 6.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trouter.core.attach import PeerTerms
+from trouter.core.containers import MAX_SESSIONS
+from trouter.core.routes import LinkRoute
+from trouter.core.tenants import Tenant
+from trouter.engine.limits import EngineLimits
+from trouter.engine.states import LinkState
+from trouter.testing.memory import (
+    LIMITS,
+    MemoryClient,
+    MemoryReceiver,
+    MemoryRouter,
+    MemorySender,
+    SentMessage,
+    compose,
+)
+from trouter.wire.performatives import (
+    Accepted,
+    Coordinator,
+    Declared,
+    Error,
+    Modified,
+    Received,
+    Rejected,
+    Released,
+    Source,
+    Target,
+    TransactionalState,
+)
+from trouter.wire.types import Described, Symbol, ULong
+
+PREFIX = "broker"
+LOST = Error("qd:routed-link-lost", "Connectivity to the peer container was lost")
+NO_ROUTE = Error("qd:no-route-to-dest", "No route to the destination node")
+
+
+def routes(router: MemoryRouter, *found: LinkRoute) -> None:
+    for each in found:
+        router.core.routes.add(each, iter(router.core.containers.meant(each.container_id, each.connection)))
+
+
+def both(prefix: str = PREFIX, **fields: Any) -> tuple[LinkRoute, LinkRoute]:
+    fields.setdefault("container_id", "B")
+    return (
+        LinkRoute(prefix, "in", is_prefix=True, **fields),
+        LinkRoute(prefix, "out", is_prefix=True, **fields),
+    )
+
+
+def routed(*extra: LinkRoute) -> tuple[MemoryRouter, MemoryClient, MemoryClient]:
+    """A router, a container called B for everything below ``broker``, and a client called C."""
+    router = MemoryRouter()
+    routes(router, *(extra or both()))
+    broker = router.connect(container_id="B", role="route-container")
+    return router, broker, router.connect(container_id="C")
+
+
+def sending(credit: int = 10) -> tuple[MemoryRouter, MemorySender, MemoryReceiver]:
+    """A client's sender, and the broker's end of its link."""
+    router, broker, client = routed()
+    sender = client.sender("broker.q")
+    (end,) = broker.attached
+    assert isinstance(end, MemoryReceiver)
+    end.grant(credit)
+    router.pump()
+    return router, sender, end
+
+
+def receiving(credit: int = 10) -> tuple[MemoryRouter, MemoryReceiver, MemorySender]:
+    """A client's receiver, and the broker's end of its link."""
+    _, broker, client = routed()
+    receiver = client.receiver("broker.q", credit=credit)
+    (end,) = broker.attached
+    assert isinstance(end, MemorySender)
+    return client.router, receiver, end
+
+
+def tagged(sender: MemorySender, tag: bytes) -> SentMessage:
+    """A message of which nothing is sent yet, under a tag of its own."""
+    sent = SentMessage(sender, False, None)
+    sent.delivery.tag = tag
+    return sent
+
+
+# --- the attach goes on, and the answer comes back
+
+
+def test_a_senders_attach_goes_to_the_container_as_it_came() -> None:
+    _, broker, client = routed()
+    source = Source("here", capabilities=("x",), expiry_policy="connection-close")
+    target = Target(
+        "broker.q",
+        durable=2,
+        expiry_policy="never",
+        timeout=7,
+        dynamic_node_properties={Symbol("a"): "b"},
+        capabilities=("queue", "topic"),
+    )
+    sender = client.sender(name="mine", target=target, source=source, snd_settle_mode=1, rcv_settle_mode=1)
+    (end,) = broker.attached
+    assert end.attach is not None
+    assert (end.attach.name, end.attach.source, end.attach.target) == ("mine@C", source, target)
+    assert (end.attach.snd_settle_mode, end.attach.rcv_settle_mode, end.attach.properties) == (2, 0, None)
+    assert sender.attach is not None
+    assert (sender.attach.source, sender.attach.target) == (source, target)
+
+
+def test_a_receivers_filter_goes_to_the_container_and_comes_back() -> None:
+    _, broker, client = routed()
+    selector = {Symbol("jms"): Described(ULong(0x468C00000004), "colour = 'red'")}
+    source = Source("broker.q", filter=selector, distribution_mode="copy", outcomes=("amqp:accepted:list",))
+    receiver = client.receiver(source=source)
+    assert broker.attached[0].attach is not None
+    assert broker.attached[0].attach.source == source
+    assert receiver.attach is not None
+    assert receiver.attach.source == source
+
+
+def test_a_peer_is_answered_when_the_container_answers() -> None:
+    router, broker, client = routed()
+    broker.answers = False
+    receiver = client.receiver("broker.q", pump=False)
+    receiver.link.grant(5)
+    router.pump()
+    assert receiver.link.state is LinkState.ATTACH_SENT
+    broker.attached[0].answer()
+    router.pump()
+    assert receiver.attach is not None
+    assert broker.attached[0].link.credit == 5  # given before the answer, kept until then
+
+
+def test_credit_of_a_container_that_answers_late_reaches_the_sender() -> None:
+    router, broker, client = routed()
+    broker.answers = False
+    sender = client.sender("broker.q")
+    (end,) = broker.attached
+    assert isinstance(end, MemoryReceiver)
+    end.answer()
+    end.grant(7)
+    router.pump()
+    assert sender.credit == 7
+
+
+def test_a_containers_refusal_is_the_peers() -> None:
+    router, broker, client = routed()
+    broker.answers = False
+    sender = client.sender("broker.q")
+    broker.attached[0].answer(target=None)
+    broker.attached[0].detach(True, Error("amqp:not-found", "no such queue"))
+    assert sender.attach is not None
+    assert sender.attach.target is None
+    assert sender.error == Error("amqp:not-found", "no such queue")
+    assert router.core.links == {}
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_without_its_container_a_route_refuses(direction: str) -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    client = router.connect()
+    link = client.sender("broker.q") if direction == "in" else client.receiver("broker.q")
+    assert link.error == NO_ROUTE
+    assert router.core.links == {}
+
+
+def test_each_direction_has_its_own_routes() -> None:
+    router, broker, client = routed(both()[0])
+    assert client.sender("broker.q").attach is not None
+    receiver = client.receiver("broker.q", credit=1)
+    assert receiver.attach is not None
+    assert len(broker.attached) == 1
+    assert router.core.table.records["M0broker.q"].destinations() == 1
+
+
+@pytest.mark.parametrize(
+    ("route", "inside", "outside"),
+    [
+        (
+            LinkRoute("a.b", "in", is_prefix=True, container_id="B"),
+            ["a.b", "a/b", "a.b.", "a.b.c.d", "amqp:/a.b/c"],
+            ["a", "a.bc", "b"],
+        ),
+        (LinkRoute("a.*.c.#", "in", container_id="B"), ["a.x.c", "a/x/c/d"], ["a.c", "a.x.y.c", "a.x"]),
+        (LinkRoute("#", "in", container_id="B"), ["a", "x/y"], []),
+    ],
+)
+def test_patterns_choose_what_is_routed(route: LinkRoute, inside: list[str], outside: list[str]) -> None:
+    _, broker, client = routed(route)
+    for address in inside:
+        client.sender(address)
+    assert len(broker.attached) == len(inside)
+    for address in outside:
+        assert client.sender(address).attach is not None
+    assert len(broker.attached) == len(inside)
+
+
+def test_what_the_router_serves_itself_is_never_routed() -> None:
+    router, broker, client = routed(*both("#"))
+    router.core.subscribe("$management", _Nobody())
+    for address in ("$management", "_local/x", "_topo/0/R1/x", "_edge/E/x"):
+        client.sender(address)
+    assert broker.attached == []
+
+
+class _Nobody:
+    def receive(self, received: Any) -> None:
+        received.settle()
+
+
+# --- names
+
+
+def test_a_name_that_is_taken_at_the_container_gets_another() -> None:
+    router, broker, client = routed()
+    client.sender("broker.q", name="n")
+    client.sender("broker.q", name="n", session=client.add_session())
+    client.receiver("broker.q", name="n")
+    names = [end.link.name for end in broker.attached]
+    assert names[0] == "n@C"
+    assert names[1].startswith("n@C@")
+    assert names[2] == "n@C"
+    other = router.connect(container_id="D")
+    other.sender("broker.q", name="n")
+    assert broker.attached[-1].link.name == "n@D"
+
+
+# --- prefixes of the container's own
+
+
+@pytest.mark.parametrize(
+    ("add", "remove", "asked", "there"),
+    [
+        ("ext/", "", "broker.q", "ext/broker.q"),
+        ("", "broker.", "broker.q", "q"),
+        ("ext.", "broker.", "broker.q", "ext.q"),
+        ("ext/", "", "amqp:/broker.q", "ext/broker.q"),
+        ("", "", "amqp://host/broker.q", "amqp://host/broker.q"),
+        ("", "other.", "broker.q", "broker.q"),
+    ],
+)
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_the_container_has_prefixes_of_its_own(add: str, remove: str, asked: str, there: str, direction: str) -> None:
+    _, broker, client = routed(*both(add_prefix=add, del_prefix=remove))
+    link: Any = client.sender(asked) if direction == "in" else client.receiver(asked)
+    attach = broker.attached[0].attach
+    assert attach is not None
+    assert (attach.target if direction == "in" else attach.source).address == there  # type: ignore[union-attr]
+    assert link.address == asked
+
+
+def test_an_address_that_the_container_gives_comes_back_in_the_peers_words() -> None:
+    router, broker, client = routed(*both(add_prefix="ext."))
+    broker.answers = False
+    source = Source(dynamic=True, dynamic_node_properties={Symbol("x-opt-qd.address"): "broker.temporary"})
+    receiver = client.receiver(source=source)
+    asked = broker.attached[0].attach
+    assert asked is not None
+    assert isinstance(asked.source, Source)
+    assert asked.source.dynamic
+    assert asked.source.dynamic_node_properties == {"x-opt-qd.address": "ext.broker.temporary"}
+    broker.attached[0].answer(source=replace(asked.source, address="ext.broker.temporary.1"))
+    router.pump()
+    assert receiver.address == "broker.temporary.1"
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_a_dynamic_terminus_for_no_route_has_nowhere_to_go(direction: str) -> None:
+    _, broker, client = routed()
+    properties = {Symbol("x-opt-qd.address"): "elsewhere"}
+    link: MemorySender | MemoryReceiver
+    if direction == "in":
+        link = client.sender(target=Target(dynamic=True, dynamic_node_properties=properties))
+    else:
+        link = client.receiver(source=Source(dynamic=True, dynamic_node_properties=properties))
+    assert link.error == NO_ROUTE
+    assert broker.attached == []
+
+
+# --- messages
+
+
+def test_messages_and_tags_pass_octet_by_octet() -> None:
+    router, sender, end = sending()
+    message = compose(b"x" * 100, annotations={"x-opt-qd.to": "elsewhere", "mine": 1}, to="other", user_id=b"u")
+    tagged(sender, b"my tag").finish(message)
+    router.pump()
+    (got,) = end.received
+    assert got.payload == message
+    assert got.delivery.tag == b"my tag"
+    assert not got.settled
+
+
+def test_messages_from_the_container_pass_with_their_tags() -> None:
+    router, receiver, end = receiving()
+    message = compose(b"y", annotations={"x-opt-qd.trace": ["0/A"]})
+    tagged(end, b"").finish(message)
+    router.pump()
+    assert receiver.received[0].payload == message
+    assert receiver.received[0].delivery.tag == b""
+
+
+def test_an_empty_message_is_rejected_and_the_link_goes_on() -> None:
+    router, sender, end = sending(credit=1)
+    sent = sender.send(b"")
+    router.pump()
+    assert isinstance(sent.outcome, Rejected)
+    assert sender.credit == 1
+    sender.send(compose(b"after"))
+    router.pump()
+    assert end.bodies == [b"after"]
+
+
+@pytest.mark.parametrize("size", [100, 100_000, 3_000_000])
+@pytest.mark.parametrize("settled", [False, True])
+def test_messages_of_any_size(size: int, settled: bool) -> None:
+    router, sender, end = sending()
+    message = compose(b"z" * size)
+    sent = sender.send(message, settled=settled, frames=3)
+    router.pump()
+    assert end.received[0].payload == message
+    assert end.received[0].complete
+    assert end.received[0].settled is settled
+    if not settled:
+        end.received[0].settle()
+        router.pump()
+        assert sent.outcome == Accepted()
+        assert sent.settled
+    assert router.held_bytes() == 0
+
+
+def test_an_aborted_message_is_aborted_at_the_other_end() -> None:
+    router, sender, end = sending(credit=3)
+    half = sender.begin(compose(b"z" * 300_000)[:200_000])
+    router.pump()
+    assert len(end.received) == 1
+    half.abort()
+    router.pump()
+    assert end.received[0].aborted
+    sender.send(compose(b"after"))
+    router.pump()
+    assert end.bodies == [b"after"]
+    assert sender.credit == 1
+
+
+def test_a_message_taken_back_before_it_went_on_leaves_no_trace() -> None:
+    router, sender, end = sending(credit=1)
+    half = sender.begin(compose(b"z" * 100)[:50])
+    router.pump()
+    half.abort()
+    router.pump()
+    assert end.received == []
+    assert sender.credit == 1  # the container has used none of its credit
+    sender.send(compose(b"after"))
+    router.pump()
+    assert end.bodies == [b"after"]
+
+
+# --- states
+
+
+STATES = [
+    Accepted(),
+    Released(),
+    Rejected(Error("a:b", "why")),
+    Modified(delivery_failed=True, undeliverable_here=True, message_annotations={Symbol("k"): "v"}),
+    Declared(b"txn"),
+    TransactionalState(b"txn", Accepted()),
+    Described(ULong(0x0000468C00000010), ["own", 1]),
+]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
+@pytest.mark.parametrize("settled", [True, False])
+def test_states_of_the_receiver_reach_the_sender(state: Any, settled: bool) -> None:
+    router, sender, end = sending()
+    sent = sender.send(compose(b"x"))
+    router.pump()
+    end.received[0].settle(state, settled=settled)
+    router.pump()
+    assert sent.history == [(state, settled)]
+
+
+def test_states_that_are_not_final_may_follow_one_another() -> None:
+    router, sender, end = sending()
+    sent = sender.send(compose(b"x"))
+    router.pump()
+    end.received[0].settle(Received(1, 2), settled=False)
+    router.pump()
+    end.received[0].settle(Received(1, 9), settled=False)
+    router.pump()
+    end.received[0].settle(Accepted(), settled=True)
+    router.pump()
+    assert sent.history == [(Received(1, 2), False), (Received(1, 9), False), (Accepted(), True)]
+
+
+def test_three_steps_of_settlement() -> None:
+    router, sender, end = sending()
+    sent = sender.send(compose(b"x"))
+    router.pump()
+    end.received[0].settle(Accepted(), settled=False)
+    router.pump()
+    assert sent.history == [(Accepted(), False)]
+    sent.settle()
+    router.pump()
+    assert end.received[0].history[-1][1] is True
+
+
+def test_the_sender_settles_first() -> None:
+    router, sender, end = sending()
+    sent = sender.send(compose(b"x"))
+    router.pump()
+    sent.settle(Accepted())
+    router.pump()
+    assert end.received[0].history == [(Accepted(), True)]
+
+
+def test_a_state_on_the_transfer_goes_with_it() -> None:
+    router, sender, end = sending()
+    sender.send(compose(b"x"), state=TransactionalState(b"txn-1"))
+    router.pump()
+    assert end.received[0].transfer_state == TransactionalState(b"txn-1")
+
+
+# --- credit and drain
+
+
+def test_credit_is_the_receivers_own() -> None:
+    router, sender, end = sending(credit=2)
+    for _ in range(3):
+        sender.send(compose(b"x"))
+    router.pump()
+    assert len(end.received) == 2
+    for each in end.received:
+        each.settle()
+    router.pump()
+    assert sender.credit == 0  # settling gives nothing back
+    end.grant(5)
+    router.pump()
+    assert len(end.received) == 3
+    assert sender.credit == 4
+
+
+def test_credit_given_bit_by_bit_adds_up() -> None:
+    router, sender, end = sending(credit=1)
+    for _ in range(9):
+        end.grant(1)
+        router.pump()
+    assert sender.credit == 10
+
+
+@pytest.mark.parametrize("ready", [0, 3, 10, 12])
+def test_a_drain_reaches_the_sender_and_its_answer_the_receiver(ready: int) -> None:
+    router, receiver, end = receiving(credit=10)
+    for _ in range(ready):
+        end.send(compose(b"m"))
+    receiver.drain()
+    router.pump()
+    assert len(receiver.received) == min(ready, 10)
+    assert receiver.credit == 0
+    assert receiver.drained == 1
+    receiver.grant(4)
+    router.pump()
+    assert end.credit == 4 - max(0, ready - 10)
+
+
+def test_a_drain_waits_for_the_senders_answer() -> None:
+    router, receiver, end = receiving(credit=10)
+    end.answers_drain = False
+    receiver.drain()
+    router.pump()
+    assert (receiver.drained, receiver.credit) == (0, 10)
+    end.send(compose(b"late"))
+    end.drained()
+    router.pump()
+    assert receiver.bodies == [b"late"]
+    assert (receiver.drained, receiver.credit) == (1, 0)
+
+
+def test_one_drain_after_another() -> None:
+    router, receiver, end = receiving(credit=3)
+    for turn in range(1, 4):
+        receiver.drain()
+        router.pump()
+        assert (receiver.drained, end.credit) == (turn, 0)
+        receiver.grant(3)
+        router.pump()
+        assert end.credit == 3
+        end.send(compose(b"m"))
+        router.pump()
+    assert len(receiver.received) == 3
+
+
+def test_a_container_drains_a_sender() -> None:
+    router, sender, end = sending(credit=10)
+    sender.send(compose(b"m"))
+    end.drain()
+    router.pump()
+    assert sender.drains == [9]
+    assert (end.drained, end.credit) == (1, 0)
+
+
+# --- the end
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("error", [None, Error("a:b", "why", {Symbol("k"): 1})])
+def test_a_containers_detach_reaches_the_peer(closed: bool, error: Error | None) -> None:
+    router, sender, end = sending()
+    end.detach(closed, error)
+    assert sender.detached is not None
+    assert (sender.detached.closed, sender.error) == (closed, error)
+    assert router.core.links == {}
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_peers_detach_reaches_the_container(closed: bool) -> None:
+    router, receiver, end = receiving()
+    receiver.detach(closed, Error("c:d"))
+    assert end.detached is not None
+    assert (end.detached.closed, end.error) == (closed, Error("c:d"))
+    assert router.core.links == {}
+
+
+def test_a_long_error_is_cut() -> None:
+    _, sender, end = sending()
+    end.detach(True, Error("a:b", "w" * 5000, {Symbol("k"): "v" * 5000}))
+    assert sender.error == Error("a:b", "w" * 60)
+
+
+def test_a_peer_that_is_lost_is_lost_to_the_container() -> None:
+    _, broker, client = routed()
+    client.sender("broker.q")
+    client.drop()
+    (end,) = broker.attached
+    assert end.detached is not None
+    assert (end.detached.closed, end.error) == (True, LOST)
+
+
+@pytest.mark.parametrize("kept", [{"timeout": 5}, {"expiry_policy": "never"}])
+def test_a_terminus_that_outlives_its_link_is_not_closed(kept: dict[str, Any]) -> None:
+    _, broker, client = routed()
+    client.receiver(source=Source("broker.q", **kept))
+    client.close()
+    (end,) = broker.attached
+    assert end.detached is not None
+    assert (end.detached.closed, end.error) == (False, LOST)
+
+
+def test_termini_that_outlive_their_links_can_be_forbidden() -> None:
+    router, broker, client = routed()
+    router.core.routes.resumable = False
+    receiver = client.receiver(source=Source("broker.q", expiry_policy="never"))
+    assert receiver.error == Error("qd:link-expiration", "Requested link expiration not allowed")
+    assert broker.attached == []
+    assert client.receiver("broker.q").attach is not None
+
+
+@pytest.mark.parametrize("how", ["connection", "session"])
+def test_a_container_that_is_lost_is_lost_to_its_peers(how: str) -> None:
+    router, broker, client = routed()
+    receiver = client.receiver(source=Source("broker.q", expiry_policy="never"), credit=5)
+    sender = client.sender("broker.q")
+    if how == "connection":
+        broker.drop()
+    else:
+        broker.end(broker.attached[0].link.session)  # type: ignore[arg-type]
+    for link in (sender, receiver):
+        assert link.detached is not None
+        assert (link.detached.closed, link.error) == (True, LOST)
+    assert router.core.links == {}
+
+
+def test_a_session_that_the_container_ended_is_begun_again() -> None:
+    router, broker, client = routed()
+    client.sender("broker.q")
+    broker.end(broker.attached[0].link.session)  # type: ignore[arg-type]
+    sender = client.sender("broker.q")
+    end = broker.attached[-1]
+    assert isinstance(end, MemoryReceiver)
+    end.grant(1)
+    router.pump()
+    sender.send(compose(b"again"))
+    router.pump()
+    assert end.bodies == [b"again"]
+
+
+def test_deliveries_when_the_receivers_end_is_lost() -> None:
+    _, broker, client = routed()
+    router = client.router
+    sender = client.sender("broker.q")
+    (end,) = broker.attached
+    assert isinstance(end, MemoryReceiver)
+    end.grant(2)
+    router.pump()
+    whole, part = sender.send(compose(b"x")), sender.begin(compose(b"z" * 300_000)[:200_000])
+    router.pump()
+    broker.drop()
+    assert whole.outcome == Modified(delivery_failed=True)
+    assert part.outcome == Released()
+
+
+def test_a_peer_that_detaches_before_the_container_answers() -> None:
+    router, broker, client = routed()
+    broker.answers = False
+    sender = client.sender("broker.q")
+    sender.detach()
+    broker.attached[0].answer()
+    router.pump()
+    assert broker.attached[0].detached is not None
+    assert router.core.links == {}
+
+
+def test_a_half_sent_message_is_aborted_before_the_detach() -> None:
+    router, sender, end = sending()
+    sender.begin(compose(b"z" * 300_000)[:200_000])
+    router.pump()
+    sender.detach()
+    assert end.received[0].aborted
+    assert end.detached is not None
+
+
+# --- several containers
+
+
+def test_containers_take_turns() -> None:
+    router, first, client = routed()
+    second = router.connect(container_id="B", role="route-container")
+    for _ in range(4):
+        client.sender("broker.q")
+    assert (len(first.attached), len(second.attached)) == (2, 2)
+    first.drop()
+    client.sender("broker.q")
+    assert len(second.attached) == 3
+
+
+def test_a_connection_is_known_by_its_connectors_name_too() -> None:
+    router = MemoryRouter()
+    routes(router, *both(container_id="", connection="to-broker"))
+    router.connect(container_id="B", role="route-container", name="other")
+    named = router.connect(container_id="B", role="route-container", name="to-broker")
+    router.connect().sender("broker.q")
+    assert len(named.attached) == 1
+
+
+def test_only_route_containers_get_configured_routes() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    normal = router.connect(container_id="B")
+    router.core.container_came(normal.as_container())
+    assert router.connect().sender("broker.q").error == NO_ROUTE
+
+
+def test_routes_of_equal_patterns_share_one_address() -> None:
+    router = MemoryRouter()
+    one = LinkRoute("a.b", "in", is_prefix=True, container_id="B")
+    two = LinkRoute("a/b/#", "in", container_id="D", add_prefix="x/")
+    routes(router, one, two)
+    assert [key for key in router.core.table.records if key[0] in "CDEF"] == ["Ca.b"]
+    first = router.connect(container_id="B", role="route-container")
+    second = router.connect(container_id="D", role="route-container")
+    client = router.connect()
+    client.sender("a.b")
+    client.sender("a.b")
+    (there,) = second.attached
+    assert there.attach is not None
+    assert isinstance(there.attach.target, Target)
+    assert there.attach.target.address == "x/a.b"
+    assert len(first.attached) == 1
+    router.core.routes.remove(one)
+    client.sender("a.b")
+    assert len(second.attached) == 2
+    router.core.routes.remove(two)
+    assert "Ca.b" not in router.core.table.records
+    assert client.sender("a.b").attach is not None  # an ordinary address again
+
+
+def test_links_that_a_route_carries_outlive_it() -> None:
+    router, broker, client = routed()
+    sender = client.sender("broker.q")
+    end = broker.attached[0]
+    assert isinstance(end, MemoryReceiver)
+    for route in both():
+        router.core.routes.remove(route)
+    end.grant(1)
+    router.pump()
+    sender.send(compose(b"still"))
+    router.pump()
+    assert end.bodies == [b"still"]
+
+
+# --- transactions
+
+
+def test_a_coordinator_is_found_by_its_route() -> None:
+    _, broker, client = routed(*both("$coordinator"))
+    sender = client.sender(target=Coordinator(("amqp:local-transactions",)))
+    attach = broker.attached[0].attach
+    assert attach is not None
+    assert attach.target == Coordinator(("amqp:local-transactions",))
+    assert sender.attach is not None
+    assert sender.attach.target == Coordinator(("amqp:local-transactions",))
+
+
+def test_a_coordinator_whose_container_is_not_there() -> None:
+    router = MemoryRouter()
+    routes(router, *both("$coordinator"))
+    assert router.connect().sender(target=Coordinator()).error == NO_ROUTE
+
+
+# --- tenants
+
+
+def test_a_tenants_links_go_to_routes_with_its_name() -> None:
+    router = MemoryRouter()
+    routes(router, *both("t1/broker"), *both("broker"))
+    broker = router.connect(container_id="B", role="route-container")
+    client = router.connect(PeerTerms(tenant=Tenant("t1")))
+    receiver = client.receiver("broker.q")
+    attach = broker.attached[0].attach
+    assert attach is not None
+    assert isinstance(attach.source, Source)
+    assert attach.source.address == "t1/broker.q"
+    assert receiver.address == "broker.q"
+    other = router.connect(PeerTerms(tenant=Tenant("t2")))
+    assert other.receiver("broker.q").attach is not None
+    assert len(broker.attached) == 1
+
+
+# --- bounds
+
+
+def test_an_attach_too_large_for_the_container_costs_the_peer_its_link_only() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    broker = router.connect(
+        container_id="B", role="route-container", client_limits=replace(LIMITS, max_frame_bytes=512)
+    )
+    client = router.connect()
+    source = Source("broker.q", filter={Symbol("s"): "x" * 1000})
+    receiver = client.receiver(source=source)
+    assert receiver.error is not None
+    assert receiver.error.condition == "amqp:connection:framing-error"
+    assert client.receiver("broker.q").attach is not None
+    assert broker.closed is None
+
+
+def test_an_answer_too_large_for_the_peer_costs_it_its_link_only() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    broker = router.connect(container_id="B", role="route-container")
+    broker.answers = False
+    client = router.connect(client_limits=replace(LIMITS, max_frame_bytes=512))
+    receiver = client.receiver("broker.q")
+    broker.attached[0].answer(source=Source("broker.q", filter={Symbol("s"): "x" * 1000}))
+    router.pump()
+    assert receiver.error is not None
+    assert client.closed is None
+    assert broker.attached[0].detached is not None
+
+
+def test_a_container_without_handles_left_refuses() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    broker = router.connect(container_id="B", role="route-container", client_limits=replace(LIMITS, handle_max=2))
+    client = router.connect()
+    links = [client.sender("broker.q") for _ in range(5)]
+    assert [link.error is None for link in links] == [True, True, True, False, False]
+    assert links[-1].error == Error("amqp:resource-limit-exceeded", "the container takes no more links or sessions")
+    links[0].detach()
+    assert client.sender("broker.q").error is None
+    assert broker.closed is None
+
+
+def test_clients_have_sessions_of_their_own_until_there_are_many() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    broker = router.connect(container_id="B", role="route-container")
+    clients = [router.connect() for _ in range(MAX_SESSIONS + 3)]
+    for client in clients:
+        client.sender("broker.q")
+        client.sender("broker.q")
+    sessions = [end.link.session for end in broker.attached]
+    assert len(set(map(id, sessions))) == MAX_SESSIONS
+    assert sessions[0] is sessions[1]
+    assert sessions[2] is not sessions[0]
+
+
+def test_a_container_that_allows_one_more_session_is_content_with_it() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    limits = replace(LIMITS, channel_max=1)
+    broker = router.connect(container_id="B", role="route-container", client_limits=limits, limits=limits)
+    for _ in range(3):
+        assert router.connect().sender("broker.q").error is None
+    assert len({id(end.link.session) for end in broker.attached}) == 1
+
+
+def test_a_receiver_that_takes_nothing_in_holds_up_nobody_else() -> None:
+    """Its session's window closes, and what is kept for it is bounded; other clients' links go on."""
+    router = MemoryRouter()
+    routes(router, *both())
+    limits = EngineLimits(session_window_bytes=65536, max_frame_bytes=4096, idle_timeout_s=0.0)
+    broker = router.connect(container_id="B", role="route-container", limits=limits, client_limits=LIMITS)
+    stalled, other = router.connect(), router.connect()
+    stalled.receiver("broker.q", credit=1000)
+    receiver = other.receiver("broker.q", credit=1000)
+    stalled.stalled = True
+    first, second = broker.attached
+    assert isinstance(first, MemorySender)
+    assert isinstance(second, MemorySender)
+    for _ in range(200):
+        first.send(compose(b"x" * 10_000))
+    router.pump()
+    for _ in range(50):
+        second.send(compose(b"y" * 10_000))
+    router.pump()
+    assert len(receiver.bodies) == 50
+    assert router.held_bytes() <= 65536 + 10_000

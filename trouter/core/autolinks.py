@@ -1,0 +1,277 @@
+"""Auto links: links to containers that the router attaches of its own accord (routing.md 6.2).
+
+An auto link has an activation on each connection that it is for. One that fails is tried again when whoever has a clock
+says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.link import IncomingLink, Link
+from trouter.engine.session import Session
+from trouter.wire.performatives import Error, Source, Target
+
+from .addresses import FALLBACK_PHASE, temporary_token
+from .containers import Container, OwnSession, Parting, free_name, own_link, passed_on
+from .egress import Egress
+from .ingress import Ingress
+from .latency import family_of
+from .record import Record
+from .refusals import LINK_LOST, Refused
+from .routes import IN
+from .terms import DEFAULT_CAPACITY, lay_on_egress, lay_on_ingress
+
+if TYPE_CHECKING:
+    from .router import Router
+
+#: How far an activation has come. Of several, what stands first is what the auto link is said to be.
+FAILED, ATTACHING, ACTIVE = "failed", "attaching", "active"
+INACTIVE: Final = "inactive"
+_WORST_FIRST: Final = (FAILED, ATTACHING, ACTIVE)
+#: How long a failed one is left alone: the first time, and every time after that.
+FIRST_RETRY_S: Final = 2.0
+RETRY_S: Final = 5.0
+
+_DETACH: Final = "link-detach"
+UNAVAILABLE: Final = Error("amqp:not-found", "the address is unavailable by configuration")
+_NAME: Final = "qdlink."
+_NAME_LENGTH: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class AutoLinkRule:
+    """What is configured; ``direction`` is ``in`` for a link on which the container sends."""
+
+    address: str
+    direction: str
+    phase: int = 0
+    container_id: str = ""
+    connection: str = ""
+    #: What the container calls the address, empty for the same.
+    external_address: str = ""
+    #: An outgoing link takes what finds no other consumer; what comes in on one goes to no fallback itself.
+    fallback: bool = False
+    name: str = ""
+
+
+class AutoLink:
+    """One auto link, on every connection that it is for."""
+
+    def __init__(self, rule: AutoLinkRule) -> None:
+        self.rule = rule
+        self.activations: dict[Container, Activation] = {}
+        #: The next failure is its first: it is tried again soon.
+        self.fresh = True
+
+    def next_retry_s(self) -> float:
+        """How long to wait before trying again what has failed."""
+        fresh, self.fresh = self.fresh, False
+        return FIRST_RETRY_S if fresh else RETRY_S
+
+    @property
+    def worst(self) -> Activation | None:
+        """The activation that there is most to say of; None when there is none."""
+        found = self.activations.values()
+        return min(reversed(found), key=lambda each: _WORST_FIRST.index(each.state), default=None)
+
+    @property
+    def state(self) -> str:
+        """How far it has come."""
+        worst = self.worst
+        return INACTIVE if worst is None else worst.state
+
+    @property
+    def last_error(self) -> str:
+        """Why it has failed, empty when it has not."""
+        worst = self.worst
+        return "" if worst is None else worst.why
+
+    @property
+    def identity(self) -> int:
+        """That of the link that was attached last, 0 for none."""
+        return max((each.identity for each in self.activations.values()), default=0)
+
+
+class Activation:
+    """One auto link on one connection."""
+
+    def __init__(self, router: Router, auto: AutoLink, container: Container) -> None:
+        self.auto = auto
+        self.container = container
+        self.state = ATTACHING
+        #: Why it has failed, in words.
+        self.why = ""
+        self._router = router
+        self._link: Link | None = None
+        self._own: OwnSession | None = None
+        self._ended = False
+
+    @property
+    def identity(self) -> int:
+        """That of its link, 0 for none."""
+        return 0 if self._link is None else getattr(self._link.sink, "identity", 0)
+
+    def begin(self) -> None:
+        """Attach, now or when the session stands."""
+        self.state, self.why = ATTACHING, ""
+        try:
+            own = self._own = self.container.for_auto_links()
+            own.join(self)
+        except Refused as refusal:
+            self._own = None
+            self._fail(refusal.error)
+
+    def retry(self) -> None:
+        """Try again; nothing when it has not failed, or is to be no longer."""
+        if self.state == FAILED and not self._ended:
+            self.begin()
+
+    def attach_on(self, session: Session) -> None:
+        """The session stands; Refused."""
+        rule, router, terms = self.auto.rule, self._router, self.container.terms
+        incoming = rule.direction == IN
+        record = self._record()
+        if record is None:
+            raise Refused(UNAVAILABLE)
+        name = free_name(session, _NAME + temporary_token()[:_NAME_LENGTH], incoming, router.next_identity)
+        try:
+            link = own_link(session, name, incoming)
+        except Refused:
+            router.table.release(record)
+            raise
+        address = rule.external_address or rule.address
+        source, target = Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH)
+        capacity = terms.link_capacity or DEFAULT_CAPACITY
+        if isinstance(link, IncomingLink):
+            source.address = address
+            ingress = Ingress(
+                link,
+                router.pulse,
+                router.table,
+                record,
+                capacity=capacity,
+                strips=terms.strip_in,
+                to_override=rule.address,
+                totals=router.totals,
+                is_fallback=rule.fallback,
+                tenant=None,
+            )
+            lay_on_ingress(ingress, terms)
+            link.keeps_tags = False
+            link.sink = ingress
+            record.senders[ingress] = None
+        else:
+            target.address = address
+            egress = Egress(link, router.pulse, capacity, terms.strip_out, presettles=False)
+            egress.record = record
+            egress.family = family_of(record.key)
+            lay_on_egress(egress, terms, router.totals)
+            link.sink = egress
+        self._link, link.context = link, self
+        router.enter(link.sink, terms.connection_number)
+        link.attach(source, target, rcv_settle_mode=0, max_message_size=0)
+
+    def _record(self) -> Record | None:
+        """The internal address; balanced where nothing is configured, whatever the default is (5.4)."""
+        rule, table = self.auto.rule, self._router.table
+        outgoing = rule.direction != IN
+        configured = table.rule_for(table.parse(rule.address))
+        treatment = "balanced" if configured is table.default_rule else None
+        phase = FALLBACK_PHASE if outgoing and rule.fallback else str(rule.phase)
+        return table.obtain(rule.address, outgoing, phase, treatment)
+
+    def answered(self, link: Link) -> None:
+        """The peer has answered; without an address it is about to refuse."""
+        attach, sink = link.remote_attach, link.sink
+        assert attach is not None  # noqa: S101 - it has answered
+        terminus = attach.source if link.incoming else attach.target
+        if not isinstance(terminus, Source | Target) or terminus.address in (None, ""):
+            return
+        self.state = ACTIVE
+        if isinstance(sink, Ingress):
+            sink.open()
+        elif isinstance(sink, Egress):
+            sink.record = self._record() or sink.record  # nothing has held it until now
+            sink.record.add_consumer(sink)
+            sink.on_credit(sink.link)
+
+    def refused(self, error: Error) -> None:
+        """There is no session for it."""
+        self._leave()
+        self._fail(error)
+
+    def gone(self, link: Link, parting: Parting | None) -> None:
+        """The peer has detached, or the session is lost."""
+        self._link = None
+        self._leave()
+        if not self._ended:
+            self._fail(LINK_LOST if parting is None else passed_on(parting.error))
+
+    def _fail(self, error: Error | None) -> None:
+        self.state = FAILED
+        self.why = "" if error is None else error.description or error.condition
+        self._router.witness.failed(self)
+
+    def _leave(self) -> None:
+        if self._own is not None:
+            self._own.leave(self)
+            self._own = None
+
+    def end(self) -> None:
+        """It is to be no longer; what there is of it is detached."""
+        self._ended = True
+        link = self._link
+        self._leave()
+        self._router.witness.idle(self)
+        if link is not None:
+            self._link = link.context = None
+            self._router.end(link, Parting(True, None))
+
+    def forget(self) -> None:
+        """Its connection is over; the link is lost with it."""
+        self._ended = True
+        self._leave()
+        self._router.witness.idle(self)
+
+
+class AutoLinks:
+    """All auto links of one router."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._all: dict[AutoLink, None] = {}
+
+    def add(self, rule: AutoLinkRule) -> AutoLink:
+        """Configure one; it attaches wherever its container is there."""
+        auto = AutoLink(rule)
+        self._all[auto] = None
+        for container in self._router.containers.meant(rule.container_id, rule.connection):
+            self._activate(auto, container)
+        return auto
+
+    def remove(self, auto: AutoLink) -> None:
+        """Take one out again: its links are detached."""
+        del self._all[auto]
+        for activation in list(auto.activations.values()):
+            activation.end()
+        auto.activations.clear()
+
+    def container_came(self, container: Container) -> None:
+        """A container is connected: those for it attach."""
+        for auto in self._all:
+            if container.is_meant(auto.rule.container_id, auto.rule.connection):
+                self._activate(auto, container)
+
+    def container_gone(self, container: Container) -> None:
+        """Its connection is over."""
+        for auto in self._all:
+            activation = auto.activations.pop(container, None)
+            if activation is not None:
+                auto.fresh = False
+                activation.forget()
+
+    def _activate(self, auto: AutoLink, container: Container) -> None:
+        activation = auto.activations[container] = Activation(self._router, auto, container)
+        activation.begin()

@@ -1,0 +1,231 @@
+"""Connections on which links of our own are attached: containers for routed links and auto links (routing.md 6.1, 7).
+
+The router opens sessions there when it first needs them, one for its auto links and others for routed links; a link
+waits until the peer has answered the begin, because only then is it known how many handles there are. Clients share no
+session for their routed links as long as there are sessions enough: a client that takes nothing in closes a window that
+is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from trouter.engine.connection import Connection
+from trouter.engine.faults import Misuse
+from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
+from trouter.engine.session import Session
+from trouter.wire.composite import encode
+from trouter.wire.framing import frame
+from trouter.wire.performatives import Attach, Error, encode_performative
+
+from .refusals import CONTAINER_FULL, LINK_LOST, NO_ROUTE, Refused
+
+if TYPE_CHECKING:
+    from .terms import PeerTerms
+
+ROUTE_CONTAINER: Final = "route-container"
+#: Sessions for routed links on one connection; clients beyond these share.
+MAX_SESSIONS: Final = 32
+#: How much of what one peer says of an error is passed on to another, in octets and in characters of its parts: it fits
+#: into any frame.
+_MAX_ERROR_BYTES: Final = 400
+_MAX_CONDITION: Final = 100
+_MAX_DESCRIPTION: Final = 60
+
+
+class Parting(NamedTuple):
+    """How a peer took leave of a link."""
+
+    closed: bool
+    error: Error | None
+
+
+class LinkOwner(Protocol):
+    """Who made a link of the router's own, or joined a peer's to one."""
+
+    def answered(self, link: Link) -> None:
+        """The peer answered the attach of a link of ours."""
+
+    def gone(self, link: Link, parting: Parting | None) -> None:
+        """The link is over, and what was under way on it is settled; None: it was lost without a word."""
+
+
+class Waiting(Protocol):
+    """Who wants a link as soon as its session stands."""
+
+    def attach_on(self, session: Session) -> None:
+        """The session stands; Refused."""
+
+    def refused(self, error: Error) -> None:
+        """There will be no link."""
+
+
+class OwnSession:
+    """A session of ours on a container's connection."""
+
+    def __init__(self, container: Container, session: Session) -> None:
+        self.session = session
+        #: Whose routed links it has, by the number of their connection.
+        self.client = 0
+        #: Links on it, and who waits for one.
+        self.links = 0
+        self._container = container
+        self._waiting: dict[Waiting, None] = {}
+        session.context = self
+
+    def join(self, waiting: Waiting) -> None:
+        """Attach a link, now or when the session stands; Refused."""
+        if self.session.mapped:
+            waiting.attach_on(self.session)
+        else:
+            self._waiting[waiting] = None
+        self.links += 1
+
+    def leave(self, waiting: Waiting) -> None:
+        """A link is gone, or wanted no longer."""
+        self._waiting.pop(waiting, None)
+        self.links -= 1
+
+    def begun(self) -> None:
+        """The peer has answered."""
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting:
+            try:
+                each.attach_on(self.session)
+            except Refused as refusal:
+                each.refused(refusal.error or NO_ROUTE)
+
+    def lost(self) -> None:
+        """The session is over."""
+        self._container.forget(self)
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting:
+            each.refused(LINK_LOST)
+
+
+class Container:
+    """One connection. ``name`` is that of the connector or listener it came through, empty when it has none of its own.
+
+    ``terms`` are those of links that the peer attaches; links of ours on the connection go by them too.
+    """
+
+    def __init__(self, connection: Connection, terms: PeerTerms, container_id: str, name: str, role: str) -> None:
+        self.connection = connection
+        self.terms = terms
+        self.container_id = container_id
+        self.name = name
+        self.role = role
+        self._auto: OwnSession | None = None
+        self._routed: list[OwnSession] = []
+
+    @property
+    def number(self) -> int:
+        """The number of the connection."""
+        return self.terms.connection_number
+
+    def is_meant(self, container_id: str, connection: str) -> bool:
+        """Whether auto links and link routes for that container, or for that connection, are for this one."""
+        if self.role != ROUTE_CONTAINER:
+            return False
+        return bool(connection and connection == self.name) or bool(container_id and container_id == self.container_id)
+
+    def for_auto_links(self) -> OwnSession:
+        """The session of all auto links; Refused when the peer allows none."""
+        if self._auto is None:
+            self._auto = self._begin()
+        return self._auto
+
+    def for_routed_links(self, client: int) -> OwnSession:
+        """A session for the routed links of the connection with number ``client``; Refused."""
+        own = next((each for each in self._routed if each.links and each.client == client), None)
+        own = own or next((each for each in self._routed if not each.links), None)
+        if own is None and len(self._routed) < MAX_SESSIONS:
+            try:
+                own = self._begin()
+                self._routed.append(own)
+            except Refused:
+                if not self._routed:
+                    raise
+        own = own or min(self._routed, key=lambda each: each.links)
+        own.client = client
+        return own
+
+    def _begin(self) -> OwnSession:
+        try:
+            session = self.connection.add_session()
+        except Misuse:
+            raise Refused(CONTAINER_FULL) from None
+        own = OwnSession(self, session)
+        session.begin()
+        return own
+
+    def forget(self, own: OwnSession) -> None:
+        """The session is over."""
+        if own is self._auto:
+            self._auto = None
+        elif own in self._routed:
+            self._routed.remove(own)
+
+    def lost(self) -> None:
+        """The connection is over."""
+        for own in [each for each in (self._auto, *self._routed) if each is not None]:
+            own.lost()
+
+
+class Containers:
+    """Those that are connected, by the numbers of their connections."""
+
+    def __init__(self) -> None:
+        self._connected: dict[int, Container] = {}
+
+    def add(self, container: Container) -> None:
+        """It is connected."""
+        self._connected[container.number] = container
+
+    def remove(self, number: int) -> Container | None:
+        """It is no more; who it was, None for nobody."""
+        return self._connected.pop(number, None)
+
+    def get(self, number: int) -> Container | None:
+        """The one on the connection with this number."""
+        return self._connected.get(number)
+
+    def meant(self, container_id: str, connection: str) -> list[Container]:
+        """Those that something for a container, or for a connection, is for."""
+        return [each for each in self if each.is_meant(container_id, connection)]
+
+    def __iter__(self) -> Iterator[Container]:
+        return iter(list(self._connected.values()))
+
+    def __len__(self) -> int:
+        return len(self._connected)
+
+
+def free_name(session: Session, name: str, incoming: bool, next_number: Callable[[], int]) -> str:
+    """``name``, or with a number if a link of the session has it."""
+    free = name
+    while (incoming, free) in session.links:
+        free = f"{name}@{next_number()}"
+    return free
+
+
+def own_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
+    """A link of ours that is yet to be attached; Refused."""
+    try:
+        return add_link(session, name, incoming)
+    except Misuse:
+        raise Refused(CONTAINER_FULL) from None
+
+
+def takes(connection: Connection, attach: Attach) -> bool:
+    """Whether an attach fits into the frames that the other end of ``connection`` takes in."""
+    remote = connection.remote_open
+    return remote is None or len(frame(0, encode_performative(attach))) <= remote.max_frame_size
+
+
+def passed_on(error: Error | None) -> Error | None:
+    """What a peer said of an error as another hears it: whole if that is not much, else the beginning of its text."""
+    if error is None or len(encode(error)) <= _MAX_ERROR_BYTES:
+        return error
+    return Error(error.condition[:_MAX_CONDITION], (error.description or "")[:_MAX_DESCRIPTION] or None)

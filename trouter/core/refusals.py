@@ -1,0 +1,24 @@
+"""How an attach is refused, wherever in the core it is found out (routing.md 1.4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.wire.performatives import Error
+
+NO_ROUTE: Final = Error("qd:no-route-to-dest", "No route to the destination node")
+LINK_EXPIRATION: Final = Error("qd:link-expiration", "Requested link expiration not allowed")
+CONTAINER_FULL: Final = Error("amqp:resource-limit-exceeded", "the container takes no more links or sessions")
+FRAME_TOO_SMALL: Final = Error(
+    "amqp:connection:framing-error", "the attach does not fit into the frames that the other end takes in"
+)
+#: What either end of a routed link hears when the other is gone without a word.
+LINK_LOST: Final = Error("qd:routed-link-lost", "Connectivity to the peer container was lost")
+
+
+class Refused(Exception):
+    """The attach cannot be accepted; ``error`` None detaches without a word."""
+
+    def __init__(self, error: Error | None) -> None:
+        self.error = error
+        super().__init__("" if error is None else error.condition)

@@ -1,0 +1,42 @@
+cimport cython
+
+from trouter.core.check cimport MessageCheck
+from trouter.core.egress cimport Egress
+from trouter.core.ingress cimport Ingress
+from trouter.core.message cimport Message
+from trouter.core.record cimport Record
+from trouter.engine.link cimport IncomingLink, OutgoingLink
+from trouter.engine.ports cimport Delivery, LinkPort
+
+cdef int _THROUGH_HEADER
+cdef int _THROUGH_PROPERTIES
+cdef Py_ssize_t _MAX_HEAD_BYTES
+
+
+cdef class RoutedEgress(Egress)
+
+
+cdef class RoutedIngress(Ingress):
+    cdef public RoutedEgress egress
+    cdef bint _drained
+
+    cpdef join(self, RoutedEgress egress)
+    cpdef part(self)
+    @cython.locals(link=IncomingLink, egress=RoutedEgress, out=OutgoingLink, owed=Py_ssize_t)
+    cpdef follow(self)
+    @cython.locals(partial=Delivery, message=Message)
+    cdef bint _is_gathering(self)
+    cpdef on_drained(self, LinkPort link)
+    cdef _top_up(self)
+    @cython.locals(check=MessageCheck, depth=int, inspected=bytes)
+    cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(record=Record, egress=RoutedEgress, out=Delivery)
+    cdef _pass_on(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+
+
+cdef class RoutedEgress(Egress):
+    cdef public RoutedIngress ingress
+    cdef public bint is_trunk
+
+    cpdef Py_ssize_t waiting(self)
+    cdef _give_back_credit(self)

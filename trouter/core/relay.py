@@ -1,0 +1,175 @@
+"""The two ends of a routed link: what comes in at one goes out at the other, octet by octet (routing.md 3.5, 4.5).
+
+The receiver's credit is the sender's: what the receiver gives, less what waits here on its way to it, is what the
+sender may have. A drain goes through to the sender, and its answer back.
+"""
+
+from __future__ import annotations
+
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.ports import Delivery, LinkPort
+from trouter.wire.sections import InvalidMessage
+
+from .counters import AddressCounters
+from .egress import Egress
+from .ingress import INVALID_MESSAGE, Ingress
+from .message import Message
+from .outcomes import REJECTED
+from .ports import Pulse
+from .record import Record
+from .table import AddressTable
+from .tenants import Tenant
+
+_THROUGH_HEADER = 1
+_THROUGH_PROPERTIES = 4
+
+
+class RoutedIngress(Ingress):
+    """Where deliveries of a routed link come in; ``egress`` is the other end, None before it stands and after all."""
+
+    __slots__ = ("_drained", "egress")
+
+    def __init__(
+        self,
+        link: IncomingLink,
+        pulse: Pulse,
+        table: AddressTable,
+        record: Record,
+        totals: AddressCounters,
+        tenant: Tenant | None,
+    ) -> None:
+        super().__init__(
+            link, pulse, table, record, capacity=0, strips=True, to_override=None, totals=totals, tenant=tenant
+        )
+        self.egress: RoutedEgress | None = None
+        #: The sender has answered the drain that the receiver waits for.
+        self._drained = False
+
+    def join(self, egress: RoutedEgress) -> None:
+        """Both ends are attached or about to be."""
+        self.egress = egress
+        self._drained = False
+        egress.ingress = self
+
+    def part(self) -> None:
+        """The link is over; each end goes its own way."""
+        if self.egress is not None:
+            self.egress.ingress = None
+            self.egress = None
+
+    # --- credit
+
+    def follow(self) -> None:
+        """Give the sender what credit the receiver has given, and ask it for the rest back if the receiver does."""
+        link = self.link
+        egress = self.egress
+        if egress is None or not link.attached or self.pulse.draining:
+            return
+        out = egress.link
+        if out.drain and self._drained:
+            if egress.backlog == 0 and not self._is_gathering():
+                self._drained = False
+                out.drained()
+            return
+        self._drained = False
+        owed = out.credit - egress.waiting() - link.credit
+        if self._is_gathering():
+            owed -= 1
+        if owed > 0 or (link.draining and not out.drain):
+            self._grant(owed if owed > 0 else 0)
+        if out.drain and out.credit > 0:
+            if link.credit > 0:
+                link.drain()
+            else:
+                self._drained = True
+                self.follow()
+
+    def _is_gathering(self) -> bool:
+        """The sender has begun a delivery of which the receiver's end knows nothing yet."""
+        partial = self.link.partial
+        return partial is not None and partial.message is not None and not partial.message.routed
+
+    def on_drained(self, link: LinkPort) -> None:
+        """The sender used its credit up or gave it back."""
+        self.dry_since_s = self.pulse.now_s
+        self._drained = True
+        self.follow()
+
+    def _top_up(self) -> None:
+        self.follow()
+
+    # --- messages
+
+    def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+        """Look at no more than has to be known, and pass on what came as it came."""
+        check = self.check
+        depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
+        try:
+            if not self._scan.scan(data, start, end, depth, delivery.complete):
+                if message is not None and self._waits_on(message, _MAX_HEAD_BYTES):
+                    return
+                self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+                return
+            if check is not None:
+                inspected = self._inspect(check, delivery, data, start, end, depth, message)
+                if inspected is None:
+                    return
+                if inspected is not data:
+                    data = inspected
+                    start = 0
+                    end = len(data)
+        except InvalidMessage:
+            self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            return
+        self._pass_on(delivery, data, start, end, message)
+
+    def _pass_on(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+        record = self.record
+        egress = self.egress
+        if egress is None or record is None:
+            return  # only what is attached at both ends is given credit
+        record.counters.ingress += 1
+        self.totals.ingress += 1
+        if self.of_container:
+            record.counters.ingress_container += 1
+            self.totals.ingress_container += 1
+        out = egress.offer(self, delivery, data, start, end, message)
+        if out.partner is not None:
+            delivery.partner = out
+        if egress.is_trunk:
+            record.counters.transit += 1
+            self.totals.transit += 1
+        else:
+            record.counters.egress += 1
+            self.totals.egress += 1
+        if message is not None:
+            message.now_routed()
+        if delivery.remote_settled:
+            self._count_presettled()
+
+
+class RoutedEgress(Egress):
+    """Where deliveries of a routed link go out; ``ingress`` is the other end, as in ``RoutedIngress``."""
+
+    __slots__ = ("ingress", "is_trunk")
+
+    def __init__(self, link: OutgoingLink, pulse: Pulse, presettles: bool, is_trunk: bool) -> None:
+        super().__init__(link, pulse, 0, True, presettles)
+        self.ingress: RoutedIngress | None = None
+        #: It leads to another router.
+        self.is_trunk = is_trunk
+
+    def waiting(self) -> int:
+        """Deliveries that came in and have not taken a credit of the receiver's."""
+        if self.backlog > 0 and self.queue[0].begun:
+            return self.backlog - 1
+        return self.backlog
+
+    def _give_back_credit(self) -> None:
+        """Only the sender knows whether it has more to send."""
+        if self.ingress is not None:
+            self.ingress.follow()
+
+
+#: Octets of header and properties after which a message is no longer waited for.
+_MAX_HEAD_BYTES = 1048576

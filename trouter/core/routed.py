@@ -1,0 +1,262 @@
+"""Routed links: a peer's link and one of our own at a container, which both ends take for a single one.
+
+The peer's attach goes on to the container with the name and the termini that it came with, and is answered only when
+the container answers; whatever either side says from then on is passed on to the other (routing.md 1.7, 2.7, 6.3;
+inter-router.md 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.ports import LinkSink
+from trouter.engine.session import Session
+from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
+
+from .addresses import MOBILE, strip_location
+from .containers import OwnSession, Parting, free_name, own_link, passed_on, takes
+from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, Refused
+from .relay import RoutedEgress, RoutedIngress
+from .routes import IN, OUT, Hop, LinkRoute, Pattern
+from .terms import PeerTerms, lay_on_egress, lay_on_ingress
+
+if TYPE_CHECKING:
+    from .router import Router
+    from .tenants import Tenant
+
+#: The address that a coordinator's link routes are for (routing.md 6.3).
+COORDINATOR: Final = "$coordinator"
+#: By which property a dynamic terminus names the link routes that it is about (1.3a).
+ADDRESS_PROPERTY: Final = "x-opt-qd.address"
+#: Roles whose connections lead to other routers; links from there have a name of their first router already.
+ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
+_SETTLED_ONLY: Final = 1
+#: As large as any in a frame.
+_ANY_HANDLE: Final = 0xFFFFFFFF
+_NEVER: Final = "never"
+
+
+def dynamic_address(properties: object) -> str | None:
+    """The link-route address that the properties of a dynamic terminus name first, None for none."""
+    if isinstance(properties, dict) and properties:
+        first = next(iter(properties))
+        named = properties[first]
+        if first == ADDRESS_PROPERTY and isinstance(named, str) and named:
+            return named
+    return None
+
+
+class RoutedLink:
+    """``near`` is the peer's link, ``far`` ours at the container: None until its session stands."""
+
+    def __init__(
+        self, router: Router, near: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, own: OwnSession, text: str
+    ) -> None:
+        """``text`` is the address as the table of routes has it, with its tenant."""
+        self.near: Any = near
+        self.far: Any = None
+        self.text = text
+        self._router = router
+        self._terms = terms
+        self._pattern = pattern
+        self._hop = hop
+        self._own = own
+
+    # --- on the way there
+
+    def begin(self) -> None:
+        """Take the peer's link in, and attach ours as soon as may be; Refused."""
+        near = self.near
+        near.sink = self._endpoint(near, self._terms, presettles=near.remote_attach.snd_settle_mode == _SETTLED_ONLY)
+        near.context = self
+        try:
+            self._own.join(self)
+        except Refused:
+            near.sink, near.context = _NOBODY, None
+            raise
+
+    def attach_on(self, session: Session) -> None:
+        """The session at the container stands; Refused."""
+        near: Link = self.near
+        wanted = near.remote_attach
+        assert wanted is not None  # noqa: S101 - a link made by a peer's attach has it
+        name = free_name(session, self._name(wanted.name), not near.incoming, self._router.next_identity)
+        source, target = self._outward(wanted)
+        attach = Attach(name=name, handle=_ANY_HANDLE, role=not near.incoming, source=source, target=target)
+        if not takes(self._hop.container.connection, attach):
+            raise Refused(FRAME_TOO_SMALL)
+        far = self.far = own_link(session, name, not near.incoming)
+        far.context = self
+        far.sink = self._endpoint(far, self._hop.container.terms, presettles=False)
+        ends: tuple[Any, Any] = (near.sink, far.sink) if near.incoming else (far.sink, near.sink)
+        ingress, egress = ends
+        ingress.join(egress)
+        self._router.enter(far.sink, self._hop.container.number)
+        far.attach(source, target, rcv_settle_mode=0, max_message_size=0)
+
+    def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
+        router, record = self._router, self._pattern.record
+        if isinstance(link, IncomingLink):
+            ingress = RoutedIngress(link, router.pulse, router.table, record, router.totals, terms.tenant)
+            lay_on_ingress(ingress, terms)
+            link.keeps_tags = True
+            return ingress
+        assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
+        to_router = link is self.far and self._hop.container.role in ROUTER_ROLES
+        egress = RoutedEgress(link, router.pulse, presettles, to_router)
+        egress.record = record
+        lay_on_egress(egress, terms, router.totals)
+        return egress
+
+    def _name(self, name: str) -> str:
+        """The first router makes the names of its peers' links unique; between routers they stay (1.7)."""
+        remote = self.near.session.connection.remote_open
+        from_router = self._terms.role == "inter-router"
+        return name if from_router or remote is None else f"{name}@{remote.container_id}"
+
+    # --- the address on both sides
+
+    def _outward(self, wanted: Attach) -> tuple[Any, Any]:
+        """The termini as the container gets them: the address in its words."""
+        if self.near.incoming:
+            return wanted.source, self._addressed(wanted.target, self._out)
+        return self._addressed(wanted.source, self._out), wanted.target
+
+    def _out(self, text: str) -> str:
+        return to_container(text, self._hop.route, self._terms.tenant)
+
+    def _home(self, text: str) -> str:
+        """What the peer calls what the container calls ``text``."""
+        wanted: Attach = self.near.remote_attach
+        own = getattr(wanted.target if self.near.incoming else wanted.source, "address", None)
+        if isinstance(own, str) and self._out(own) == text:
+            return own
+        return from_container(text, self._hop.route, self._terms.tenant)
+
+    def _addressed(self, terminus: Any, change: Callable[[str], str]) -> Any:
+        """A terminus with its address changed, or the one that a dynamic terminus names."""
+        if not isinstance(terminus, Source | Target):
+            return terminus
+        address, properties = terminus.address, terminus.dynamic_node_properties
+        if isinstance(address, str) and address:
+            address = change(address)
+        named = dynamic_address(properties)
+        if named is not None and isinstance(properties, dict):
+            properties = {key: change(named) if key == ADDRESS_PROPERTY else value for key, value in properties.items()}
+        return replace(terminus, address=address, dynamic_node_properties=properties)
+
+    # --- the answer
+
+    def answered(self, link: Link) -> None:
+        """The container answered: so is the peer, in its own words."""
+        near, attach = self.near, link.remote_attach
+        assert attach is not None  # noqa: S101 - it answered
+        source, target = attach.source, attach.target
+        if near.incoming:
+            target = self._addressed(target, self._home)
+        else:
+            source = self._addressed(source, self._home)
+        answer = Attach(name=near.name, handle=near.handle, role=near.incoming, source=source, target=target)
+        if not takes(near.session.connection, answer):
+            self._router.end(near, Parting(True, FRAME_TOO_SMALL))
+            return
+        near.attach(source, target, rcv_settle_mode=0, max_message_size=0)
+        ingress: Any = near.sink if near.incoming else link.sink
+        ingress.follow()
+
+    def refused(self, error: Error) -> None:
+        """There will be no link of ours; the session did not come, or cannot take it."""
+        self._own.leave(self)
+        self.near.context = None
+        self._router.end(self.near, Parting(True, error))
+
+    # --- the end
+
+    def gone(self, link: Link, parting: Parting | None) -> None:
+        """One end is over: the other hears why, or that it was lost."""
+        near, far = self.near, self.far
+        self._own.leave(self)
+        other = far if link is near else near
+        for each in (near.sink, far.sink if far is not None else None):
+            if isinstance(each, RoutedIngress):
+                each.part()
+        if other is None:
+            return
+        other.context = None
+        if parting is None:
+            outlives = other is far and _outlives(near.remote_attach)
+            parting = Parting(not outlives, LINK_LOST)
+        self._router.end(other, Parting(parting.closed, passed_on(parting.error)))
+
+    def other(self, link: Link) -> Link | None:
+        """The link at the other end."""
+        other: Link | None = self.far if link is self.near else self.near
+        return other
+
+
+def carry(router: Router, link: Link, terms: PeerTerms, terminus: Source | Target | Coordinator) -> bool:
+    """Whether the link is about an address that belongs to a container as a whole; then it is on its way; Refused."""
+    if not len(router.routes):
+        return False
+    text = _address_of(terminus)
+    if text is None:
+        return False
+    address = router.table.parse(text, tenant=terms.tenant)
+    if address.letter != MOBILE or router.table.is_served(address):
+        return False
+    pattern = router.routes.find(address.text, IN if link.incoming else OUT)
+    if pattern is None:
+        return False
+    wanted = link.remote_attach
+    if not router.routes.resumable and _outlives(wanted):
+        raise Refused(LINK_EXPIRATION)
+    hop = router.routes.next_hop(pattern, terms.connection_number)
+    if hop is None:
+        raise Refused(NO_ROUTE)
+    own = hop.container.for_routed_links(terms.connection_number)
+    RoutedLink(router, link, terms, pattern, hop, own, address.text).begin()
+    return True
+
+
+def _address_of(terminus: Source | Target | Coordinator) -> str | None:
+    """The address by which link routes are found."""
+    if isinstance(terminus, Coordinator):
+        return COORDINATOR
+    if terminus.dynamic:
+        return dynamic_address(terminus.dynamic_node_properties)
+    address = terminus.address
+    return address if isinstance(address, str) and address else None
+
+
+def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
+    """An address of a peer's as the container of ``route`` knows it (6.3)."""
+    if tenant is not None:
+        text = tenant.qualify(text)
+    if route.add_prefix or route.del_prefix:
+        text = route.add_prefix + strip_location(text).removeprefix(route.del_prefix)
+    return text
+
+
+def from_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
+    """An address of the container's as the peer is to know it: what ``to_container`` does, undone."""
+    if route.add_prefix or route.del_prefix:
+        if not text.startswith(route.add_prefix):
+            return text
+        text = route.del_prefix + text.removeprefix(route.add_prefix)
+    return text if tenant is None else text.removeprefix(f"{tenant.space}/")
+
+
+def _outlives(attach: Attach | None) -> bool:
+    """A terminus is to be kept when its link is gone."""
+    termini = () if attach is None else (attach.source, attach.target)
+    return any(
+        isinstance(terminus, Source | Target) and (terminus.timeout > 0 or terminus.expiry_policy == _NEVER)
+        for terminus in termini
+    )
+
+
+#: What a link reports to that is nobody's yet.
+_NOBODY: Final = LinkSink()

@@ -1,0 +1,314 @@
+"""Link routes: which links belong to a container as a whole, and whose turn it is (routing.md 2.5, 6.3, 6.4).
+
+A pattern is known for as long as something speaks of it: a configured route, whether or not its container is there; a
+route that a connection asked for itself; or another router that has such a container. Each direction has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NamedTuple
+
+from .containers import Container
+from .patterns import MANY, WILDCARDS, PatternError, PatternTree, normalise_pattern, pattern_tokens, prefix_pattern
+from .record import Record
+from .table import AddressTable
+
+IN: Final = "in"
+OUT: Final = "out"
+#: How the treatment of such addresses is called, and what other routers are told of it (inter-router.md 7.1).
+LINK_BALANCED: Final = "linkBalanced"
+LINK_BALANCED_HINT: Final = 4
+#: The first letter of a key by direction: of a prefix, of a pattern.
+LETTERS: Final = {IN: ("C", "E"), OUT: ("D", "F")}
+_MEANING: Final = {letter: (way, letter in "CD") for way, letters in LETTERS.items() for letter in letters}
+
+#: The direction of a pattern, and its tokens.
+Identity = tuple[str, tuple[str, ...]]
+
+#: Routes that one connection may ask for itself.
+MAX_SCOPED: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRoute:
+    """Links to matching addresses go to a container; ``direction`` is ``in`` for links that clients send on.
+
+    ``pattern`` is a pattern, or a prefix when ``is_prefix``. The container is that with the id ``container_id``, or any
+    on the listener or connector ``connection``; without either the route never gets one.
+    """
+
+    pattern: str
+    direction: str
+    is_prefix: bool = False
+    container_id: str = ""
+    connection: str = ""
+    #: Put before the address towards the container, after what is taken from there.
+    add_prefix: str = ""
+    del_prefix: str = ""
+    name: str = ""
+
+    @property
+    def tree_pattern(self) -> str:
+        """What the route is in a tree of patterns; PatternError when it has no token."""
+        return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
+
+    @property
+    def key(self) -> str:
+        """The lookup key; PatternError when it has no token."""
+        return key_of(self.tree_pattern, self.direction)
+
+
+class Hop(NamedTuple):
+    """Where a link may go on to, and by which route; ``router`` is the one it is for, empty for a container here."""
+
+    container: Container
+    route: LinkRoute
+    router: str = ""
+
+
+class Pattern:
+    """The links of one direction to one pattern of addresses."""
+
+    def __init__(self, key: str, record: Record) -> None:
+        self.key = key
+        #: Its row among the addresses, and what is counted of it.
+        self.record = record
+        #: Configured routes, also those without a container.
+        self.routes: list[LinkRoute] = []
+        #: Containers that are there, each by its route; who was last served stands last.
+        self.hops: list[Hop] = []
+        #: Other routers that have such containers, in the same order.
+        self.routers: dict[str, None] = {}
+
+    @property
+    def unused(self) -> bool:
+        """Nothing speaks of it any more."""
+        return not (self.routes or self.hops or self.routers)
+
+
+#: The connection that leads to another router as a container, None when none does, by the router's id.
+Reach = Callable[[str], Container | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A route that a connection asked for itself."""
+
+    container: Container
+    route: LinkRoute
+
+
+class Routes:
+    """All link routes of one router.
+
+    ``advertise`` and ``withdraw`` are called with the key of each pattern that gets its first container here, or loses
+    its last; ``changed`` with a route, its container and whether it has it now.
+    """
+
+    def __init__(self, table: AddressTable) -> None:
+        self._table = table
+        self._trees: dict[str, PatternTree[Pattern]] = {IN: PatternTree(), OUT: PatternTree()}
+        self._patterns: dict[Identity, Pattern] = {}
+        self._scoped: dict[int, Scoped] = {}
+        self._next_scoped = count(1)
+        self.advertise: Callable[[str], None] = _nobody_hears
+        self.withdraw: Callable[[str], None] = _nobody_hears
+        self.changed: Callable[[LinkRoute, Container, bool], None] = _nobody_looks
+        #: Termini that outlive their links may be routed.
+        self.resumable = True
+        self.reach: Reach = _nowhere
+
+    def __len__(self) -> int:
+        return len(self._patterns)
+
+    # --- where a link goes
+
+    def find(self, text: str, direction: str) -> Pattern | None:
+        """The pattern that the address ``text``, qualified by its tenant, falls under; None if it is nobody's."""
+        return self._trees[direction].match(text) if len(self._trees[direction]) else None
+
+    def next_hop(self, pattern: Pattern, coming_from: int) -> Hop | None:
+        """Where the next link goes: containers here first, each in turn, then other routers, each in turn.
+
+        It never goes back to another router on the connection that it came on.
+        """
+        for hop in pattern.hops:
+            pattern.hops.remove(hop)
+            pattern.hops.append(hop)
+            return hop
+        for router in list(pattern.routers):
+            container = self.reach(router)
+            if container is not None and container.number != coming_from:
+                del pattern.routers[router]
+                pattern.routers[router] = None
+                return Hop(container, _AS_IT_IS, router)
+        return None
+
+    # --- what is configured
+
+    def add(self, route: LinkRoute, containers: Iterator[Container]) -> None:
+        """Configure a route; PatternError when it has no token."""
+        pattern = self._obtain(route.key)
+        pattern.routes.append(route)
+        for container in containers:
+            self._begin(pattern, Hop(container, route))
+
+    def remove(self, route: LinkRoute) -> None:
+        """Take a configured route out again; links that it carries stay."""
+        pattern = self._patterns[identify(route.key)]
+        pattern.routes.remove(route)
+        for hop in [each for each in pattern.hops if each.route is route]:
+            self._end(pattern, hop)
+        self._release(pattern)
+
+    def is_active(self, route: LinkRoute) -> bool:
+        """Whether a container of the route's is there."""
+        pattern = self._patterns.get(identify(route.key))
+        return pattern is not None and any(hop.route is route for hop in pattern.hops)
+
+    # --- containers
+
+    def container_came(self, container: Container) -> None:
+        """A container is connected: routes that are for it begin."""
+        for pattern in list(self._patterns.values()):
+            for route in pattern.routes:
+                if container.is_meant(route.container_id, route.connection):
+                    self._begin(pattern, Hop(container, route))
+
+    def container_gone(self, container: Container) -> None:
+        """Its connection is over: routes to it end, and those that it asked for are no more."""
+        for number in [number for number, scoped in self._scoped.items() if scoped.container is container]:
+            del self._scoped[number]
+        for pattern in list(self._patterns.values()):
+            for hop in [each for each in pattern.hops if each.container is container]:
+                self._end(pattern, hop)
+            self._release(pattern)
+
+    def container_count(self, key: str) -> int:
+        """How many containers here the pattern with this key has."""
+        pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
+        return 0 if pattern is None else len({hop.container.number for hop in pattern.hops})
+
+    def routers(self, key: str) -> list[str]:
+        """The other routers that have containers for the pattern with this key."""
+        pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
+        return [] if pattern is None else sorted(pattern.routers)
+
+    # --- what connections ask for themselves
+
+    def add_scoped(self, container: Container, route: LinkRoute) -> int | None:
+        """Route links to the connection that asks for them, for as long as it stands; a number to know the route by.
+
+        None when it has as many as it may. PatternError when the pattern has no token.
+        """
+        key = route.key  # finds fault first
+        if sum(scoped.container is container for scoped in self._scoped.values()) >= MAX_SCOPED:
+            return None
+        number = next(self._next_scoped)
+        self._scoped[number] = Scoped(container, route)
+        self._begin(self._obtain(key), Hop(container, route))
+        return number
+
+    def remove_scoped(self, number: int) -> None:
+        """End what ``add_scoped`` began; KeyError."""
+        scoped = self._scoped.pop(number)
+        pattern = self._patterns[identify(scoped.route.key)]
+        self._end(pattern, next(hop for hop in pattern.hops if hop.route is scoped.route))
+        self._release(pattern)
+
+    def scoped(self) -> dict[int, Scoped]:
+        """The routes that connections asked for."""
+        return dict(self._scoped)
+
+    # --- other routers
+
+    def add_remote(self, key: str, router: str) -> None:
+        """Another router has containers for the pattern with this key; a key of another kind says nothing."""
+        if is_key(key):
+            self._obtain(key).routers.setdefault(router)
+
+    def delete_remote(self, key: str, router: str) -> None:
+        """Another router has them no more."""
+        pattern = self._patterns.get(identify(key)) if is_key(key) else None
+        if pattern is not None:
+            pattern.routers.pop(router, None)
+            self._release(pattern)
+
+    def local_keys(self) -> list[str]:
+        """The keys of all patterns that have containers here."""
+        return [pattern.key for pattern in self._patterns.values() if pattern.hops]
+
+    # --- their beginning and end
+
+    def _obtain(self, key: str) -> Pattern:
+        identity = identify(key)
+        pattern = self._patterns.get(identity)
+        if pattern is None:
+            record = Record(key, key[1:], LINK_BALANCED)
+            record.pinned = True
+            pattern = self._patterns[identity] = Pattern(key, record)
+            self._trees[identity[0]].insert("/".join(identity[1]), pattern)
+            self._table.records[key] = record
+        return pattern
+
+    def _release(self, pattern: Pattern) -> None:
+        identity = identify(pattern.key)
+        if pattern.unused and self._patterns.pop(identity, None) is not None:
+            self._trees[identity[0]].remove("/".join(identity[1]))
+            del self._table.records[pattern.key]
+
+    def _begin(self, pattern: Pattern, hop: Hop) -> None:
+        pattern.hops.insert(0, hop)
+        if len(pattern.hops) == 1:
+            self.advertise(pattern.key)
+        self.changed(hop.route, hop.container, True)
+
+    def _end(self, pattern: Pattern, hop: Hop) -> None:
+        pattern.hops.remove(hop)
+        if not pattern.hops:
+            self.withdraw(pattern.key)
+        self.changed(hop.route, hop.container, False)
+
+
+def key_of(tree_pattern: str, direction: str) -> str:
+    """The key of a pattern: one with no wildcard but a ``#`` at its end is a prefix. PatternError without a token."""
+    tokens = pattern_tokens(tree_pattern)
+    as_prefix, as_pattern = LETTERS[direction]
+    normalised = normalise_pattern(tree_pattern)
+    if len(tokens) > 1 and tokens[-1] == MANY and WILDCARDS.isdisjoint(tokens[:-1]):
+        return as_prefix + normalised[:-2]
+    return as_pattern + normalised
+
+
+def identify(key: str) -> Identity:
+    """What makes two keys those of the same pattern, however its separators are written; PatternError."""
+    direction, is_prefix = _MEANING[key[0]]
+    return direction, pattern_tokens(prefix_pattern(key[1:]) if is_prefix else key[1:])
+
+
+def is_key(text: str) -> bool:
+    """Whether another router's text is the key of a pattern."""
+    try:
+        return text[:1] in _MEANING and bool(identify(text))
+    except PatternError:
+        return False
+
+
+#: How links go on to another router, which knows what the container wants.
+_AS_IT_IS: Final = LinkRoute("#", IN)
+
+
+def _nobody_hears(_: str) -> None:
+    """A router without neighbours tells nobody what it has."""
+
+
+def _nobody_looks(_: LinkRoute, __: Container, ___: bool) -> None:
+    """Nobody wants to know."""
+
+
+def _nowhere(_: str) -> Container | None:
+    """A router without neighbours leads nowhere."""
+    return None

@@ -1,0 +1,68 @@
+"""What holds for all links of one connection, and how it is laid upon a link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .check import MessageCheck
+from .containers import ROUTE_CONTAINER
+from .counters import AddressCounters
+from .egress import Egress
+from .ingress import Ingress
+from .messagelog import MessageLog, SentLog
+from .network import Trunk
+from .ports import Gate
+
+if TYPE_CHECKING:
+    from .tenants import Tenant
+
+DEFAULT_CAPACITY: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class PeerTerms:
+    """What holds for every link of one connection."""
+
+    #: Credit of an incoming link, and the backlog from which an outgoing one counts as full; 0 for the default.
+    link_capacity: int = DEFAULT_CAPACITY
+    #: Router annotations that come in are ignored; those that would go out are left out.
+    strip_in: bool = True
+    strip_out: bool = True
+    #: Where messages are logged, None for nowhere (routing.md 4.8).
+    log: MessageLog | None = None
+    #: What management calls the connection, and its role.
+    connection_number: int = 0
+    role: str = "normal"
+    #: Whose addresses the links are about, None for the router's own space.
+    tenant: Tenant | None = None
+    #: The largest message taken in, in octets; 0 for any.
+    max_message_bytes: int = 0
+    #: What messages are held to, None for nothing.
+    check: MessageCheck | None = None
+    #: Who is asked before senders are granted credit, None for nobody.
+    gate: Gate | None = None
+    #: The connection is one between routers.
+    trunk: Trunk | None = None
+
+
+def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
+    """Hold an incoming link to the terms of its connection."""
+    ingress.log = terms.log
+    hold(ingress, terms.check)
+    ingress.gate = terms.gate
+    ingress.of_container = terms.role == ROUTE_CONTAINER
+    if terms.max_message_bytes > 0:
+        ingress.link.max_message_bytes = terms.max_message_bytes
+
+
+def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> None:
+    """Hold an outgoing link to the terms of its connection; ``totals`` are those of the router."""
+    egress.log = None if terms.log is None else SentLog(terms.log, egress)
+    egress.totals = totals if terms.role == ROUTE_CONTAINER else None
+
+
+def hold(ingress: Ingress, check: MessageCheck | None) -> None:
+    """Hold the messages of a link to ``check``, where it has anything to say to them."""
+    asked = check is not None and (ingress.record is None or check.reads_messages)
+    ingress.check = check if asked else None

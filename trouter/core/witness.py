@@ -1,0 +1,27 @@
+"""Who hears what a router does of its own accord, beside what peers ask of it: for logs, records and clocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trouter.engine.link import Link
+
+if TYPE_CHECKING:
+    from .autolinks import Activation
+    from .containers import Parting
+
+
+class Witness:
+    """Hears, and does not look."""
+
+    def attached(self, link: Link) -> None:
+        """The peer has answered the attach of a link of the router's own."""
+
+    def ended(self, link: Link, parting: Parting) -> None:
+        """The router ends a link; the peer has yet to be told."""
+
+    def failed(self, activation: Activation) -> None:
+        """An auto link's link was detached or lost; somebody is to ``retry`` it after a while."""
+
+    def idle(self, activation: Activation) -> None:
+        """An auto link has no use for its connection any more: it is not to be retried."""
