@@ -55,7 +55,7 @@ ORPHAN_TICKS: Final = 3
 ASK_AGAIN_S: Final = 2.0
 #: Advertisements in a row that must be older than what is known before they are believed: one may have been late.
 OLDER_IN_A_ROW: Final = 2
-#: Between two ticks: questions asked again; links followed to find the ways anew, once at least; addresses told.
+#: Between two ticks: questions asked; links followed to find the ways anew, once at least; addresses told.
 QUESTIONS_PER_TICK: Final = 1000
 LINKS_PER_TICK: Final = 50_000
 ADDRESSES_PER_TICK: Final = 1_000_000
@@ -118,6 +118,7 @@ class Mesh:
         self._links_changed = False
         self._reshaped = ""
         self._links_left = LINKS_PER_TICK
+        self._questions_left = QUESTIONS_PER_TICK
         self._last_hello_s = _NEVER
         self._last_ra_s = _NEVER
         self._mobile_sequence = 0
@@ -186,6 +187,7 @@ class Mesh:
     def tick(self, now_s: float) -> None:
         """What a second brings: hellos, advertisements, and the end of what was not heard of for too long."""
         self._links_left = LINKS_PER_TICK
+        self._questions_left = QUESTIONS_PER_TICK
         self._addresses_left = ADDRESSES_PER_TICK
         self._say_hello(now_s)
         flux = now_s - self.last_change_s <= 2 * self._timers.ra_interval_flux_s
@@ -247,7 +249,7 @@ class Mesh:
             if (node.wants_links() and node.asked_links_s <= before_s)
             or (node.wants_addresses() and node.asked_addresses_s <= before_s)
         ]
-        for _, router in heapq.nsmallest(QUESTIONS_PER_TICK, waiting):
+        for _, router in heapq.nsmallest(self._questions_left, waiting):
             node = self._nodes[router]
             if node.asked_links_s <= before_s:
                 self._ask_links(node, now_s)
@@ -255,14 +257,20 @@ class Mesh:
                 self._ask_addresses(node, now_s)
 
     def _ask_links(self, node: Node, now_s: float) -> None:
-        if node.wants_links() and node.id in self.paths.next_hop:
+        if node.wants_links() and self._may_ask(node):
             node.asked_links_s = now_s
             self._send(LinkStateRequest(self.me), router_address(node.id))
 
     def _ask_addresses(self, node: Node, now_s: float) -> None:
-        if node.wants_addresses() and node.id in self.paths.next_hop:
+        if node.wants_addresses() and self._may_ask(node):
             node.asked_addresses_s = now_s
             self._send(MobileAddressRequest(self.me, node.mobile_sequence), mobile_address(node.id))
+
+    def _may_ask(self, node: Node) -> bool:
+        """Whether a question would get to ``node``, and is not one too many; if it may be asked, it counts."""
+        may = node.id in self.paths.next_hop and self._questions_left > 0
+        self._questions_left -= may
+        return may
 
     def _tell_addresses(self) -> bool:
         """Tell the others how our addresses have changed since we told them last; whether they had."""
@@ -399,7 +407,10 @@ class Mesh:
 
     def _hear_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
         node = self._obtain(heard.id, connection, now_s)
-        if node is None or heard.link_sequence <= node.link_sequence:
+        if node is None:
+            return
+        if heard.link_sequence <= node.link_sequence:
+            node.asked_links_s = _NEVER  # its answer, from before it counted its links
             return
         if heard.instance and node.instance not in (None, heard.instance):
             return  # of a former start, on its way since then
@@ -553,8 +564,8 @@ class Mesh:
         former, self.paths = self.paths.next_hop, Paths(self.me, links)
         self.events.append(PathsChanged(why))
         for router, node in self._nodes.items():
-            if node.wants_links() and former.get(router) != self.paths.next_hop.get(router):
-                self._ask_links(node, now_s)  # the question may have gone a way that is none
+            if node.asked_links_s == _NEVER or former.get(router) != self.paths.next_hop.get(router):
+                self._ask_links(node, now_s)  # for the first time, or for the former way was none
 
     def _complain(self, fault: Fault, detail: str, connection: int, now_s: float, who: str = "") -> None:
         """Count something wrong, and tell of it once in a while."""

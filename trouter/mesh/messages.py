@@ -21,9 +21,9 @@ VERSION: Final = 1
 AREA: Final = "0"
 #: How long the id of a router may be, in characters (DISPATCH-2307), and the text of an address.
 MAX_ID_CHARACTERS: Final = 4096
-#: How many octets and values a message may have: as many as a million addresses take.
-MAX_MESSAGE_BYTES: Final = 64 << 20
-MAX_VALUES: Final = 2_500_000
+#: How many octets and values a message may have: as many as half a million addresses take.
+MAX_MESSAGE_BYTES: Final = 16 << 20
+MAX_VALUES: Final = 1_100_000
 MAX_COST: Final = 2**31 - 1
 MAX_SEQUENCE: Final = 2**63 - 1
 

@@ -1,0 +1,698 @@
+"""The state machines of one router, row by row (inter-router.md 3.2, 3.3, 4.1-4.3, 4.8), and what strangers try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from trouter.mesh import mesh as mesh_module
+from trouter.mesh import nodes as nodes_module
+from trouter.mesh.events import (
+    AddressesChanged,
+    Event,
+    Ignored,
+    NeighbourDown,
+    NeighbourMoved,
+    NeighbourUp,
+    PathsChanged,
+    RouterLost,
+    Send,
+)
+from trouter.mesh.faults import INTERVAL_S, Fault
+from trouter.mesh.mesh import ORPHAN_TICKS, Mesh, Timers
+from trouter.mesh.messages import (
+    ALL_ROUTERS_TO,
+    HELLO_TO,
+    MAX_COST,
+    MAX_SEQUENCE,
+    Hello,
+    LinkStateRequest,
+    LinkStateUpdate,
+    Message,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    Newer,
+    RouterAdvertisement,
+    compose,
+    mobile_address,
+    router_address,
+)
+from trouter.mesh.paths import Paths
+from trouter.wire.codec import encode
+from trouter.wire.types import Described, ULong
+
+ME, BOOT = "R1", 100
+TIMERS = Timers()
+LINKS_ASKED = Send(LinkStateRequest(ME), router_address("R2"))
+
+
+class Bench:
+    """A mesh, a clock, and what the mesh has said since somebody last listened."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.mesh = Mesh(ME, BOOT, TIMERS)
+
+    def heard(self) -> list[Event]:
+        events = self.mesh.events[:]
+        self.mesh.events.clear()
+        return events
+
+    def sent(self, kind: type | None = None) -> list[Message]:
+        """What was sent since: all but hellos, or those of a kind."""
+        sends = [event.message for event in self.heard() if isinstance(event, Send)]
+        return [each for each in sends if (not isinstance(each, Hello) if kind is None else isinstance(each, kind))]
+
+    def hear(self, *messages: Message | Newer, over: int = 1) -> None:
+        for message in messages:
+            self.mesh.receive(message, over, self.now_s)
+
+    def tick(self, seconds: int = 1) -> None:
+        """Whole seconds, each with its tick."""
+        for _ in range(seconds):
+            self.now_s += 1.0
+            self.mesh.tick(self.now_s)
+
+    def hello(self, who: str = "R2", boot: int = 7, over: int = 1, seen: tuple[str, ...] = (ME,)) -> None:
+        self.hear(Hello(who, boot, seen), over=over)
+
+    def neighbour(self, who: str = "R2", boot: int = 7, over: int = 1, cost: int = 1) -> None:
+        """``who`` becomes a neighbour whose links and addresses are known."""
+        self.mesh.link_up(over, cost)
+        self.hello(who, boot, over)
+        self.hear(LinkStateUpdate(who, boot, 1, {ME: cost}), RouterAdvertisement(who, boot, 1, 0), over=over)
+        self.tick()
+        self.heard()
+
+    def keep(self, seconds: int, who: str = "R2", boot: int = 7, over: int = 1) -> None:
+        """Time passes, and the neighbour says its hellos."""
+        for _ in range(seconds):
+            self.hello(who, boot, over)
+            self.tick()
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+# --- section 4.1: neighbours
+
+
+def test_hellos_go_over_every_control_link_and_name_who_was_heard(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    bench.mesh.link_up(2, 1)
+    bench.hello("R2", over=1, seen=())
+    bench.tick()
+    assert bench.heard()[:2] == [Send(Hello(ME, BOOT, ("R2",)), HELLO_TO, number) for number in (1, 2)]
+
+
+def test_who_has_not_heard_us_is_named_and_is_no_neighbour(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    bench.hello(seen=("R3",))
+    assert bench.mesh.neighbours == {}
+    assert list(bench.mesh.routers) == []
+
+
+def test_who_has_heard_us_is_a_neighbour_over_that_connection_at_its_cost(bench: Bench) -> None:
+    bench.mesh.link_up(4, 3)
+    bench.hello(over=4)
+    assert bench.mesh.neighbours == {"R2": 4}
+    assert bench.mesh.paths.cost == {"R2": 3}
+    heard = bench.heard()
+    assert heard[0] == NeighbourUp("R2", 4, 3)
+    assert isinstance(heard[1], PathsChanged)
+
+
+def test_a_new_neighbour_is_asked_for_its_links_and_told_of_at_the_next_tick(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    bench.hello()
+    assert bench.sent() == [LinkStateRequest(ME)]
+    bench.tick()
+    assert bench.sent() == [RouterAdvertisement(ME, BOOT, 1, 0)]
+
+
+def test_an_answer_from_before_the_first_count_is_no_answer(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    bench.hello()
+    bench.heard()
+    bench.hear(LinkStateUpdate("R2", 7, 0, {ME: 1}))
+    bench.tick()
+    assert bench.sent(LinkStateRequest) == [LinkStateRequest(ME)]
+
+
+@pytest.mark.parametrize(("silent_s", "there"), [(3, True), (4, False)])
+def test_a_neighbour_is_dropped_when_silent_for_longer_than_the_age(bench: Bench, silent_s: int, there: bool) -> None:
+    bench.mesh.link_up(1, 1)
+    bench.hello()
+    bench.heard()
+    bench.tick(silent_s)
+    assert ("R2" in bench.mesh.neighbours) is there
+    assert (NeighbourDown("R2", "no hello") in bench.heard()) is not there
+
+
+def test_a_neighbour_that_does_not_hear_us_any_more_is_dropped(bench: Bench) -> None:
+    bench.neighbour()
+    for _ in range(4):
+        bench.hello(seen=())
+        bench.tick()
+    assert bench.mesh.neighbours == {}
+
+
+def test_a_connection_that_is_lost_takes_its_neighbour_along_and_that_is_told_at_once(bench: Bench) -> None:
+    bench.neighbour("R2", over=1)
+    bench.neighbour("R3", over=2)
+    bench.mesh.link_down(1, bench.now_s)
+    assert bench.mesh.neighbours == {"R3": 2}
+    heard = bench.heard()
+    assert NeighbourDown("R2", "connection lost") in heard
+    assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in heard
+
+
+def test_of_two_connections_to_a_neighbour_the_cheaper_serves_and_the_other_when_it_is_lost(bench: Bench) -> None:
+    bench.neighbour(over=1, cost=5)
+    bench.neighbour(over=2, cost=2)
+    assert bench.mesh.neighbours == {"R2": 2}
+    assert bench.mesh.paths.cost == {"R2": 2}
+    bench.hello(over=1)
+    assert bench.mesh.neighbours == {"R2": 2}, "hellos in turn do not make it change its way"
+    bench.mesh.link_down(2, bench.now_s)
+    assert bench.mesh.neighbours == {"R2": 1}
+    assert NeighbourMoved("R2", 1) in bench.heard()
+
+
+def test_a_hello_over_an_unknown_connection_is_nothing(bench: Bench) -> None:
+    bench.hello(over=9)
+    assert bench.mesh.neighbours == {}
+
+
+# --- section 4.2: link states
+
+
+def test_another_start_voids_what_a_router_said_before(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(MobileAddressUpdate("R2", 1, exist=("M0a",)), LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
+    bench.heard()
+    bench.hello(boot=8)
+    heard = bench.heard()
+    assert AddressesChanged("R2", {}, ("M0a",)) in heard
+    assert LINKS_ASKED in heard
+    assert "R3" not in bench.mesh.paths.next_hop
+    bench.hear(LinkStateUpdate("R2", 8, 1, {ME: 1, "R3": 1}))
+    assert "R3" in bench.mesh.paths.next_hop
+
+
+def test_an_advertisement_of_another_start_does_the_same(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 9, 9))
+    bench.hear(LinkStateUpdate("R3", 5, 9, {"R2": 1}), MobileAddressUpdate("R3", 9, exist=("M0a",)))
+    bench.hear(RouterAdvertisement("R3", 6, 1, 0))
+    assert bench.mesh.addresses_of("R3") == {}
+    bench.hear(LinkStateUpdate("R3", 5, 10, {"R2": 1, "R4": 1}))
+    assert "R4" not in bench.mesh.paths.next_hop, "of the former start, and late"
+    bench.hear(LinkStateUpdate("R3", 6, 1, {"R2": 1, "R5": 1}))
+    assert "R5" in bench.mesh.paths.next_hop
+
+
+def test_an_advertisement_of_news_asks_at_once(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(RouterAdvertisement("R2", 7, 2, 0))
+    assert bench.heard() == [LINKS_ASKED]
+
+
+def test_the_same_again_asks_only_if_the_question_may_be_lost(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(RouterAdvertisement("R2", 7, 2, 0), RouterAdvertisement("R2", 7, 2, 0))
+    assert bench.sent() == [LinkStateRequest(ME)]
+    bench.keep(1)
+    assert bench.sent(LinkStateRequest) == []
+    bench.keep(1)
+    assert bench.sent(LinkStateRequest) == [LinkStateRequest(ME)]
+
+
+@pytest.mark.parametrize(("sequence", "taken"), [(0, False), (1, False), (2, True), (MAX_SEQUENCE, True)])
+def test_a_link_state_is_taken_if_its_number_is_higher(bench: Bench, sequence: int, taken: bool) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, "R3": 4}))
+    assert bench.mesh.paths.cost.get("R3") == (5 if taken else None)
+
+
+def test_peers_that_are_unknown_become_routers_and_are_asked(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 4, "R2": 9}))
+    assert sorted(bench.mesh.routers) == ["R2", "R3"]
+    assert Send(LinkStateRequest(ME), router_address("R3")) in bench.heard()
+
+
+def test_a_question_for_links_is_answered_at_once_and_its_author_known(bench: Bench) -> None:
+    bench.neighbour(cost=3)
+    bench.hear(LinkStateRequest("R9"))
+    assert bench.heard() == [Send(LinkStateUpdate(ME, BOOT, 1, {"R2": 3}), router_address("R9"))]
+    assert "R9" in bench.mesh.routers
+
+
+def test_a_link_state_that_nobody_renews_is_emptied_and_its_router_forgotten(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
+    bench.hear(LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}), MobileAddressUpdate("R3", 1, exist=("M0a",)))
+    bench.keep(60)
+    assert "R4" in bench.mesh.paths.next_hop
+    bench.keep(1)
+    assert "R4" not in bench.mesh.paths.next_hop, "R3 has been silent for too long"
+    assert bench.mesh.routers["R3"].link_sequence == 0
+    bench.heard()
+    bench.hear(LinkStateUpdate("R2", 7, 3, {ME: 1}))
+    bench.keep(ORPHAN_TICKS - 1)
+    assert "R3" in bench.mesh.routers
+    bench.keep(1)
+    heard = bench.heard()
+    assert heard.index(AddressesChanged("R3", {}, ("M0a",))) < heard.index(RouterLost("R3"))
+
+
+def test_an_orphan_that_is_listed_again_in_time_is_kept(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(RouterAdvertisement("R9", 1, 0, 0))
+    bench.keep(ORPHAN_TICKS - 1)
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R9": 1}))
+    bench.keep(ORPHAN_TICKS)
+    assert "R9" in bench.mesh.routers
+
+
+def test_a_late_advertisement_changes_nothing_and_one_that_stays_older_is_a_restart(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 5, {ME: 1, "R3": 1}), RouterAdvertisement("R2", 7, 5, 0))
+    bench.hear(RouterAdvertisement("R2", 7, 4, 0))
+    assert "R3" in bench.mesh.paths.next_hop
+    bench.hear(RouterAdvertisement("R2", 7, 5, 0), RouterAdvertisement("R2", 7, 4, 0))
+    assert "R3" in bench.mesh.paths.next_hop
+    bench.hear(RouterAdvertisement("R2", 7, 1, 0))
+    assert "R3" not in bench.mesh.paths.next_hop, "it was started twice in a second"
+
+
+def test_a_forged_number_is_got_over(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, MAX_SEQUENCE, {"R66": 1}))
+    bench.hear(RouterAdvertisement("R2", 7, 1, 0), RouterAdvertisement("R2", 7, 1, 0))
+    bench.hear(LinkStateUpdate("R2", 7, 1, {ME: 1, "R3": 1}))
+    assert "R3" in bench.mesh.paths.next_hop
+
+
+# --- sections 3.3 and 4.3: timers
+
+
+def advertised_at(bench: Bench, seconds: int) -> list[int]:
+    """The seconds from now on at which an advertisement went out."""
+    found = []
+    for second in range(1, seconds + 1):
+        bench.keep(1)
+        if bench.sent(RouterAdvertisement):
+            found.append(second)
+    return found
+
+
+def test_advertisements_are_frequent_in_flux_and_seldom_after_it(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    assert advertised_at(bench, 80) == [1, 5, 35, 65]
+
+
+def test_what_others_change_is_flux_too(bench: Bench) -> None:
+    bench.neighbour()
+    bench.keep(40)
+    bench.sent()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
+    assert [second for second in advertised_at(bench, 12) if second > 1][:1] in ([4], [5])
+
+
+def test_nothing_is_advertised_to_nobody(bench: Bench) -> None:
+    bench.mesh.add_address("M0a", 3)
+    bench.tick(40)
+    assert bench.heard() == []
+
+
+# --- section 4.8: addresses
+
+
+def test_changes_of_a_second_are_told_together_and_advertised_behind(bench: Bench) -> None:
+    bench.neighbour()
+    bench.mesh.add_address("M0a", 3)
+    bench.mesh.add_address("M0b", 1)
+    bench.hello()
+    bench.tick()
+    update = MobileAddressUpdate(ME, 1, added=("M0a", "M0b"), hints=(3, 1))
+    assert bench.sent() == [update, RouterAdvertisement(ME, BOOT, 1, 1)]
+    bench.mesh.delete_address("M0a")
+    bench.hello()
+    bench.tick()
+    assert bench.sent()[0] == MobileAddressUpdate(ME, 2, deleted=("M0a",))
+
+
+def test_what_comes_and_goes_within_the_second_is_not_mentioned(bench: Bench) -> None:
+    bench.neighbour()
+    bench.mesh.add_address("M0a", 3)
+    bench.mesh.delete_address("M0a")
+    bench.mesh.delete_address("M0never")
+    bench.hello()
+    bench.tick()
+    assert bench.sent(MobileAddressUpdate) == []
+
+
+@pytest.mark.parametrize(("have", "answered"), [(0, True), (1, True), (2, False), (3, False)])
+def test_a_question_for_addresses_is_answered_if_it_knows_less(bench: Bench, have: int, answered: bool) -> None:
+    bench.neighbour()
+    for key in ("M0a", "M0b"):
+        bench.mesh.add_address(key, 3)
+        bench.keep(1)
+    bench.mesh.add_address("M0pending", 3)
+    bench.mesh.delete_address("M0b")
+    bench.heard()
+    bench.hear(MobileAddressRequest("R2", have))
+    as_of_2 = MobileAddressUpdate(ME, 2, exist=("M0a", "M0b"), hints=(3, 3))
+    assert bench.heard() == ([Send(as_of_2, mobile_address("R2"))] if answered else [])
+
+
+def test_addresses_that_were_advertised_are_asked_for_at_the_tick(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(RouterAdvertisement("R2", 7, 1, 3))
+    assert bench.heard() == []
+    bench.keep(1)
+    assert bench.sent() == [MobileAddressRequest(ME, 0)]
+
+
+def test_all_addresses_replace_those_there_were(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(MobileAddressUpdate("R2", 4, exist=("M0a", "M0b"), hints=(1, 2)))
+    bench.hear(MobileAddressUpdate("R2", 6, exist=("M0b", "Clr.z", "M1e13")))
+    assert bench.heard() == [
+        AddressesChanged("R2", {"M0a": 1, "M0b": 2}, ()),
+        AddressesChanged("R2", {"Clr.z": -1, "M1e13": -1}, ("M0a",)),
+    ]
+    bench.hear(MobileAddressUpdate("R2", 5, exist=("M0late",)))
+    assert bench.heard() == []
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change that arrives after ``M0a`` was told at 4: the addresses then, and whether a question was asked."""
+
+    update: MobileAddressUpdate
+    addresses: frozenset[str]
+    asks: bool
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(MobileAddressUpdate("R2", 5, added=("M0b",), deleted=("M0a",)), frozenset({"M0b"}), False),
+        Step(MobileAddressUpdate("R2", 5, added=("M0a",), deleted=("M0never",)), frozenset({"M0a"}), False),
+        Step(MobileAddressUpdate("R2", 4, added=("M0b",)), frozenset({"M0a"}), False),
+        Step(MobileAddressUpdate("R2", 3, added=("M0b",)), frozenset({"M0a"}), False),
+        Step(MobileAddressUpdate("R2", 6, added=("M0b",)), frozenset({"M0a"}), True),
+        Step(MobileAddressUpdate("R2", MAX_SEQUENCE, added=("M0b",)), frozenset({"M0a"}), True),
+    ],
+    ids=["next", "next, of what is known", "again", "late", "one missing", "absurd"],
+)
+def test_a_change_is_taken_if_it_is_the_next(bench: Bench, step: Step) -> None:
+    bench.neighbour()
+    bench.hear(MobileAddressUpdate("R2", 4, exist=("M0a",), hints=(3,)), RouterAdvertisement("R2", 7, 1, 4))
+    bench.heard()
+    bench.hear(step.update)
+    assert set(bench.mesh.addresses_of("R2")) == step.addresses
+    assert bench.sent() == ([MobileAddressRequest(ME, 4)] if step.asks else [])
+
+
+def test_a_second_change_out_of_order_is_not_taken_either(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(MobileAddressUpdate("R2", 5, added=("M0b",)), MobileAddressUpdate("R2", 6, added=("M0c",)))
+    assert bench.mesh.addresses_of("R2") == {}
+    assert bench.sent() == [MobileAddressRequest(ME, 0)]
+    bench.keep(2)
+    assert bench.sent(MobileAddressRequest) == [MobileAddressRequest(ME, 0)], "it keeps asking"
+    bench.hear(MobileAddressUpdate("R2", 6, exist=("M0b", "M0c")))
+    assert set(bench.mesh.addresses_of("R2")) == {"M0b", "M0c"}
+    bench.keep(3)
+    assert bench.sent(MobileAddressRequest) == []
+
+
+# --- what makes no sense
+
+
+def test_our_own_words_that_come_back_are_nothing(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(Hello(ME, BOOT, (ME,)), RouterAdvertisement(ME, BOOT, 9, 9), LinkStateRequest(ME))
+    bench.hear(LinkStateUpdate(ME, BOOT, 9, {"R9": 1}), MobileAddressUpdate(ME, 1, exist=("M0a",)))
+    assert bench.heard() == []
+    assert not any(bench.mesh.faults.values())
+
+
+UNKNOWN: list[Message] = [MobileAddressRequest("R9", 0), MobileAddressUpdate("R9", 1, exist=("M0a",))]
+SENSELESS: list[tuple[Message | Newer, Fault]] = [
+    (Hello(ME, BOOT + 1, (ME,)), Fault.SAME_ID),
+    (RouterAdvertisement(ME, BOOT + 1, 1, 1), Fault.SAME_ID),
+    (Newer("R2", 2), Fault.NEWER_VERSION),
+    (Hello("R3", 1, (ME,)), Fault.SECOND_ROUTER),
+    *[(message, Fault.UNKNOWN_ROUTER) for message in UNKNOWN],
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"), SENSELESS, ids=lambda value: value.name if isinstance(value, Fault) else ""
+)
+def test_what_makes_no_sense_is_counted_each_time_and_told_once_in_a_while(
+    bench: Bench, message: Message | Newer, fault: Fault
+) -> None:
+    bench.neighbour()
+    state = (dict(bench.mesh.neighbours), list(bench.mesh.routers), dict(bench.mesh.paths.cost))
+    for _ in range(5):
+        bench.hear(message)
+    told = [event for event in bench.heard() if isinstance(event, Ignored)]
+    assert [(event.fault, event.connection, event.times) for event in told] == [(fault, 1, 1)]
+    bench.now_s += INTERVAL_S
+    bench.hear(message)
+    assert [event.times for event in bench.heard() if isinstance(event, Ignored)] == [5]
+    assert bench.mesh.faults[fault] == 6
+    assert state == (dict(bench.mesh.neighbours), list(bench.mesh.routers), dict(bench.mesh.paths.cost))
+
+
+def take(bench: Bench, data: bytes, over: int = 1) -> Any:
+    return bench.mesh.take(data, over, bench.now_s)
+
+
+def test_octets_that_are_no_message_are_refused_and_go_nowhere(bench: Bench) -> None:
+    bench.neighbour("R2", over=1)
+    bench.neighbour("R3", over=2)
+    broken = compose(RouterAdvertisement("R2", 7, 2, 0), ALL_ROUTERS_TO)[:-1]
+    for data in (b"", b"\x00", b"nonsense", broken):
+        assert take(bench, data).hops == ()
+    assert bench.mesh.faults[Fault.MALFORMED] == 4
+    assert [(event.who, event.times) for event in bench.heard() if isinstance(event, Ignored)] == [("R2", 1)]
+
+
+@pytest.mark.parametrize(
+    ("message", "to"),
+    [
+        (Hello("R9", 1, (ME,)), router_address(ME)),
+        (Hello("R9", 1, (ME,)), ALL_ROUTERS_TO),
+        (RouterAdvertisement("R2", 9, 1, 0), HELLO_TO),
+        (MobileAddressUpdate("R2", 1, exist=("M0a",)), router_address(ME)),
+        (LinkStateUpdate("R2", 7, 9, {}), mobile_address(ME)),
+        (LinkStateUpdate("R2", 7, 9, {}), f"_topo/0/{ME}/$management"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_a_message_at_an_address_that_is_not_its_own_is_refused(bench: Bench, message: Message, to: str) -> None:
+    bench.neighbour()
+    take(bench, compose(message, to))
+    assert bench.mesh.faults[Fault.MALFORMED] == 1
+    assert "R9" not in bench.mesh.routers
+    assert bench.mesh.addresses_of("R2") == {}
+
+
+def test_a_neighbour_with_our_id_is_told_though_its_messages_name_us_in_their_trace(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    take(bench, compose(Hello(ME, BOOT + 5, (ME,)), HELLO_TO))
+    assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [Fault.SAME_ID]
+
+
+def test_news_of_links_go_to_all_neighbours_and_what_is_none_along_the_tree(bench: Bench) -> None:
+    for number, name in enumerate(("R2", "R3", "R4"), 1):
+        bench.neighbour(name, over=number)
+        bench.hear(LinkStateUpdate(name, 7, 2, {ME: 1, **{other: 1 for other in ("R2", "R3", "R4") if other != name}}))
+    news = compose(RouterAdvertisement("R2", 7, 2, 0), ALL_ROUTERS_TO)
+    assert take(bench, news).hops == ("R3", "R4")
+    assert take(bench, news).hops == ()
+    assert take(bench, compose(RouterAdvertisement("R2", 7, 2, 5), ALL_ROUTERS_TO)).hops == ()
+
+
+def test_two_neighbours_with_one_id_do_not_take_turns(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    bench.mesh.link_up(2, 1)
+    bench.hello(boot=7, over=1)
+    bench.hello(boot=9, over=2)
+    bench.heard()
+    for _ in range(5):
+        bench.hello(boot=7, over=1)
+        bench.hello(boot=9, over=2)
+        bench.tick()
+    assert bench.mesh.neighbours == {"R2": 2}
+    heard = bench.heard()
+    assert [event.fault for event in heard if isinstance(event, Ignored)] == [Fault.SHARED_ID]
+    assert not any(isinstance(event, PathsChanged) for event in heard)
+
+
+def test_far_routers_with_one_id_do_not_take_turns_either(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
+    bench.hear(LinkStateUpdate("R3", 5, 1, {"R2": 1}), RouterAdvertisement("R3", 6, 1, 0))
+    bench.hear(LinkStateUpdate("R3", 6, 1, {"R2": 1}))
+    bench.heard()
+    for _ in range(5):
+        bench.hear(RouterAdvertisement("R3", 5, 1, 0), RouterAdvertisement("R3", 6, 1, 0))
+    heard = bench.heard()
+    assert [event.fault for event in heard if isinstance(event, Ignored)] == [Fault.SHARED_ID]
+    assert not any(isinstance(event, PathsChanged) for event in heard)
+
+
+def test_a_neighbours_own_word_counts_before_that_of_a_far_router_with_its_id(bench: Bench) -> None:
+    bench.neighbour(boot=7)
+    for _ in range(5):
+        bench.hear(RouterAdvertisement("R2", 9, 1, 0))
+        bench.keep(1)
+    assert bench.mesh.routers["R2"].instance == 7
+    assert bench.mesh.faults[Fault.SHARED_ID] == 4
+
+
+def test_a_router_whose_clock_went_back_is_believed_in_the_end(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 50, 4, 0))
+    bench.hear(LinkStateUpdate("R3", 50, 4, {"R2": 1, "R4": 1}))
+    bench.hear(RouterAdvertisement("R3", 20, 1, 0), RouterAdvertisement("R3", 20, 1, 0))
+    bench.hear(LinkStateUpdate("R3", 20, 1, {"R2": 1, "R5": 1}))
+    assert bench.mesh.paths.next_hop.keys() == {"R2", "R3", "R5"}
+
+
+def test_absurd_costs_are_added_up_without_harm(bench: Bench) -> None:
+    bench.neighbour(cost=MAX_COST)
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: MAX_COST, "R3": MAX_COST}))
+    assert bench.mesh.paths.cost == {"R2": MAX_COST, "R3": 2 * MAX_COST}
+
+
+# --- floods
+
+
+def test_a_neighbour_that_names_ten_thousand_peers_is_believed_within_bounds(bench: Bench) -> None:
+    bench.neighbour()
+    for sequence in range(2, 12):
+        bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 for n in range(10_000 + sequence % 2)}}))
+    assert len(bench.mesh.routers) == nodes_module.MAX_ROUTERS
+    assert bench.mesh.faults[Fault.TOO_MANY] > 0
+    assert len(bench.sent(LinkStateRequest)) <= mesh_module.QUESTIONS_PER_TICK
+    bench.tick()
+    assert len(bench.sent(LinkStateRequest)) == mesh_module.QUESTIONS_PER_TICK
+
+
+def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def count(me: str, links: Mapping[str, Mapping[str, int]]) -> Paths:
+        made.append(me)
+        return Paths(me, links)
+
+    monkeypatch.setattr(mesh_module, "Paths", count)
+    monkeypatch.setattr(mesh_module, "LINKS_PER_TICK", 200)
+    bench.neighbour()
+    made.clear()
+    for sequence in range(2, 102):
+        bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 + sequence % 2 for n in range(50)}}))
+    assert 1 <= len(made) <= 3
+    bench.tick()
+    assert bench.mesh.paths.cost["X1"] == 1 + 1 + 101 % 2, "the last word counts after the tick"
+
+
+def test_everybody_who_asks_for_many_addresses_is_told_in_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh_module, "ADDRESSES_PER_TICK", 150)
+    bench.neighbour()
+    for number in range(100):
+        bench.mesh.add_address(f"M0{number}", 3)
+    names = [f"X{number}" for number in range(6)]
+    bench.hear(*[RouterAdvertisement(name, 1, 1, 0) for name in names])
+    bench.keep(1)
+    bench.heard()
+    bench.hear(*[MobileAddressRequest(name, 0) for name in [*names, *names[2:]]])
+    assert len(bench.sent(MobileAddressUpdate)) == 2
+    bench.keep(1)
+    assert len(bench.sent(MobileAddressUpdate)) == 2
+    bench.keep(1)
+    assert len(bench.sent(MobileAddressUpdate)) == 2
+    bench.keep(1)
+    assert bench.sent(MobileAddressUpdate) == []
+
+
+def test_links_beyond_what_is_remembered_are_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes_module, "MAX_LINKS", 10)
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, **{f"X{number}": 1 for number in range(10)}}))
+    assert bench.mesh.faults[Fault.TOO_MANY] == 1
+    assert bench.mesh.paths.next_hop == {"R2": "R2"}
+    bench.hear(LinkStateUpdate("R2", 7, 3, {ME: 1, **{f"X{number}": 1 for number in range(9)}}))
+    assert len(bench.mesh.paths.next_hop) == 10
+
+
+def test_addresses_beyond_what_is_remembered_are_left_out_and_room_comes_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes_module, "MAX_ADDRESS_BYTES", 10_000)
+    bench.neighbour()
+    many = tuple(f"M0{number}" for number in range(1000))
+    bench.hear(MobileAddressUpdate("R2", 1, exist=many))
+    kept = len(bench.mesh.addresses_of("R2"))
+    assert 0 < kept < 100
+    assert bench.mesh.faults[Fault.TOO_MANY] == 1
+    bench.hear(MobileAddressUpdate("R2", 2, exist=()), MobileAddressUpdate("R2", 3, exist=many))
+    assert len(bench.mesh.addresses_of("R2")) == kept
+    bench.hear(MobileAddressUpdate("R2", 4, exist=("M0last",)), MobileAddressUpdate("R2", 5, added=("M0more",)))
+    assert set(bench.mesh.addresses_of("R2")) == {"M0last", "M0more"}
+
+
+INVENTED: list[Callable[[str], Message]] = [
+    lambda name: Hello(name, 1, (ME,)),
+    lambda name: RouterAdvertisement(name, 1, 1, 1),
+    LinkStateRequest,
+    lambda name: LinkStateUpdate(name, 1, 1, {}),
+    lambda name: MobileAddressRequest(name, 0),
+    lambda name: MobileAddressUpdate(name, 1, exist=("M0a",)),
+]
+
+
+@pytest.mark.parametrize("invent", INVENTED, ids=lambda invent: type(invent("x")).__name__)
+def test_invented_routers_are_remembered_in_bounds_and_soon_forgotten(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, invent: Callable[[str], Message]
+) -> None:
+    monkeypatch.setattr(nodes_module, "MAX_ROUTERS", 100)
+    bench.neighbour()
+    for number in range(3000):
+        bench.hear(invent(f"X{number}"))
+    assert len(bench.mesh.routers) <= 100
+    assert len([event for event in bench.heard() if isinstance(event, Ignored)]) <= 1001
+    bench.keep(ORPHAN_TICKS)
+    assert list(bench.mesh.routers) == ["R2"]
+
+
+def test_ids_and_addresses_without_end_are_refused(bench: Bench) -> None:
+    bench.neighbour()
+    endless = "R" * (1 << 20)
+    taken = compose(Hello("R2", 7, (ME,)), HELLO_TO)
+    assert b"R2" in taken
+    for message, to in (
+        (Hello("R2", 7, (endless,)), HELLO_TO),
+        (LinkStateUpdate("R2", 7, 9, {endless: 1}), router_address(ME)),
+        (MobileAddressUpdate("R2", 1, exist=(endless,)), mobile_address(ME)),
+    ):
+        take(bench, compose(message, to))
+    head = compose(replace(RouterAdvertisement("R2"), link_sequence=3), ALL_ROUTERS_TO)
+    body = encode(Described(ULong(0x77), {"id": endless, "pv": 1}))
+    take(bench, head[: head.index(b"\x00\x53\x77")] + body)
+    assert bench.mesh.faults[Fault.MALFORMED] == 4
+    assert list(bench.mesh.routers) == ["R2"]
