@@ -6,6 +6,7 @@ The rows are those of security.md 4.9. Counters are compared with what they were
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from proton.utils import BlockingConnection, LinkDetached
 
 from tests.e2e.peer import Link
 from tests.e2e.peer import Peer as AnyPeer
-from tests.management.node import Node
+from tests.e2e.test_records import of, records_of
+from tests.management.node import Node, node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 from trouter.wire.codec import encode
 from trouter.wire.framing import frame
@@ -897,6 +899,7 @@ vhost {{
     hostname: ours
     groups: {{ all: {{ users: *, remoteHosts: *, sources: *, targets: *, allowDynamicSource: yes, management: read }} }}
 }}
+recordLog {{ dir: {folder}/kept, kinds: audit }}
 connector {{
     name: out
     host: 127.0.0.1
@@ -907,15 +910,40 @@ connector {{
 """
 
 
-@pytest.mark.parametrize("vhost", ["ours", "nothing"], ids=["no group for connectors", "no vhost"])
-def test_a_connector_without_a_group_of_its_vhost_is_closed(
-    start_router: StartRouter, folder: Path, vhost: str
+CONNECTORS = {
+    "no vhost": ("nothing", "no-vhost", None),
+    "no group for connectors": ("ours", "ours:no-connector-group", "ours"),
+}
+
+
+@pytest.mark.parametrize(("policy_vhost", "rule", "found"), CONNECTORS.values(), ids=CONNECTORS)
+def test_a_connector_that_the_policy_denies(
+    start_router: StartRouter, folder: Path, policy_vhost: str, rule: str, found: str | None
 ) -> None:
+    """Counted and recorded like a client; management shows a connector that failed, and why, and it tries again."""
     far = start_router(STAMPING.format(folder=folder))
-    dialling = start_router(DIALLING.format(port=far.port, vhost=vhost))
-    reason = "no-connector-group" if vhost == "ours" else "no-vhost"
-    dialling.wait_for_line(rf"POLICY \(info\) \[C\d+\] DENY open connector: .*{reason}")
-    far.wait_for_line("Connection .* failed|connection disallowed by local policy|Connection Closed")
+    dialling = start_router(DIALLING.format(port=far.port, vhost=policy_vhost, folder=folder))
+    dialling.wait_for_line(rf"POLICY \(info\) \[C\d+\] DENY open connector: .*{rule}")
+    with node_of(dialling.port, virtual_host="ours") as node:
+        states = set()
+        while "FAILED" not in states:
+            (row,) = node.query("connector")
+            states.add(row["connectionStatus"])
+        assert states <= {"CONNECTING", "FAILED"}
+        why = "amqp:resource-limit-exceeded: connection disallowed by local policy"
+        assert re.fullmatch(rf"\[C\d+\] Connection to 127.0.0.1:{far.port} failed: {why}", row["connectionMsg"])
+        assert not [row for row in node.query("connection") if row["dir"] == "out"]
+        counts = node.query("policy")[0]
+    assert counts["vhostConnectionsDenied"] >= 1
+    assert (counts["connectionsDenied"], counts["totalDenials"]) == (0, 0)
+    assert dialling.stop() == 0
+    records = records_of(folder / "kept")
+    denied = of(records, "policy.decision", allow=False)
+    assert denied
+    for each in denied:
+        assert (each["op"], each["rule"], each["reason"], each.get("vhost")) == ("open", rule, "connector", found)
+        (closed,) = of(records, "connection.closed", conn=each["conn"])
+        assert (closed["by"], closed["condition"], closed["reason"]) == ("local", DENIED_OPEN.condition, why)
 
 
 def test_a_reload_changes_the_policy_as_a_request_does(start_router: StartRouter, folder: Path) -> None:

@@ -317,7 +317,7 @@ def test_sasl_mechanisms_that_raise_let_nobody_in(caplog: pytest.LogCaptureFixtu
     assert plugins.sasl_mechanisms(LISTENER) == ()
     assert plugins.sasl_mechanisms(LISTENER) == ()
     assert plugins.faults == {"sasl_mechanisms": 1}
-    assert caplog.messages == ["a plugin failed in sasl_mechanisms"]
+    assert caplog.messages == ["plugin bad failed in sasl_mechanisms"]
     assert caplog.records[0].name == "trouter.PLUGIN"
     assert caplog.records[0].exc_info is not None
 
@@ -921,3 +921,54 @@ def test_who_observes_some_kinds_hears_of_those_only() -> None:
     plugins.observe({"k": "clock.step"})
     assert heard == ["alarm"]
     assert Plugins([none]).observed_kinds() == frozenset()
+
+
+# Who it was
+
+
+def blames(plugins: Plugins) -> dict[tuple[str, str, str], int]:
+    return {tuple(culprit): count for culprit, count in plugins.culprits.items()}  # type: ignore[misc]
+
+
+def test_whoever_raised_is_known_among_others() -> None:
+    def guilty() -> object:
+        raise LookupError
+
+    plugins = Plugins([
+        plugin("one", map_uid=gives(None)), plugin("two", map_uid=guilty), plugin("three", map_uid=gives(None)),
+    ])  # fmt: skip
+    plugins.map_uid(CertificateFacts("CN=x", b""), SslProfileFacts("p"))
+    assert blames(plugins) == {("map_uid", "two", "LookupError"): 1}
+
+
+def test_whoever_answers_rubbish_is_known_where_nobody_else_could_have() -> None:
+    alone = Plugins([plugin("one", map_uid=gives(7))])
+    alone.map_uid(CertificateFacts("CN=x", b""), SslProfileFacts("p"))
+    assert blames(alone) == {("map_uid", "one", ""): 1}
+    together = Plugins([plugin("one", map_uid=gives(None)), plugin("two", map_uid=gives(7))])
+    together.map_uid(CertificateFacts("CN=x", b""), SslProfileFacts("p"))
+    assert blames(together) == {("map_uid", "", ""): 1}
+    asked = Plugins([plugin("good", sasl_mechanisms=gives(["PLAIN"])), plugin("bad", sasl_mechanisms=gives(7))])
+    asked.sasl_mechanisms(LISTENER)
+    assert blames(asked) == {("sasl_mechanisms", "bad", ""): 1}
+
+
+@pytest.mark.parametrize(("answer", "exception"), [(ValueError("secret"), "ValueError"), (7, "")])
+async def test_the_exchange_of_a_plugin_is_its_own(answer: object, exception: str) -> None:
+    class Serving:
+        @hookimpl
+        def sasl_mechanisms(self) -> Sequence[str]:
+            return ["PLAIN"]
+
+    plugins = Plugins()
+    plugins.add(Serving(), "serving")
+    plugins.add(plugin("other", map_uid=gives(None)))
+    await plugins.respond_or_refuse(Answer(answer), b"")
+    assert blames(plugins) == {("respond", "serving", exception): 1}
+    assert "secret" not in str(plugins.culprits)
+
+
+def test_who_fails_in_observe_is_known() -> None:
+    plugins = Plugins([plugin("one", observe=raises), plugin("two", observe=gives(7))])
+    plugins.observe({"k": "alarm"})
+    assert blames(plugins) == {("observe", "one", "RuntimeError"): 1, ("observe", "two", ""): 1}

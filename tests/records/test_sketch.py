@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 
 import pytest
+import trio
 
+from tests.routers import DEADLINE_S
 from trouter.core.latency import Latency
 from trouter.core.router import Router
-from trouter.hooks import Plugins
+from trouter.hooks import CertificateFacts, Plugins, SslProfileFacts, hookimpl
+from trouter.net.observers import Observers
 from trouter.net.recorder import Recorder
 from trouter.net.telemetry import STEP_US, Sketches, Telemetry
-from trouter.records import ClockStep, PluginFault
+from trouter.records import Alarm, ClockStep, PluginFault, Record
 from trouter.records.sketch import bucket_of, merged, middle_of
 from trouter.records.stream import Stream
 
@@ -67,9 +70,53 @@ async def test_a_step_of_the_clock_is_told_once(telemetry: Telemetry, stream: St
     assert abs(step.new_offset - step.old_offset - 2 * STEP_US) < STEP_US
 
 
-async def test_faults_of_plugins_are_told_by_hook(telemetry: Telemetry, stream: Stream) -> None:
-    telemetry._plugins.faults.update({"open_sasl": 3, "observe": 5})
+class Broken:
+    @hookimpl
+    def map_uid(self) -> str:
+        raise LookupError
+
+    @hookimpl
+    def observe(self, record: object) -> None:
+        raise LookupError
+
+
+async def test_faults_of_plugins_are_told_by_hook_and_plugin(telemetry: Telemetry, stream: Stream) -> None:
+    plugins = telemetry._plugins
+    plugins.add(Broken(), "broken")
+    for _ in range(3):
+        plugins.map_uid(CertificateFacts("CN=x", b""), SslProfileFacts("p"))
+        plugins.observe({"k": "alarm"})
     await telemetry._look()
     await telemetry._look()
-    faults = [record for record in stream.take().records if isinstance(record, PluginFault)]
-    assert [(fault.hook, fault.count, fault.verdict) for fault in faults] == [("open_sasl", 3, "denied")]
+    (fault,) = [record for record in stream.take().records if isinstance(record, PluginFault)]
+    assert (fault.hook, fault.count, fault.verdict) == ("map_uid", 3, "denied")
+    assert (fault.plugin, fault.exception) == ("broken", "LookupError")
+
+
+class Faults:
+    """Waits for faults of plugins."""
+
+    def __init__(self) -> None:
+        self.told: list[PluginFault] = []
+        self.came = trio.Event()
+
+    def put(self, record: Record) -> None:
+        if isinstance(record, PluginFault):
+            self.told.append(record)
+            self.came.set()
+
+
+async def test_faults_in_observing_are_told_to_those_who_do_not_observe(nursery: trio.Nursery) -> None:
+    recorder, plugins, faults = Recorder(), Plugins(), Faults()
+    plugins.add(Broken(), "broken")
+    recorder.add(faults)
+    observers = Observers(plugins, recorder)
+    observers.follow()
+    nursery.start_soon(observers.run)
+    recorder.emit(Alarm(name="n", severity="warning", subject="s", state="raised"))
+    with trio.fail_after(DEADLINE_S):
+        await faults.came.wait()
+    (fault,) = faults.told
+    assert (fault.hook, fault.count, fault.verdict) == ("observe", 1, "ignored")
+    assert (fault.plugin, fault.exception) == ("broken", "LookupError")
+    nursery.cancel_scope.cancel()

@@ -1,7 +1,7 @@
 """The contract between the router and its plugins: hookspecs, the values they exchange, and the registry that asks."""
 
 from trouter.hooks.installed import allowed_plugins, digest_of, installed_plugins
-from trouter.hooks.registry import ENTRY_POINT_GROUP, Plugins
+from trouter.hooks.registry import ENTRY_POINT_GROUP, Culprit, Plugins
 from trouter.hooks.specs import hookimpl
 from trouter.hooks.types import (
     CLEARTEXT_MECHANISMS,
@@ -55,6 +55,7 @@ __all__ = [
     "ConfigurationRefused",
     "ConnectionRequest",
     "ConnectorFacts",
+    "Culprit",
     "InstalledPlugin",
     "ListenerFacts",
     "PeerFacts",

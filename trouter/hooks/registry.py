@@ -87,6 +87,14 @@ _BOUND: Final = "-PLUS"
 log = logging.getLogger("trouter.PLUGIN")
 
 
+class Culprit(NamedTuple):
+    """Who did wrong in which hook; the plugin is empty where it cannot be told, the exception where none was raised."""
+
+    hook: str
+    plugin: str
+    exception: str
+
+
 class _Offer(NamedTuple):
     """What a listener advertises, and what it cannot because two plugins would serve it."""
 
@@ -107,6 +115,8 @@ class Plugins:
         """
         #: Raises and wrong answers, counted by hook name (``respond`` for exchanges).
         self.faults: Counter[str] = Counter()
+        #: The same, told apart by who it was and what was raised.
+        self.culprits: Counter[Culprit] = Counter()
         self._pm = pluggy.PluginManager(specs.PROJECT)
         self._pm.add_hookspecs(specs)
         self._hook_names = frozenset(name for name, value in vars(specs).items() if _is_hookspec(value))
@@ -168,11 +178,11 @@ class Plugins:
             except ConfigurationRefused as refusal:
                 problems += [f"{name}: {problem}" for problem in refusal.problems]
             except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-                self._raised("configure", error)
+                self._raised("configure", error, name)
                 problems.append(f"{name}: failed while it was configured, see the log")
             else:
                 if answers:
-                    self._rubbish("configure", answers[0])
+                    self._rubbish("configure", answers[0], name)
                     problems.append(f"{name}: configure must return nothing")
         if not problems:
             problems = [conflict for listener in router.listeners for conflict in self.conflicts(listener)]
@@ -187,13 +197,13 @@ class Plugins:
             try:
                 answers = self._pm.subset_hook_caller("refresh", others)()
             except Exception as error:  # noqa: BLE001 - whatever it is, what was in force stays
-                self._raised("refresh", error)
+                self._raised("refresh", error, name)
                 continue
             for answer in answers:
                 if isinstance(answer, bool):
                     changed |= answer
                 else:
-                    self._rubbish("refresh", answer)
+                    self._rubbish("refresh", answer, name)
         return changed
 
     def forget_offers(self) -> None:
@@ -259,12 +269,12 @@ class Plugins:
         try:
             answer = await ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self.faults[what] += 1
+            self._count(what, self._owner_of(asked), error)
             log.error("a SASL exchange (%s) failed: %s", type(asked).__qualname__, _place_of(error))
             return Refused("the authentication plugin failed", temporary=True)
         if _is_sasl_answer(answer):
             return answer
-        self._rubbish(what, answer)
+        self._rubbish(what, answer, self._owner_of(asked))
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
@@ -300,12 +310,12 @@ class Plugins:
         try:
             answer: object = await (exchange.start() if challenge is None else exchange.respond(challenge))
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self.faults["open_sasl_client"] += 1
+            self._count("open_sasl_client", self._owner_of(exchange), error)
             log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
             raise PluginError("the plugin that authenticates us failed") from None
         if isinstance(answer, bytes) or (answer is None and challenge is None):
             return answer
-        self._rubbish("open_sasl_client", answer)
+        self._rubbish("open_sasl_client", answer, self._owner_of(exchange))
         raise PluginError("the plugin that authenticates us gave no valid answer")
 
     async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
@@ -313,7 +323,7 @@ class Plugins:
         try:
             return await exchange.finish(additional) is True
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self.faults["open_sasl_client"] += 1
+            self._count("open_sasl_client", self._owner_of(exchange), error)
             log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
             return False
 
@@ -344,10 +354,10 @@ class Plugins:
                         return session
                     session.close()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self.faults["begin"] += 1
+            self._count("begin", self._owner_of(service), error)
             log.error("an authentication service (%s) failed: %s", type(service).__qualname__, _place_of(error))
             return Refused("the authentication plugin failed", temporary=True)
-        self._rubbish("begin", session)
+        self._rubbish("begin", session, self._owner_of(service))
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     @staticmethod
@@ -437,17 +447,17 @@ class Plugins:
             try:
                 answer = implementation.function(*(record for _ in implementation.argnames))
             except Exception as error:  # noqa: BLE001 - whatever it is, the others hear of the record
-                self._ignored(implementation.plugin_name, _place_of(error))
+                self._ignored(implementation.plugin_name, _place_of(error), error)
             else:
                 if answer is not None:
                     self._ignored(implementation.plugin_name, f"answered with a {type(answer).__qualname__}")
 
-    def _ignored(self, name: str, what: str) -> None:
+    def _ignored(self, name: str, what: str, error: Exception | None = None) -> None:
         """Count a fault that changes nothing; it may come with every record, so the log has ever fewer of them."""
-        self.faults["observe"] += 1
+        self._count("observe", name, error)
         count = self.faults["observe"]
         if count & (count - 1) == 0:
-            log.error("a plugin failed in observe, %s: %s (%d so far)", name, what, count)
+            log.error("plugin %s failed in observe: %s (%d so far)", name, what, count)
 
     # Registration.
 
@@ -506,11 +516,11 @@ class Plugins:
             try:
                 answers = self._pm.subset_hook_caller("sasl_mechanisms", others)(listener=listener)
             except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-                self._raised("sasl_mechanisms", error)
+                self._raised("sasl_mechanisms", error, name)
                 return _NO_OFFER
             for answer in answers:
                 if not _is_mechanism_list(answer):
-                    self._rubbish("sasl_mechanisms", answer)
+                    self._rubbish("sasl_mechanisms", answer, name)
                     return _NO_OFFER
                 for mechanism in dict.fromkeys(mechanism.upper() for mechanism in answer):
                     servers.setdefault(mechanism, []).append(name)
@@ -537,16 +547,52 @@ class Plugins:
             log.error("%s; nobody is offered it", conflict)
         return _Offer(tuple(mechanism for mechanism in wanted if len(servers.get(mechanism, ())) == 1), conflicts)
 
-    def _raised(self, hook: str, error: Exception) -> None:
-        self.faults[hook] += 1
-        log.error("a plugin failed in %s", hook, exc_info=error)
+    # Faults.
 
-    def _rubbish(self, hook: str, answer: object) -> None:
+    def _raised(self, hook: str, error: Exception, plugin: str = "") -> None:
+        plugin = plugin or self._raiser(hook, error)
+        self._count(hook, plugin, error)
+        log.error("plugin %s failed in %s", plugin or "(unknown)", hook, exc_info=error)
+
+    def _rubbish(self, hook: str, answer: object, plugin: str = "") -> None:
         """Record an answer of the wrong type; its value may be a secret, so only the type is logged."""
-        self.faults[hook] += 1
+        plugin = plugin or self._only_plugin_in(hook)
+        self._count(hook, plugin)
         if inspect.iscoroutine(answer):
             answer.close()  # else Python would warn that it was never awaited
-        log.error("a plugin answered %s with a %s", hook, type(answer).__qualname__)
+        log.error("plugin %s answered %s with a %s", plugin or "(unknown)", hook, type(answer).__qualname__)
+
+    def _count(self, hook: str, plugin: str, error: Exception | None = None) -> None:
+        self.faults[hook] += 1
+        self.culprits[Culprit(hook, plugin, "" if error is None else type(error).__qualname__)] += 1
+
+    def _implementations(self, hook: str) -> list[pluggy.HookImpl]:
+        caller = getattr(self._pm.hook, hook, None)
+        return [] if caller is None else caller.get_hookimpls()
+
+    def _raiser(self, hook: str, error: BaseException) -> str:
+        """The plugin through whose part of ``hook`` the exception came."""
+        frames = set()
+        place = error.__traceback__
+        while place is not None:
+            frames.add(place.tb_frame.f_code)
+            place = place.tb_next
+        for each in self._implementations(hook):
+            if getattr(inspect.unwrap(each.function), "__code__", None) in frames:
+                return each.plugin_name
+        return self._only_plugin_in(hook)
+
+    def _only_plugin_in(self, hook: str) -> str:
+        """The plugin that implements ``hook``, if there is one only."""
+        names = {each.plugin_name for each in self._implementations(hook)}
+        return names.pop() if len(names) == 1 else ""
+
+    def _owner_of(self, made: object) -> str:
+        """The plugin whose module has the class of ``made``."""
+        for name, plugin in self._pm.list_name_plugin():
+            if type(made).__module__ == (plugin.__name__ if inspect.ismodule(plugin) else type(plugin).__module__):
+                return name
+        return ""
 
 
 def _observes(plugin: object) -> frozenset[str] | None:

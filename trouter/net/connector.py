@@ -318,8 +318,14 @@ class OutgoingPeer(Peer):
 
     def _open(self, remote: Open) -> None:
         super()._open(remote)
-        self.opening = describe_open(self, remote)
-        self.established.set()
+        if self.opened:
+            self.opening = describe_open(self, remote)
+            self.established.set()
+
+    def turn_out(self, error: Error) -> None:
+        """Close the connection; that is why it failed."""
+        self.failure = self.failure or f"{error.condition}: {error.description}"
+        super().turn_out(error)
 
 
 class Connector:

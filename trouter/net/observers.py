@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from types import MappingProxyType
 from typing import Final
 
 import trio
 
-from trouter.hooks import Plugins
+from trouter.hooks import Culprit, Plugins
 from trouter.records import PluginFault, Record, RecordsDropped
 from trouter.records.segments import numbered
 from trouter.records.stream import Stream, Taken
 
 from .clocks import now_us
 from .recorder import Recorder
+from .telemetry import fault_record
 
 #: Records that wait for the plugins; those for which there is no room are counted and told.
 MAX_WAITING: Final = 16_384
@@ -33,7 +35,7 @@ class Observers:
         self._stream = Stream(self._ring, most=MAX_WAITING)
         self._thread = trio.CapacityLimiter(1)
         self._next = 0
-        self._faults = 0
+        self._faults: Counter[Culprit] = Counter()
 
     def put(self, record: Record) -> None:
         """Take a record in; what a plugin does wrong in observing is not observed."""
@@ -66,10 +68,10 @@ class Observers:
     async def _hand_on(self) -> None:
         taken = self._stream.take()
         await trio.to_thread.run_sync(self._tell, taken, abandon_on_cancel=True, limiter=self._thread)
-        faults = self._plugins.faults["observe"] - self._faults
-        if faults:
-            self._faults += faults
-            self._recorder.emit(PluginFault(hook="observe", verdict="ignored", count=faults))
+        faults = Counter({each: count for each, count in self._plugins.culprits.items() if each.hook == "observe"})
+        for culprit, count in (faults - self._faults).items():
+            self._recorder.emit(fault_record(culprit, "ignored", count))
+        self._faults = faults
 
     def _tell(self, taken: Taken) -> None:
         for record in taken.records:

@@ -10,7 +10,7 @@ import trio
 
 from trouter.core.latency import BOUNDS_S, FAMILIES, Latency
 from trouter.core.router import Router
-from trouter.hooks import Plugins
+from trouter.hooks import Culprit, Plugins
 from trouter.records import ClockStep, LatencySketch, PluginFault
 from trouter.records.sketch import BITS, bucket_of, merged
 
@@ -39,7 +39,7 @@ class Telemetry:
         self._router = router
         self._recorder = recorder
         self._plugins = plugins
-        self._faults = Counter(plugins.faults)
+        self._faults = Counter(plugins.culprits)
         self._interval_s = interval_s
         self._due = 0.0
         self._sketches = Sketches(router.latency)
@@ -80,14 +80,14 @@ class Telemetry:
         self._sketches.begin(now_us())
         self._sketched_at_s = trio.current_time()
         self._offset_us = _offset_us()
-        self._faults = Counter(self._plugins.faults)
+        self._faults = Counter(self._plugins.culprits)
 
     def _tell_faults(self) -> None:
         """Tell what plugins did wrong; what they did in observing is told by whoever lets them."""
-        faults = Counter(self._plugins.faults)
-        for hook, count in (faults - self._faults).items():
-            if hook != "observe":
-                self._recorder.emit(PluginFault(hook=hook, verdict="denied", count=count))
+        faults = Counter(self._plugins.culprits)
+        for culprit, count in (faults - self._faults).items():
+            if culprit.hook != "observe":
+                self._recorder.emit(fault_record(culprit, "denied", count))
         self._faults = faults
 
     def _tell_latency(self) -> None:
@@ -138,6 +138,12 @@ class Sketches:
                     )
                 )
         return sketches
+
+
+def fault_record(culprit: Culprit, verdict: str, count: int) -> PluginFault:
+    """What is told of so many faults of one kind."""
+    hook, plugin, exception = culprit
+    return PluginFault(hook=hook, verdict=verdict, count=count, plugin=plugin or None, exception=exception or None)
 
 
 def _counts_of(latency: Latency) -> dict[str, list[int]]:

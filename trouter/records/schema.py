@@ -265,9 +265,10 @@ class ConfigReloaded(Record, tag="config.reloaded"):
 
 
 class PluginFault(Record, tag="plugin.fault"):
-    """Plugins raised in a hook, or answered it with rubbish, ``count`` times since the last record of this hook.
+    """A plugin raised in a hook, or answered it with rubbish, ``count`` times since the last record of this kind.
 
-    ``verdict``: denied, or ignored where nothing depends on the answer. The log says which plugin it was, and where.
+    ``verdict``: denied, or ignored where nothing depends on the answer. ``plugin`` is absent where several might have
+    given the answer, ``exception`` where none was raised. The log says where it was.
     """
 
     hook: str

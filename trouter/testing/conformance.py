@@ -204,7 +204,7 @@ def _denies(subject: Subject, hook: str, answer: Callable[[], object]) -> None:
         said = ASK[hook](plugins, subject)
     assert said == DENIED[hook], f"a broken {hook} must deny, and the answer is {said!r}"
     assert plugins.faults[hook] > 0, f"a broken {hook} was not counted"
-    assert any(line.startswith("a plugin ") and hook in line for line in lines), f"a broken {hook} was not logged"
+    assert any(line.startswith("plugin ") and hook in line for line in lines), f"a broken {hook} was not logged"
 
 
 async def _refuses(subject: Subject, hook: str) -> None:
