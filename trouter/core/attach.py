@@ -11,15 +11,18 @@ from trouter.wire.performatives import Attach, Coordinator, Error, Source, Targe
 from . import trunking
 from .addresses import (
     AREA,
+    EDGE,
     FALLBACK_PHASE,
     MOBILE,
     ROUTER,
     TEMPORARY_KEY,
+    UPLINK_KEY,
     Address,
     temporary_source,
     temporary_target,
     temporary_token,
 )
+from .edging import DOWNLINK, SERVICES, TRACKING, accept_downlink, accept_tracking, serve
 from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
@@ -33,13 +36,11 @@ if TYPE_CHECKING:
     from .router import Router
     from .tenants import Tenant
 
-__all__ = ["CORE_ADDRESSES", "DISALLOWED", "PeerTerms", "attach", "hold"]
+__all__ = ["DISALLOWED", "PeerTerms", "attach", "hold"]
 
 SETTLED_ONLY: Final = 1
 
-#: Addresses of the router's own services, which no client may use (1.4).
-CORE_ADDRESSES: Final = frozenset({"_$qd.addr_lookup", "_$qd.edge_addr_tracking", "_$qd.edge_heartbeat"})
-ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data", "qd.router-edge-downlink"})
+ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data", DOWNLINK})
 FALLBACK: Final = ("qd.fallback",)
 WAYPOINTS: Final = {"qd.waypoint": 1} | {f"qd.waypoint.{number}": number for number in range(1, 10)}
 
@@ -93,6 +94,9 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     record = None
     target = target or Target()
     _check_capabilities(target.capabilities)
+    if target.address in SERVICES and not target.dynamic:
+        serve(router, link, wanted, terms, str(target.address))
+        return
     if _is_routed(router, link, target, terms):
         return
     if target.dynamic or target.address not in (None, ""):
@@ -112,18 +116,27 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     )
     lay_on_ingress(ingress, terms)
     if record is not None:
-        record.senders[ingress] = None
+        record.add_sender(ingress)
     link.sink = ingress
     link.keeps_tags = False
     link.attach(_without_filter(wanted.source), target, rcv_settle_mode=0, max_message_size=0)
     ingress.open()
+    if terms.edge is not None and record is not None:
+        router.edges.add_sender(terms.edge, record)
 
 
 def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
     source = wanted.source
     if not isinstance(source, Source):
         raise Refused(NO_ROUTE)
+    edge = terms.edge
+    if edge is not None and source.capabilities == (DOWNLINK,):
+        accept_downlink(router, link, wanted, source, terms)
+        return
     _check_capabilities(source.capabilities)
+    if edge is not None and source.address == TRACKING:
+        accept_tracking(router, link, wanted, edge)
+        return
     if _is_routed(router, link, source, terms):
         return
     if source.dynamic:
@@ -192,12 +205,17 @@ def _find_record(
     address = table.parse(text, tenant=tenant)
     if not dynamic:
         _check_open(router, address, terms, outgoing)
-    if address.rest in CORE_ADDRESSES:
+    if address.rest in SERVICES:
         raise Refused(None)
-    if outgoing and address.letter in (ROUTER, AREA):
+    if outgoing and (address.letter in (ROUTER, AREA, EDGE) or address.key == UPLINK_KEY):
         raise Refused(NO_ROUTE)
-    treatment = "balanced" if dynamic else "closest" if address.letter == ROUTER else None
-    record = table.obtain(text, outgoing, _phase(capabilities, outgoing), treatment, tenant)
+    treatment = "balanced" if dynamic or address.letter == EDGE else None
+    if address.letter == ROUTER or address.key == UPLINK_KEY:
+        treatment = "closest"
+    phase = _phase(capabilities, outgoing)
+    if terms.via_edge and capabilities == FALLBACK:
+        phase = FALLBACK_PHASE
+    record = table.obtain(text, outgoing, phase, treatment, tenant)
     if record is None:
         raise Refused(NOT_FOUND)
     if dynamic:

@@ -161,7 +161,7 @@ class Activation:
             lay_on_ingress(ingress, terms)
             link.keeps_tags = False
             link.sink = ingress
-            record.senders[ingress] = None
+            record.add_sender(ingress)
         else:
             target.address = address
             egress = Egress(link, router.pulse, capacity, terms.strip_out, presettles=False)

@@ -41,21 +41,27 @@ cdef Egress _way(Trunk trunk, InEndpoint source)
 
 
 cdef class Closest(Forwarder):
-    @cython.locals(count=Py_ssize_t, egress=Egress, out=Delivery)
+    @cython.locals(egress=Egress, out=Delivery)
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    @cython.locals(count=Py_ssize_t, looks=Py_ssize_t, egress=Egress)
+    cdef Egress _next_here(self, InEndpoint source)
 
 
 cdef class Balanced(Forwarder):
-    @cython.locals(count=Py_ssize_t, chosen=Egress, out=Delivery)
+    @cython.locals(chosen=Egress, out=Delivery)
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
     @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, position=Py_ssize_t, looks=Py_ssize_t)
-    cdef Egress _least_loaded(self, Py_ssize_t count)
-    @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, count=Py_ssize_t, network=Network, beyond=frozenset, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=Delivery)
+    cdef Egress _least_loaded(self, InEndpoint source, Py_ssize_t count)
+    @cython.locals(count=Py_ssize_t, egress=Egress)
+    cdef Egress _best_here(self, InEndpoint source)
+    @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, network=Network, beyond=frozenset, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=Delivery)
     cdef int _weigh(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
 
 
 cdef class Multicast(Forwarder):
     @cython.locals(network=Network, trunks=list, ways=list, trunk=Trunk, egress=Egress)
     cdef list _find_across(self, InEndpoint source)
-    @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, out=Delivery, across=list)
+    @cython.locals(egress=Egress)
+    cdef bint _goes_up(self, Egress uplink)
+    @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, out=Delivery, across=list, here=list)
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1

@@ -161,18 +161,28 @@ class Closest(Forwarder):
         """See ``Forwarder.forward``."""
         if self.subscriptions:
             return self._to_inside(source, delivery, data, start, end, message)
-        count = len(self.consumers)
-        if count == 0:
+        egress = self._next_here(source)
+        if egress is None:
             return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else 0
         self.inside = self.through = 0
-        if self._turn >= count:
-            self._turn = 0
-        egress = self.consumers[self._turn]
-        self._turn += 1
         out = egress.offer(source, delivery, data, start, end, message)
         if out.partner is not None:
             delivery.partner = out
         return 1
+
+    def _next_here(self, source: InEndpoint) -> Egress | None:
+        """The local link whose turn it is; None when there is none for this source."""
+        count = len(self.consumers)
+        looks = count
+        while looks > 0:
+            looks -= 1
+            if self._turn >= count:
+                self._turn = 0
+            egress = self.consumers[self._turn]
+            self._turn += 1
+            if not (source.via_edge and egress.connection_number == source.connection_number):
+                return egress
+        return None
 
 
 class Balanced(Forwarder):
@@ -187,19 +197,14 @@ class Balanced(Forwarder):
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
         """See ``Forwarder.forward``. A consumer inside the router serves only where no link does."""
-        count = len(self.consumers)
         if self.remotes:
             return self._weigh(source, delivery, data, start, end, message)
-        if count == 0:
+        chosen = self._best_here(source)
+        if chosen is None:
             if self.subscriptions:
                 return self._to_inside(source, delivery, data, start, end, message)
             return 0
         self.inside = self.through = 0
-        if self._turn >= count:
-            self._turn = 0
-        chosen = self.consumers[self._turn]
-        if count > 1:
-            chosen = self._least_loaded(count)
         out = chosen.offer(source, delivery, data, start, end, message)
         if out.partner is not None:
             delivery.partner = out
@@ -209,15 +214,11 @@ class Balanced(Forwarder):
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
         """Choose between the links here and the routers elsewhere; a tie goes to what is here, then by id."""
-        count = len(self.consumers)
-        best = None
+        best = self._best_here(source)
         best_load = 0
         best_eligible = False
         outstanding = None
-        if count > 0:
-            if self._turn >= count:
-                self._turn = 0
-            best = self.consumers[self._turn] if count == 1 else self._least_loaded(count)
+        if best is not None:
             best_load = best.load()
             best_eligible = best_load < best.capacity
         if best is None or best_load > 0:
@@ -254,7 +255,19 @@ class Balanced(Forwarder):
                 out.context = outstanding
         return 1
 
-    def _least_loaded(self, count: int) -> Egress:
+    def _best_here(self, source: InEndpoint) -> Egress | None:
+        """The local link that is to take the message; None when there is none for this source."""
+        count = len(self.consumers)
+        if count == 0:
+            return None
+        if self._turn >= count:
+            self._turn = 0
+        if count > 1:
+            return self._least_loaded(source, count)
+        egress = self.consumers[0]
+        return None if source.via_edge and egress.connection_number == source.connection_number else egress
+
+    def _least_loaded(self, source: InEndpoint, count: int) -> Egress | None:
         """The best of the next in turn: below capacity before above, fewer before more, earlier before later."""
         best = None
         best_load = 0
@@ -264,10 +277,12 @@ class Balanced(Forwarder):
         while looks > 0:
             looks -= 1
             egress = self.consumers[position]
-            load = egress.load()
             position += 1
             if position == count:
                 position = 0
+            if source.via_edge and egress.connection_number == source.connection_number:
+                continue
+            load = egress.load()
             if load == 0:
                 self._turn += 1
                 return egress
@@ -278,7 +293,7 @@ class Balanced(Forwarder):
                 best_eligible = eligible
         if count > _LOOKS:
             self._turn = position
-        return best  # type: ignore[return-value]  # there is at least one consumer
+        return best
 
 
 class Multicast(Forwarder):
@@ -295,7 +310,12 @@ class Multicast(Forwarder):
     ) -> int:
         """See ``Forwarder.forward``. The sender of an unsettled message hears one outcome for all copies."""
         across = self._find_across(source) if self.remotes else []
-        count = len(self.consumers) + len(self.subscriptions) + len(across)
+        here = self.consumers
+        if source.via_edge:
+            here = [each for each in here if each.connection_number != source.connection_number]
+        elif source.by_name and source.pulse.uplink is not None and not self._goes_up(source.pulse.uplink):
+            across = [source.pulse.uplink]
+        count = len(here) + len(self.subscriptions) + len(across)
         if count == 0:
             return 0
         self.inside = len(self.subscriptions)
@@ -304,7 +324,7 @@ class Multicast(Forwarder):
         if unsettled:
             delivery.copies = []
             delivery.context = Fanout(count)
-        for each in self.consumers + across:
+        for each in here + across:
             egress = each
             out = egress.offer(source, delivery, data, start, end, message)
             if message is None:
@@ -316,6 +336,14 @@ class Multicast(Forwarder):
             if unsettled and out.partner is not None:
                 delivery.copies.append(out)  # type: ignore[union-attr]
         return count
+
+    def _goes_up(self, uplink: Egress) -> bool:
+        """Whether a link of the edge router's uplink is among the consumers already."""
+        for each in self.consumers:
+            egress = each
+            if egress.connection_number == uplink.connection_number:
+                return True
+        return False
 
     def _find_across(self, source: InEndpoint) -> list[Egress]:
         """The links to other routers that a message from ``source`` is to go over."""

@@ -60,6 +60,8 @@ cdef class Ingress(InEndpoint):
     cdef MessageScan _scan
     cdef public int phase
     cdef str _here
+    cdef bint _marks
+    cdef str _to
     cdef Py_ssize_t _cut_from
     cdef Py_ssize_t _cut_to
     cdef bytes _own_section
@@ -126,4 +128,6 @@ cdef class Ingress(InEndpoint):
     cpdef bytes write_head(self, Message message, bytes head)
     @cython.locals(annotations=RouterAnnotations, passage=Passage, section=bytes)
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
+    cdef str _ingress_of(self, RouterAnnotations came)
+    cdef Record _look_up(self, Delivery delivery, Message message, bytes text)
     cdef bytes _section(self, RouterAnnotations came, str to, int phase)

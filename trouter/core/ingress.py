@@ -14,7 +14,7 @@ from trouter.wire.order import SectionOrder
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
 from trouter.wire.stamp import stamped
 
-from .addresses import DEFAULT_AREA, FALLBACK_PHASE, FIRST_PHASE, MOBILE
+from .addresses import DEFAULT_AREA, FALLBACK_PHASE, FIRST_PHASE, MOBILE, UPLINK_KEY
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
@@ -74,11 +74,13 @@ class Ingress(InEndpoint):
         "_cut_to",
         "_here",
         "_known",
+        "_marks",
         "_order",
         "_own_section",
         "_passage",
         "_passages",
         "_scan",
+        "_to",
         "_window_bytes",
         "attached_at_s",
         "capacity",
@@ -122,6 +124,7 @@ class Ingress(InEndpoint):
         self.tenant = tenant
         self._known = table.known if tenant is None else tenant.known
         self.record = record
+        self.by_name = record is None
         self.capacity = capacity
         #: Router annotations that the peer sends are ignored.
         self.strips = strips
@@ -140,10 +143,14 @@ class Ingress(InEndpoint):
         self.phase = 0 if record is None else _phase_of(record.key)
         #: How annotations name this router.
         self._here = f"{DEFAULT_AREA}/{table.router_id}"
+        #: An edge router says nothing of a message's way (inter-router.md 6.7).
+        self._marks = table.mode != "edge"
         #: Where annotations stand in the message under way, or would stand.
         self._cut_from = self._cut_to = 0
         #: The annotations of a message that came without any, once they are asked for.
         self._own_section: bytes | None = None
+        #: What the message under way is to go by elsewhere, where that is not what its sender wrote.
+        self._to: str | None = None
         #: On a trunk: annotations as they came lately, and what became of them; that of the message under way.
         self._passages: dict[bytes, Passage] = {}
         self._passage: Passage | None = None
@@ -195,12 +202,13 @@ class Ingress(InEndpoint):
         """
         link = self.link
         owed = self.capacity - self.pending - link.credit
-        if self.trunk is None:  # between routers, credit does not wait for outcomes (3.1)
+        prompt = self.via_edge or self.trunk is not None  # between routers, credit does not wait for outcomes (3.1)
+        if not prompt:
             owed -= self.unsettled
         if link.draining or self.pulse.draining:
             self.pending += owed
         elif owed > 0 and owed >= link.credit:
-            if link.credit == 0 and self.record is not None and not self.record.reachable():
+            if link.credit == 0 and not prompt and self.record is not None and not self.record.reachable():
                 self.pending += owed
             else:
                 self._grant(owed)
@@ -236,7 +244,7 @@ class Ingress(InEndpoint):
                 if self.log is not None:
                     self.log.received(self.link, data[start:end])
                 self._route(delivery, data, start, end, None)
-                if delivery.settled or self.link.credit == 0 or self.trunk is not None:
+                if delivery.settled or self.link.credit == 0 or self.via_edge or self.trunk is not None:
                     self._top_up()
                 return
             if delivery.settled:
@@ -319,6 +327,7 @@ class Ingress(InEndpoint):
         check = self.check
         annotations: RouterAnnotations | None = None
         self._passage = None
+        self._to = None
         self.rewrites = False
         try:
             depth = _THROUGH_ANNOTATIONS if record is not None and check is None else _THROUGH_PROPERTIES
@@ -328,7 +337,7 @@ class Ingress(InEndpoint):
                 self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return
             if scan.annotations_start >= 0:
-                if self.trunk is not None:
+                if self.via_edge or self.trunk is not None:
                     annotations = self._pass(data[scan.annotations_start : scan.annotations_end])
                 else:
                     annotations = parse_annotations(data, scan.annotations_start, scan.annotations_end, not self.strips)
@@ -379,7 +388,7 @@ class Ingress(InEndpoint):
                 priority = _HIGHEST_PRIORITY
             self.priority = _DEFAULT_PRIORITY if priority < 0 else priority
         if message is not None:
-            self._describe(message, annotations, None, 0)
+            self._describe(message, annotations, self._to, 0)
         self._forward(delivery, record, data, start, end, message)
 
     def _inspect(
@@ -427,6 +436,8 @@ class Ingress(InEndpoint):
 
     def _came_too_far(self, annotations: RouterAnnotations) -> bool:
         """More routers than the network has hops, or this one among them: a loop (2.1). Alone, it has radius 0."""
+        if not self._marks:
+            return False
         network: Network = self.pulse.network
         passed = len(annotations.trace)
         return passed > network.radius + 1 or (self.trunk is not None and self._here in annotations.trace)
@@ -475,10 +486,25 @@ class Ingress(InEndpoint):
                 self._refuse(delivery, message, REJECTED, CLOSED)
             elif fits and self.trunk is None and self.table.is_unavailable(text, self.tenant):
                 self._refuse(delivery, message, REJECTED, UNAVAILABLE)
+            elif fits and not self.via_edge and self.pulse.uplink is not None:
+                return self._look_up(delivery, message, text)
             else:
                 self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return None
+        if self.tenant is not None and record.key.startswith(MOBILE):
+            self._to = record.text  # to others, the address is not what the tenant calls it
         return record
+
+    def _look_up(self, delivery: Delivery, message: Message | None, text: bytes) -> Record | None:
+        """The way up for an address that nobody here listens on; None when it is one of this router's own."""
+        address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
+        if address.letter != MOBILE and address.key != UPLINK_KEY:
+            self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+            return None
+        if self.tenant is not None:
+            self._to = address.text
+        up: Record = self.pulse.uplink.record
+        return up
 
     def _forward(
         self, delivery: Delivery, record: Record, data: bytes, start: int, end: int, message: Message | None
@@ -515,7 +541,7 @@ class Ingress(InEndpoint):
 
     def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
         """Nobody takes the message (2.6): released, or dropped; a targeted link is drained rather than paid back."""
-        if self.record is None:
+        if self.record is None or self.via_edge:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
         if message is not None:
@@ -669,7 +695,7 @@ class Ingress(InEndpoint):
         message.append(data[start:end])
         message.complete = delivery.complete
         message.routed = True
-        self._describe(message, self._annotations, None, 0)
+        self._describe(message, self._annotations, self._to, 0)
         return message
 
     def _keep(self, data: bytes, start: int, end: int) -> Message:
@@ -709,16 +735,16 @@ class Ingress(InEndpoint):
         passage = self._passage
         if passage is not None:
             if not (plain or passage.onward):
-                passage.onward = self._section(annotations, None, 0)
+                passage.onward = self._section(annotations, self._to, 0)
             section = passage.plain if plain else passage.onward
         elif plain:
             section = b"" if annotations is None else _users(annotations)
-        elif annotations is None:
+        elif annotations is None and self._to is None:
             if self._own_section is None:
                 self._own_section = self._section(None, None, 0)
             section = self._own_section
         else:
-            section = self._section(annotations, None, 0)
+            section = self._section(annotations, self._to, 0)
         return b"".join((data[start : self._cut_from], section, data[self._cut_to : end]))
 
     def _section(self, came: RouterAnnotations | None, to: str | None, phase: int) -> bytes:
@@ -727,16 +753,23 @@ class Ingress(InEndpoint):
         to = to or self.to_override
         phase = phase or self.phase
         if came is None:
-            return compose_annotations(b"", 0, phase, False, to, here, (here,))
+            marks = (here,) if self._marks else ()
+            return compose_annotations(b"", 0, phase, False, to, here if self._marks else None, marks)
         return compose_annotations(
             came.user,
             came.user_count,
             phase or came.phase,
             came.stream,
             to or came.to,
-            came.ingress or here,
-            (*came.trace, here),
+            self._ingress_of(came),
+            (*came.trace, here) if self._marks else (),
         )
+
+    def _ingress_of(self, came: RouterAnnotations) -> str | None:
+        """Where a message entered the network, as others are to know: routers on the edge are none of it (6.7)."""
+        if not self._marks:
+            return None
+        return self._here if self.via_edge else came.ingress or self._here
 
 
 def _users(annotations: RouterAnnotations) -> bytes:

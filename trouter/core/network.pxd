@@ -42,5 +42,6 @@ cdef class Network:
     cdef public object on_route
     cdef public object on_control
     cdef public object on_trunk
+    cdef public object on_users
 
     cpdef frozenset beyond(self, str origin)

@@ -160,6 +160,7 @@ class Network:
         "on_local",
         "on_route",
         "on_trunk",
+        "on_users",
         "radius",
         "routers",
         "table",
@@ -184,6 +185,8 @@ class Network:
         self.on_control: Callable[[Trunk, bytes], None] = _nobody_hears
         #: Told when a trunk may have become ready, or may be so no longer.
         self.on_trunk: Callable[[Trunk], None] = _nobody_hears
+        #: Told of each mobile address that somebody began or ceased to use.
+        self.on_users: Callable[[Record], None] = _nobody_hears
 
     # --- connections
 

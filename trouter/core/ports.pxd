@@ -7,6 +7,7 @@ from trouter.engine.ports cimport Delivery, LinkSink
 cdef class Pulse:
     cdef public bint draining
     cdef public object network
+    cdef public object uplink
     cdef public double now_s
     cdef public Py_ssize_t next_tag
     cdef public Outcomes outcomes
@@ -19,6 +20,8 @@ cdef class InEndpoint(LinkSink):
     cdef public Py_ssize_t connection_number
     cdef public object tenant
     cdef public object trunk
+    cdef public bint via_edge
+    cdef public bint by_name
     cdef public int priority
     cdef public str origin
     cdef public tuple trace

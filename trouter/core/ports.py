@@ -26,11 +26,13 @@ DEFAULT_PRIORITY: Final = 4
 class Pulse:
     """What all endpoints share: the time as net last told it, the counter for delivery tags, how deliveries ended."""
 
-    __slots__ = ("draining", "latency", "network", "next_tag", "now_s", "outcomes")
+    __slots__ = ("draining", "latency", "network", "next_tag", "now_s", "outcomes", "uplink")
 
     def __init__(self) -> None:
         #: A ``Network``, once there is a router.
         self.network: Any = None
+        #: Of an edge router with a way to the others: the link that takes what is for them, an ``Egress``; else None.
+        self.uplink: Any = None
         #: The router is about to stop: nobody gets credit any more.
         self.draining = False
         self.now_s = 0.0
@@ -48,7 +50,19 @@ class Pulse:
 class InEndpoint(LinkSink):
     """Where deliveries enter: an incoming link, or something inside the router that sends."""
 
-    __slots__ = ("connection_number", "counters", "origin", "priority", "pulse", "rewrites", "tenant", "trace", "trunk")
+    __slots__ = (
+        "by_name",
+        "connection_number",
+        "counters",
+        "origin",
+        "priority",
+        "pulse",
+        "rewrites",
+        "tenant",
+        "trace",
+        "trunk",
+        "via_edge",
+    )
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse
@@ -59,6 +73,11 @@ class InEndpoint(LinkSink):
         self.tenant: Tenant | None = None
         #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
         self.trunk: Any = None
+        #: The connection is one between an edge router and the router that it hangs on; what came over it does not go
+        #: back there.
+        self.via_edge = False
+        #: Each message names its address, on a link that has none.
+        self.by_name = True
         #: Of the message under way: its priority, 0 to 9, the router where it entered ("" for here), and the routers
         #: that it has passed, as annotations name them.
         self.priority = DEFAULT_PRIORITY

@@ -29,4 +29,5 @@ cdef class Record:
     cpdef add_consumer(self, egress)
     cpdef add_subscription(self, subscription)
     cpdef bint unused(self)
+    cdef _tell_users(self)
     cdef _wake_senders(self)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 #: The classes of addresses whose consumers here other routers hear of (inter-router.md 4.8).
 _TOLD = "MH"
+_MOBILE = "M"
 
 
 class Record:
@@ -86,12 +87,25 @@ class Record:
             self.network.advertise(self.key, HINT_OF_TREATMENT[self.treatment])
         if before == 0:
             self._wake_senders()
+        self._tell_users()
 
     def remove_consumer(self, egress: Any) -> None:
         """Such a link is gone."""
         self.forwarder.remove(egress)
         if self.network is not None and not self.forwarder.consumers and self.key[0] in _TOLD:
             self.network.withdraw(self.key)
+        self._tell_users()
+
+    def add_sender(self, ingress: Any) -> None:
+        """A link that sends to the address."""
+        self.senders[ingress] = None
+        self._tell_users()
+
+    def remove_sender(self, ingress: Any) -> None:
+        """Such a link is gone; a second call does nothing."""
+        if ingress in self.senders:
+            del self.senders[ingress]
+            self._tell_users()
 
     def add_remote(self, router: Any) -> None:
         """Another router that listens on the address can be reached."""
@@ -99,10 +113,12 @@ class Record:
         self.forwarder.add_remote(router)
         if before == 0:
             self._wake_senders()
+        self._tell_users()
 
     def remove_remote(self, router: Any) -> None:
         """It can be reached no longer, or listens no longer."""
         self.forwarder.remove_remote(router)
+        self._tell_users()
 
     def add_subscription(self, subscription: Subscription) -> None:
         """A consumer inside the router."""
@@ -117,6 +133,11 @@ class Record:
         return not (self.pinned or self.senders or self.remote_listeners or self.destinations()) and (
             fallback_of is None or fallback_of.fallback is not self
         )
+
+    def _tell_users(self) -> None:
+        """Somebody began or ceased to use a mobile address."""
+        if self.network is not None and self.key[0] == _MOBILE:
+            self.network.on_users(self)
 
     def _wake_senders(self) -> None:
         """The first consumer came: senders get the credit that was kept back (routing.md 3.2)."""

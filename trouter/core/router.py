@@ -13,6 +13,7 @@ from .attach import PeerTerms, attach
 from .autolinks import AutoLinks
 from .containers import Container, Containers, LinkOwner, OwnSession, Parting
 from .counters import AddressCounters
+from .edges import Edges
 from .egress import Egress
 from .ingress import Ingress
 from .inprocess import Consumer, InsideSender, Subscription
@@ -43,6 +44,8 @@ class Router:
         self.totals = AddressCounters()
         self.pulse.network = self.table.network
         self._inside = InsideSender(self.pulse, router_id)
+        #: Edge routers that hang on this one.
+        self.edges = Edges(self)
         #: Every link by its identity, ascending.
         self.links: dict[int, Ingress | Egress] = {}
         self._last_identity = 0
@@ -197,9 +200,10 @@ class Router:
         ingress.lost(own)
         if ingress.tenant is not None:
             ingress.tenant.past.update(ingress.counters.as_dict())
+        self.edges.lost(ingress)
         record = ingress.record
         if record is not None:
-            record.senders.pop(ingress, None)
+            record.remove_sender(ingress)
             self.table.release(record)
         if ingress.trunk is not None:
             self._lose_trunk_link(ingress)
@@ -208,6 +212,7 @@ class Router:
         if self.links.pop(egress.identity, None) is None:
             return
         self._watch.forget(egress)
+        self.edges.lost(egress)
         record, egress.record = egress.record, None
         if egress.trunk is not None:
             self._lose_trunk_link(egress)
@@ -296,8 +301,12 @@ class Router:
         egress = trunk.control_out
         if egress is None:
             return False
-        egress.offer(self._inside, self._own_delivery(), message, 0, len(message), None)
+        self.send_on(egress, message)
         return True
+
+    def send_on(self, egress: Egress, message: bytes) -> None:
+        """Send a (pre-settled) message from inside the router on one link, whatever its address."""
+        egress.offer(self._inside, self._own_delivery(), message, 0, len(message), None)
 
     def _own_delivery(self) -> Delivery:
         """A message from inside the router."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from trouter.wire.types import Int, Long, UInt, ULong
 
+from .addresses import EDGE
 from .counters import Counters
 from .egress import Egress
 from .ingress import Ingress
@@ -79,6 +80,13 @@ def _histogram(endpoint: Endpoint) -> list[ULong] | None:
     return None
 
 
+def _link_type(_: Router, endpoint: Endpoint) -> str:
+    """Whose messages it carries."""
+    record = endpoint.record
+    down = isinstance(endpoint, Egress) and record is not None and record.key[0] == EDGE
+    return "edge-downlink" if down else "endpoint"
+
+
 def settle_rate(router: Router, endpoint: Endpoint) -> float:
     """Settled deliveries per second, over the last seconds."""
     return endpoint.pace.rate(settled_count(endpoint), router.pulse.now_s)
@@ -90,7 +98,7 @@ LINK_COLUMNS: Final[dict[str, Callable[[Router, Endpoint], object]]] = {
     "identity": lambda _, link: str(link.identity),
     "type": lambda _, __: LINK_TYPE,
     "linkName": lambda _, link: link.link.name,
-    "linkType": lambda _, __: "endpoint",
+    "linkType": _link_type,
     "linkDir": lambda _, link: "in" if isinstance(link, Ingress) else "out",
     "owningAddr": lambda _, link: None if link.record is None else link.record.key,
     "capacity": lambda _, link: _uint(link.capacity),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .addresses import FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Address, parse_address
+from .addresses import EDGE, FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Address, parse_address
 from .network import Network
 from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
@@ -127,6 +127,11 @@ class AddressTable:
         if rule.enable_fallback and address.letter == MOBILE and phase != FALLBACK_PHASE:
             self._pair_fallback(address, record)
         return record
+
+    def obtain_edge(self, edge_id: str) -> Record:
+        """The record of everything that is for an edge router."""
+        address = Address(EDGE, EDGE + edge_id, f"_edge/{edge_id}", edge_id)
+        return self._obtain(address, address.key, "balanced", -1)
 
     def obtain_local(self, name: str, treatment: str) -> Record:
         """The record of a local address that the router itself serves."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from .check import MessageCheck
 from .containers import ROUTE_CONTAINER
 from .counters import AddressCounters
+from .edges import EdgePeer
 from .egress import Egress
 from .ingress import Ingress
 from .messagelog import MessageLog, SentLog
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .tenants import Tenant
 
 DEFAULT_CAPACITY: Final = 250
+EDGE_ROLE: Final = "edge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,20 @@ class PeerTerms:
     gate: Gate | None = None
     #: The connection is one between routers.
     trunk: Trunk | None = None
+    #: Which edge router is at the other end, None for none.
+    edge: EdgePeer | None = None
+
+    @property
+    def via_edge(self) -> bool:
+        """The connection is one between an edge router and the router that it hangs on."""
+        return self.role == EDGE_ROLE
 
 
 def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
     """Hold an incoming link to the terms of its connection."""
     ingress.log = terms.log
+    ingress.connection_number = terms.connection_number
+    ingress.via_edge = terms.via_edge
     hold(ingress, terms.check)
     ingress.gate = terms.gate
     ingress.of_container = terms.role == ROUTE_CONTAINER
@@ -59,6 +70,7 @@ def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
 def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> None:
     """Hold an outgoing link to the terms of its connection; ``totals`` are those of the router."""
     egress.log = None if terms.log is None else SentLog(terms.log, egress)
+    egress.connection_number = terms.connection_number
     egress.totals = totals if terms.role == ROUTE_CONTAINER else None
 
 

@@ -8,7 +8,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
 from .addresses import AREA, EDGE, ROUTER, UPLINK_KEY, Address
-from .attach import CORE_ADDRESSES
+from .edging import SERVICES
 from .egress import Egress
 from .ingress import Ingress
 from .pace import settled_count
@@ -144,7 +144,7 @@ def _why_no_record(router: Router, address: Address, rule: AddressRule) -> str:
     """What becomes of messages to an address that nobody uses."""
     if not address.rest:
         return "no address: empty"
-    if address.rest in CORE_ADDRESSES:
+    if address.rest in SERVICES:
         return "closed to clients: the router's own"
     if address.letter in (ROUTER, AREA, EDGE) or address.key == UPLINK_KEY:
         return "elsewhere: belongs to a router that this one does not know"

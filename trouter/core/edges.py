@@ -1,0 +1,259 @@
+"""Edge routers that hang on this one: what it does for them, besides what it does for every client (inter-router.md 6).
+
+An edge router's downlink makes ``_edge/ID/...`` lead to it; on its tracking link it hears which of the addresses that
+it sends to have somebody elsewhere to take it; on its look-up link it asks whether links to an address are routed. The
+heartbeat is open to everybody: who sends one is held to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.ports import LinkPort
+from trouter.wire.errors import DecodeError
+from trouter.wire.performatives import Error
+from trouter.wire.types import UInt
+
+from .addresses import MOBILE
+from .egress import Egress
+from .gather import Gatherer, gather
+from .ingress import Ingress
+from .notes import Note, read, write
+from .record import Record
+from .routes import IN, OUT
+
+if TYPE_CHECKING:
+    from .router import Router
+
+LOOKUP: Final = "_$qd.addr_lookup"
+TRACKING: Final = "_$qd.edge_addr_tracking"
+HEARTBEAT: Final = "_$qd.edge_heartbeat"
+DOWNLINK: Final = "qd.router-edge-downlink"
+
+LOOKUP_CREDIT: Final = 32
+HEARTBEAT_CREDIT: Final = 2
+#: Who has said nothing on its heartbeat link for longer is dropped.
+SILENCE_S: Final = 8.0
+
+#: What a look-up is answered with.
+OK: Final = 0
+BAD_VERSION: Final = 1
+BAD_OPCODE: Final = 2
+NOT_FOUND: Final = 3
+INVALID: Final = 4
+LOOKUP_VERSION: Final = 1
+LOOKUP_OPCODE: Final = 1
+
+STOLEN: Final = Error("amqp:link:stolen", "the edge router has connected anew")
+ONE_DOWNLINK: Final = Error("amqp:not-allowed", "an edge router has one downlink on a connection")
+ONE_TRACKER: Final = Error("amqp:not-allowed", "an edge router has one tracking link on a connection")
+
+
+class EdgePeer:
+    """A connection in the role edge. ``user`` is who came in on it, as authenticated."""
+
+    def __init__(self, number: int, user: str = "") -> None:
+        #: What management calls the connection.
+        self.number = number
+        self.user = user
+        #: The edge router's id, "" before its downlink.
+        self.id = ""
+        self.downlink: Egress | None = None
+        self.tracker: Tracker | None = None
+        #: The addresses that it sends to, and on how many links.
+        self.sends: dict[Record, int] = {}
+
+
+class Tracker(Egress):
+    """The link on which an edge router hears of addresses: of each, only what holds now waits to be sent."""
+
+    __slots__ = ("_due", "_router", "_told")
+
+    def track_for(self, router: Router) -> None:
+        """Begin with nothing told."""
+        self._router = router
+        self._due: dict[str, bool] = {}
+        self._told: dict[str, bool] = {}
+
+    def tell(self, key: str, takes: bool) -> None:
+        """Somebody elsewhere takes messages to the address, or nobody any more."""
+        if self._due.get(key, self._told.get(key)) != takes:
+            self._due[key] = takes
+            self._push_due()
+
+    def forget(self, key: str) -> None:
+        """The edge router sends there no more."""
+        self._due.pop(key, None)
+        self._told.pop(key, None)
+
+    def on_credit(self, link: LinkPort) -> None:
+        """Tell what is due."""
+        self._push_due()
+        super().on_credit(link)
+
+    def _push_due(self) -> None:
+        while self._due and self.link.ready():
+            key = next(iter(self._due))
+            takes = self._due.pop(key)
+            if self._told.get(key) != takes:
+                self._told[key] = takes
+                self._router.send_on(self, write(Note([key, takes])))
+
+
+class Edges:
+    """All connections in the role edge, and whoever sends heartbeats."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        #: By number of the connection.
+        self.peers: dict[int, EdgePeer] = {}
+        self._by_id: dict[str, EdgePeer] = {}
+        #: Who sends to an address of which it is to hear.
+        self._followers: dict[Record, dict[EdgePeer, None]] = {}
+        #: By link: when the last heartbeat came.
+        self._beats: dict[Gatherer, float] = {}
+        router.network.on_users = self._look
+
+    # --- links
+
+    def add_downlink(self, peer: EdgePeer, egress: Egress, edge_id: str) -> Record | Error:
+        """The record that the downlink of ``edge_id`` serves from here on; why it may not.
+
+        An id belongs to who came last, as an edge router that has lost its connection comes back before the loss is
+        noticed here; but somebody who authenticated as somebody else is refused.
+        """
+        if peer.downlink is not None:
+            return ONE_DOWNLINK
+        former = self._by_id.get(edge_id)
+        if former is not None and former.user != peer.user:
+            return Error(
+                "amqp:not-allowed", f"edge router {edge_id} is connected as another user on [C{former.number}]"
+            )
+        if former is not None and former.downlink is not None:
+            self._router.detach(former.downlink.link, True, STOLEN)
+        peer.id, peer.downlink = edge_id, egress
+        self._by_id[edge_id] = peer
+        return self._router.table.obtain_edge(edge_id)
+
+    def add_tracker(self, peer: EdgePeer, link: OutgoingLink, capacity: int) -> Error | None:
+        """Tell an edge router on ``link`` about the addresses that it sends to."""
+        if peer.tracker is not None:
+            return ONE_TRACKER
+        tracker = peer.tracker = Tracker(link, self._router.pulse, capacity, False, False)
+        tracker.track_for(self._router)
+        link.sink = tracker
+        return None
+
+    def trackable(self, peer: EdgePeer) -> None:
+        """The tracking link is attached: tell what holds."""
+        for record in peer.sends:
+            self._tell(peer, record)
+
+    def add_sender(self, peer: EdgePeer, record: Record) -> None:
+        """The edge router sends to an address."""
+        if not record.key.startswith(MOBILE):
+            return
+        peer.sends[record] = peer.sends.get(record, 0) + 1
+        self._followers.setdefault(record, {})[peer] = None
+        self._tell(peer, record)
+
+    def add_lookup(self, link: IncomingLink) -> Gatherer:
+        """Answer on ``link`` what edge routers ask."""
+        return gather(self._router, link, LOOKUP_CREDIT, self._answer)
+
+    def add_heartbeat(self, link: IncomingLink) -> Gatherer:
+        """Hear the heartbeats on ``link``."""
+        gatherer = gather(self._router, link, HEARTBEAT_CREDIT, lambda _: self._beat(gatherer))
+        self._beat(gatherer)
+        return gatherer
+
+    def lost(self, endpoint: Ingress | Egress) -> None:
+        """A link is gone, of whomever."""
+        if isinstance(endpoint, Gatherer):
+            self._beats.pop(endpoint, None)
+        peer = self.peers.get(endpoint.connection_number)
+        if peer is None:
+            return
+        if endpoint is peer.downlink:
+            peer.downlink = None
+            if self._by_id.get(peer.id) is peer:
+                del self._by_id[peer.id]
+        elif endpoint is peer.tracker:
+            peer.tracker = None
+        elif isinstance(endpoint, Ingress) and endpoint.record in peer.sends:
+            self._leave(peer, endpoint.record)
+
+    def _leave(self, peer: EdgePeer, record: Record) -> None:
+        peer.sends[record] -= 1
+        if peer.sends[record]:
+            return
+        del peer.sends[record]
+        followers = self._followers[record]
+        del followers[peer]
+        if not followers:
+            del self._followers[record]
+        if peer.tracker is not None:
+            peer.tracker.forget(record.key)
+
+    # --- tracking
+
+    def _look(self, record: Record) -> None:
+        for peer in list(self._followers.get(record, ())):
+            self._tell(peer, record)
+
+    def _tell(self, peer: EdgePeer, record: Record) -> None:
+        if peer.tracker is not None:
+            peer.tracker.tell(record.key, takes_elsewhere(record, peer.number))
+
+    # --- heartbeats
+
+    def _beat(self, gatherer: Gatherer) -> None:
+        self._beats[gatherer] = self._router.pulse.now_s
+
+    def silent(self) -> set[int]:
+        """The connections whose heartbeat has not come for too long."""
+        due_s = self._router.pulse.now_s - SILENCE_S
+        return {gatherer.connection_number for gatherer, last_s in self._beats.items() if last_s < due_s}
+
+    # --- look-ups
+
+    def _answer(self, message: bytes) -> None:
+        """Tell an edge router whether links to an address are routed, and whether anybody takes them."""
+        try:
+            asked = read(message)
+        except DecodeError:
+            return  # nobody who could be answered
+        if not asked.reply_to:
+            return
+        status, found = self._find(asked)
+        answer = Note(
+            list(found),
+            to=asked.reply_to,
+            correlation_id=asked.correlation_id,
+            properties={
+                "version": UInt(LOOKUP_VERSION),
+                "opcode": UInt(LOOKUP_OPCODE),
+                "status": UInt(status),
+            },
+        )
+        self._router.send(asked.reply_to, write(answer))
+
+    def _find(self, asked: Note) -> tuple[int, tuple[bool, bool]]:
+        nothing = (False, False)
+        if asked.properties.get("version") != LOOKUP_VERSION:
+            return BAD_VERSION, nothing
+        if asked.properties.get("opcode") != LOOKUP_OPCODE:
+            return BAD_OPCODE, nothing
+        body = asked.body
+        if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
+            return INVALID, nothing
+        text, is_sender = body
+        pattern = self._router.routes.find(self._router.table.parse(text).text, IN if is_sender else OUT)
+        return (NOT_FOUND, nothing) if pattern is None else (OK, (True, bool(pattern.hops or pattern.routers)))
+
+
+def takes_elsewhere(record: Record, number: int) -> bool:
+    """Whether anybody takes messages to the address but the connection ``number`` and the router itself."""
+    forwarder = record.forwarder
+    return bool(forwarder.remotes) or any(each.connection_number != number for each in forwarder.consumers)

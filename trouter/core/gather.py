@@ -1,0 +1,65 @@
+"""Links on which the router itself is the receiver: whole messages, of a bounded size, go to whoever asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.link import IncomingLink
+from trouter.engine.ports import Delivery, LinkPort
+
+from .ingress import Ingress
+from .outcomes import ACCEPTED, ACCEPTED_STATE
+
+if TYPE_CHECKING:
+    from .router import Router
+
+#: The largest message that one router tells another beside its control links; one larger is thrown away.
+MAX_NOTE_BYTES: Final = 65_536
+
+
+class Gatherer(Ingress):
+    """One such link. Every message is accepted; one larger than ``most_bytes`` goes to nobody."""
+
+    __slots__ = ("_gathered", "_most_bytes", "_take")
+
+    def take_for(self, take: Callable[[bytes], None], most_bytes: int = MAX_NOTE_BYTES) -> None:
+        """Hand whole messages to ``take`` from here on."""
+        self._take = take
+        self._most_bytes = most_bytes
+        self._gathered = bytearray()
+
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        """Take in the next frame."""
+        if len(self._gathered) <= self._most_bytes:
+            self._gathered += data[start:end]
+        if not delivery.complete:
+            return
+        self.counters.deliveries += 1
+        if delivery.remote_settled:
+            self.counters.presettled += 1
+        else:
+            delivery.link.session.settle_incoming(delivery, ACCEPTED, ACCEPTED_STATE, True)
+        whole = bytes(self._gathered)
+        self._gathered.clear()
+        self.unsettled = 0
+        self.top_up()
+        if len(whole) <= self._most_bytes:
+            self._take(whole)
+
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+        """The sender thought better of it."""
+        self._gathered.clear()
+        delivery.settled = True
+        self.top_up()
+
+
+def gather(router: Router, link: IncomingLink, capacity: int, take: Callable[[bytes], None]) -> Gatherer:
+    """Put the router itself behind ``link``, with ``capacity`` for its credit; ``open`` grants it."""
+    gatherer = Gatherer(
+        link, router.pulse, router.table, None, capacity=capacity, strips=False, to_override=None, totals=router.totals
+    )
+    gatherer.take_for(take)
+    link.keeps_tags = False
+    link.sink = gatherer
+    return gatherer

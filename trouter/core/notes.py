@@ -1,0 +1,72 @@
+"""Small messages between an edge router and the router that it hangs on (inter-router.md 6.4-6.6).
+
+Whoever is on the other side may be hostile or broken: ``read`` raises DecodeError for what is no message, and says
+nothing of what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from trouter.wire.codec import decode, encode
+from trouter.wire.errors import DecodeError
+from trouter.wire.types import Described, ULong
+
+_HEADER: Final = b"\x00\x53\x70\xc0\x02\x01\x42"  # durable=false
+_PROPERTIES, _APPLICATION_PROPERTIES, _VALUE = 0x73, 0x74, 0x77
+_REPLY_TO, _CORRELATION_ID = 4, 5
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What such a message says."""
+
+    body: Any
+    to: str | None = None
+    reply_to: str | None = None
+    correlation_id: Any = None
+    properties: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+def write(note: Note) -> bytes:
+    """The message: all sections but the annotations."""
+    sections = [_HEADER]
+    if note.to is not None or note.reply_to is not None or note.correlation_id is not None:
+        fields = [None, None, note.to, None, note.reply_to, note.correlation_id]
+        sections.append(_section(_PROPERTIES, fields))
+    if note.properties:
+        sections.append(_section(_APPLICATION_PROPERTIES, dict(note.properties)))
+    sections.append(_section(_VALUE, note.body))
+    return b"".join(sections)
+
+
+def read(data: bytes) -> Note:
+    """What a message says; DecodeError."""
+    offset, end = 0, len(data)
+    found: dict[Any, Any] = {}
+    while offset < end:
+        section, offset = decode(data, offset, end)
+        if not isinstance(section, Described):
+            raise DecodeError("a section without its descriptor", offset)
+        found.setdefault(section.descriptor, section.value)
+    fields, properties = found.get(_PROPERTIES), found.get(_APPLICATION_PROPERTIES)
+    fields = fields if isinstance(fields, list) else []
+    return Note(
+        body=found.get(_VALUE),
+        reply_to=_text(fields, _REPLY_TO),
+        correlation_id=fields[_CORRELATION_ID] if len(fields) > _CORRELATION_ID else None,
+        properties=properties if isinstance(properties, dict) else _NOTHING,
+    )
+
+
+def _text(fields: list[Any], place: int) -> str | None:
+    value = fields[place] if len(fields) > place else None
+    return value if isinstance(value, str) else None
+
+
+def _section(code: int, value: Any) -> bytes:
+    return encode(Described(ULong(code), value))
