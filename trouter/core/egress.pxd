@@ -12,6 +12,7 @@ from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
+cdef Py_ssize_t _MOST_ORIGINS
 
 
 cdef class Egress(LinkSink):
@@ -36,10 +37,13 @@ cdef class Egress(LinkSink):
     cdef public object pace
     cdef public Py_ssize_t family
     cdef public double dry_since_s
+    cdef public Py_ssize_t entered_here
+    cdef public dict entered_there
 
     cpdef Py_ssize_t load(self)
     @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, written=bytes)
     cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef _note_origin(self, str origin)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint _is_next(self, Delivery out)

@@ -24,6 +24,8 @@ from .ports import InEndpoint, Pulse
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
+#: Places that deliveries of one link are counted by; more are not told apart, nor shown.
+_MOST_ORIGINS = 256
 
 
 class Egress(LinkSink):
@@ -38,6 +40,8 @@ class Egress(LinkSink):
         "connection_number",
         "counters",
         "dry_since_s",
+        "entered_here",
+        "entered_there",
         "family",
         "identity",
         "link",
@@ -73,6 +77,10 @@ class Egress(LinkSink):
         self.record: Any = None
         #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
         self.trunk: Any = None
+        #: Deliveries that came to it and had entered the network here, and elsewhere, by how annotations name the
+        #: place; None for none of the latter.
+        self.entered_here = 0
+        self.entered_there: dict[str, int] | None = None
         #: A ``SentLog`` where messages are logged.
         self.log: Any = None
         #: Where the router counts what goes to route containers; None where the peer is none.
@@ -108,6 +116,10 @@ class Egress(LinkSink):
         out.arrived_at = delivery.arrived_at
         out.message_format = delivery.message_format
         out.transfer_state = delivery.transfer_state
+        if source.trunk is None:
+            self.entered_here += 1
+        elif self.trunk is None:
+            self._note_origin(source.origin)
         if delivery.remote_settled:
             out.settled = True
         else:
@@ -146,6 +158,14 @@ class Egress(LinkSink):
         self.queue.append(out)
         self.backlog += 1
         return out
+
+    def _note_origin(self, origin: str) -> None:
+        """Count a delivery that came from another router."""
+        counts = self.entered_there
+        if counts is None:
+            counts = self.entered_there = {}
+        if origin in counts or len(counts) < _MOST_ORIGINS:
+            counts[origin] = counts.get(origin, 0) + 1
 
     def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
         """More of a message came: send it on uncopied if ``out`` is where it can be; how far that went in ``data``.

@@ -16,6 +16,7 @@ cdef class Trunk:
     cdef public Egress control_out
     cdef public Py_ssize_t data_in
     cdef list _senders
+    cdef dict _places
     cdef list _ladder
     cdef public dict outstanding
 
@@ -25,6 +26,7 @@ cdef class Trunk:
 
 cdef class RemoteRouter:
     cdef public str id
+    cdef public Py_ssize_t index
     cdef public Trunk trunk
     cdef public Py_ssize_t cost
     cdef public dict addresses
@@ -35,6 +37,7 @@ cdef class Network:
     cdef public dict routers
     cdef public Py_ssize_t radius
     cdef public Py_ssize_t generation
+    cdef list _freed
     cdef dict _trunks
     cdef object _ways
     cdef dict _beyond

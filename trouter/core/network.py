@@ -6,6 +6,7 @@ A router that stands alone has a network too, with nobody in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
@@ -53,6 +54,7 @@ class Trunk:
 
     __slots__ = (
         "_ladder",
+        "_places",
         "_senders",
         "capacity",
         "control_in",
@@ -81,6 +83,8 @@ class Trunk:
         #: How many data links the neighbour sends on.
         self.data_in = 0
         self._senders: list[Egress | None] = []
+        #: The priority of each data link, in both directions; of one that has none there is nothing.
+        self._places: dict[Any, int] = {}
         #: By priority: the link that takes it, which is its own or that of the next lower one.
         self._ladder: list[Egress | None] = [None] * PRIORITIES
         #: By forwarder.
@@ -96,8 +100,26 @@ class Trunk:
         """One more data link to send on; its priority, which is their order, or -1 for one without."""
         self._senders.append(egress)
         self._climb()
-        place = len(self._senders) - 1
-        return place if place < PRIORITIES else -1
+        return self._rank(egress, len(self._senders) - 1)
+
+    def add_data_in(self, ingress: Any) -> int:
+        """One more data link that the neighbour sends on; its priority, as with ``add_data``."""
+        self.data_in += 1
+        return self._rank(ingress, self.data_in - 1)
+
+    def _rank(self, endpoint: Any, place: int) -> int:
+        if place >= PRIORITIES:
+            return -1
+        self._places[endpoint] = place
+        return place
+
+    def is_control(self, endpoint: Any) -> bool:
+        """Whether a link of the trunk's carries what routers tell each other."""
+        return endpoint is self.control_in or endpoint is self.control_out
+
+    def priority_of(self, endpoint: Any) -> int:
+        """The priority of a data link, -1 for one that has none: a stream's."""
+        return self._places.get(endpoint, -1)
 
     @property
     def data_out(self) -> int:
@@ -106,6 +128,7 @@ class Trunk:
 
     def remove(self, endpoint: Any) -> None:
         """A link is gone; a priority that had it falls to the next lower one."""
+        self._places.pop(endpoint, None)
         if endpoint is self.control_in:
             self.control_in = None
         elif endpoint is self.control_out:
@@ -138,10 +161,12 @@ class Trunk:
 class RemoteRouter:
     """Another router: the connection that leads there, None as long as none does, and what the way costs."""
 
-    __slots__ = ("addresses", "cost", "id", "trunk")
+    __slots__ = ("addresses", "cost", "id", "index", "trunk")
 
-    def __init__(self, router_id: str) -> None:
+    def __init__(self, router_id: str, index: int = 0) -> None:
         self.id = router_id
+        #: Its place in lists by router, where this router has 0. It keeps it for as long as it is known.
+        self.index = index
         self.trunk: Trunk | None = None
         self.cost = 0
         #: The records of what it listens on, by key.
@@ -153,6 +178,7 @@ class Network:
 
     __slots__ = (
         "_beyond",
+        "_freed",
         "_trunks",
         "_ways",
         "generation",
@@ -173,6 +199,8 @@ class Network:
         self.radius = 0
         #: Counts the shapes that the network has had.
         self.generation = 0
+        #: Places in lists by router that nobody has any more.
+        self._freed: list[int] = []
         #: By connection number.
         self._trunks: dict[int, Trunk] = {}
         self._ways: Ways | None = None
@@ -278,18 +306,33 @@ class Network:
         """The router with this id, from now on one that is known; messages may be sent to it by name."""
         router = self.routers.get(router_id)
         if router is None:
-            router = self.routers[router_id] = RemoteRouter(router_id)
+            router = self.routers[router_id] = RemoteRouter(router_id, self._free_index())
             record = self.table.obtain_remote(ROUTER + router_id, "closest")
             record.pinned = True
             router.addresses[record.key] = record
             record.remote_listeners += 1
         return router
 
+    def _free_index(self) -> int:
+        """The lowest place that no router has."""
+        if self._freed:
+            return heappop(self._freed)
+        return len(self.routers) + 1
+
+    def index_of(self, origin: str) -> int:
+        """The place in lists by router of the one that annotations name so; 0 for this one, -1 if it is unknown."""
+        name = origin.removeprefix(_ROUTER_PREFIX)
+        router = self.routers.get(name)
+        if router is not None:
+            return router.index
+        return 0 if name in ("", self.table.router_id) else -1
+
     def forget(self, router_id: str) -> None:
         """A router is known no longer."""
         router = self.routers.pop(router_id, None)
         if router is None:
             return
+        heappush(self._freed, router.index)
         self._lead(router, None)
         for record in list(router.addresses.values()):
             record.pinned = record.pinned and record.key != ROUTER + router_id

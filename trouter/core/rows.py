@@ -31,8 +31,9 @@ DEFAULT_PRIORITY: Final = 4
 
 _NO_UINT: Final = UInt(0)
 _NO_ULONG: Final = ULong(0)
-_OTHER_ROUTERS: Final = (_NO_ULONG,) * (ROUTERS - 1)
+_NO_DELIVERIES: Final = (_NO_ULONG,) * ROUTERS
 _NOTHING_OUTSTANDING: Final = (Long(0),) * ROUTERS
+_CONTROL_PRIORITY: Final = 9
 _MAX_UINT: Final = 0xFFFFFFFF
 
 
@@ -73,15 +74,51 @@ def _oper_status(router: Router, endpoint: Endpoint) -> str:
     return "quiescing" if router.pulse.draining else "up"
 
 
-def _histogram(endpoint: Endpoint) -> list[ULong] | None:
-    """Deliveries of an outgoing link by the router they came in on."""
-    if isinstance(endpoint, Egress):
-        return [_ulong(endpoint.counters.deliveries), *_OTHER_ROUTERS]
-    return None
+def _priority(endpoint: Endpoint) -> UInt:
+    """That of the messages which the link takes; links of clients, and of streams, have none of their own."""
+    if endpoint.trunk is None:
+        return UInt(DEFAULT_PRIORITY)
+    if endpoint.trunk.is_control(endpoint):
+        return UInt(_CONTROL_PRIORITY)
+    place = endpoint.trunk.priority_of(endpoint)
+    return UInt(DEFAULT_PRIORITY if place < 0 else place)
+
+
+def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
+    """Deliveries to a client's outgoing link by the router at which they entered the network."""
+    if not isinstance(endpoint, Egress) or endpoint.trunk is not None:
+        return None
+    counts = [_ulong(endpoint.entered_here), *_NO_DELIVERIES[1:]]
+    for origin, count in (endpoint.entered_there or {}).items():
+        index = router.network.index_of(origin)
+        if 0 <= index < ROUTERS:
+            counts[index] = _ulong(counts[index] + count)
+    return counts
+
+
+def _outstanding(router: Router, record: Record) -> list[Long] | None:
+    """Unsettled deliveries of a balanced address by the neighbour that they were passed on to."""
+    if record.treatment != "balanced":
+        return None
+    counts = list(_NOTHING_OUTSTANDING)
+    for trunk in router.network.trunks:
+        under_way = trunk.outstanding.get(record.forwarder)
+        index = router.network.index_of(trunk.neighbour) if trunk.neighbour else -1
+        if under_way is not None and 0 <= index < ROUTERS:
+            counts[index] = Long(counts[index] + under_way.count)
+    return counts
+
+
+def _tracked(router: Router, record: Record) -> Long:
+    """All of these together."""
+    found = (trunk.outstanding.get(record.forwarder) for trunk in router.network.trunks)
+    return Long(sum(each.count for each in found if each is not None))
 
 
 def _link_type(_: Router, endpoint: Endpoint) -> str:
     """Whose messages it carries."""
+    if endpoint.trunk is not None:
+        return "router-control" if endpoint.trunk.is_control(endpoint) else "inter-router"
     record = endpoint.record
     down = isinstance(endpoint, Egress) and record is not None and record.key[0] == EDGE
     return "edge-downlink" if down else "endpoint"
@@ -118,14 +155,14 @@ LINK_COLUMNS: Final[dict[str, Callable[[Router, Endpoint], object]]] = {
     "deliveriesDelayed1Sec": lambda _, link: _ulong(link.counters.delayed_1s),
     "deliveriesDelayed10Sec": lambda _, link: _ulong(link.counters.delayed_10s),
     "deliveriesStuck": lambda router, link: _ulong(router.deliveries_stuck(link.link)),
-    "ingressHistogram": lambda _, link: _histogram(link),
-    "priority": lambda _, __: UInt(DEFAULT_PRIORITY),
+    "ingressHistogram": _histogram,
+    "priority": lambda _, link: _priority(link),
     "settleRate": lambda router, link: _uint(settle_rate(router, link)),
     "creditAvailable": lambda _, link: _uint(link.link.credit),
     "zeroCreditSeconds": lambda router, link: _uint(router.zero_credit_s(link.link)),
 }
 
-#: Column -> its value for an address. What concerns other routers and route containers is nothing on a lone router.
+#: Column -> its value for an address. Of other routers those count that can be reached.
 ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
     "name": lambda _, record: record.key,
     "identity": lambda _, record: record.key,
@@ -134,9 +171,9 @@ ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
     "distribution": lambda _, record: record.treatment,
     "inProcess": lambda _, record: _uint(len(record.forwarder.subscriptions)),
     "subscriberCount": lambda _, record: _uint(len(record.forwarder.consumers)),
-    "remoteCount": lambda _, __: _NO_UINT,
+    "remoteCount": lambda _, record: _uint(len(record.forwarder.remotes)),
     "containerCount": lambda _, __: _NO_UINT,
-    "remoteHostRouters": lambda _, __: [],
+    "remoteHostRouters": lambda _, record: [each.id for each in record.forwarder.remotes],
     "deliveriesIngress": lambda _, record: _ulong(record.counters.ingress),
     "deliveriesEgress": lambda _, record: _ulong(record.counters.egress),
     "deliveriesTransit": lambda _, record: _ulong(record.counters.transit),
@@ -144,8 +181,8 @@ ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
     "deliveriesFromContainer": lambda _, record: _ulong(record.counters.from_container),
     "deliveriesEgressRouteContainer": lambda _, __: _NO_ULONG,
     "deliveriesIngressRouteContainer": lambda _, __: _NO_ULONG,
-    "transitOutstanding": lambda _, record: list(_NOTHING_OUTSTANDING) if record.treatment == "balanced" else None,
-    "trackedDeliveries": lambda _, __: Long(0),
+    "transitOutstanding": _outstanding,
+    "trackedDeliveries": _tracked,
     "priority": lambda _, record: Int(record.priority),
     "deliveriesRedirectedToFallback": lambda _, record: _ulong(record.counters.redirected),
 }
@@ -154,7 +191,7 @@ ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
 ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
     "addrCount": lambda router, _: _ulong(len(router.table.records)),
     "linkCount": lambda router, _: _ulong(len(router.links)),
-    "nodeCount": lambda _, __: _NO_ULONG,
+    "nodeCount": lambda router, _: _ulong(len(router.network.routers)),
     "presettledDeliveries": lambda _, totals: _ulong(totals.presettled),
     "droppedPresettledDeliveries": lambda _, totals: _ulong(totals.dropped_presettled),
     "acceptedDeliveries": lambda _, totals: _ulong(totals.accepted),

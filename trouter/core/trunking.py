@@ -136,7 +136,7 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
             ingress.gather_for(trunk)
             trunk.control_in = ingress
         else:
-            trunk.data_in += 1
+            trunk.add_data_in(ingress)
         link.keeps_tags = False
         link.sink = ingress
     elif isinstance(link, OutgoingLink):
