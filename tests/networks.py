@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.routers import RunningRouter, running
+from tests.management.node import node_of
+from tests.routers import DEADLINE_S, RunningRouter, running
 
 OPEN = "host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS"
 
 
-def interior(name: str, dials: Mapping[str, int], more: str = "", costs: Mapping[str, int] | None = None) -> str:
+def interior(
+    name: str, dials: Mapping[str, int], more: str = "", costs: Mapping[str, int] | None = None, router: str = ""
+) -> str:
     """The configuration of an interior router that dials others, given by name and port.
 
-    ``more`` is added as it is; ``costs`` are those of connections that do not cost 1.
+    ``more`` is added as it is; ``costs`` are those of connections that do not cost 1; ``router`` has attributes of that
+    section.
     """
     lines = [
-        f"router {{ mode: interior, id: {name} }}",
+        f"router {{ mode: interior, id: {name}{', ' if router else ''}{router} }}",
         f"listener {{ {OPEN} }}",
         f"listener {{ {OPEN}, role: inter-router, allowInsecureRole: yes }}",
     ]
@@ -46,23 +51,39 @@ def wait_for_reach(routers: Mapping[str, RunningRouter]) -> None:
         router.wait_for_line(rf"ways through the network .* {len(routers) - 1} routers in reach")
 
 
+def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Sequence[str]]) -> None:
+    """Wait until everybody knows everybody's links: until then the ways may still change."""
+    links: dict[str, set[str]] = {name: set(others) for name, others in dials.items()}
+    for name, others in dials.items():
+        for other in others:
+            links[other].add(name)
+    wanted = {name: sorted(neighbours) for name, neighbours in links.items()}
+    give_up_s = time.monotonic() + DEADLINE_S
+    for router in routers.values():
+        with node_of(client_port(router)) as node:
+            while (known := {row["id"]: row["linkState"] for row in node.query("router.node")}) != wanted:
+                assert time.monotonic() < give_up_s, known
+
+
 @contextmanager
 def network(
     folder: Path,
     dials: Mapping[str, Sequence[str]],
     more: Mapping[str, str] | None = None,
     costs: Mapping[tuple[str, str], int] | None = None,
+    router: str = "",
 ) -> Iterator[dict[str, RunningRouter]]:
     """Interior routers of which each dials some of those before it; all can reach each other when the block begins.
 
-    ``more`` is configuration besides, by router; ``costs`` those of connections, by who dials and whom, 1 if not given.
+    ``more`` is configuration besides, by router; ``costs`` those of connections, by who dials and whom, 1 if not given;
+    ``router`` has attributes of everybody's section of that name.
     """
     routers: dict[str, RunningRouter] = {}
     with ExitStack() as stack:
         for name, others in dials.items():
             ports = {other: router_port(routers[other]) for other in others}
             mine = {other: cost for (dialler, other), cost in (costs or {}).items() if dialler == name}
-            text = interior(name, ports, (more or {}).get(name, ""), mine)
+            text = interior(name, ports, (more or {}).get(name, ""), mine, router)
             routers[name] = stack.enter_context(running(text, folder))
         wait_for_reach(routers)
         yield routers

@@ -57,6 +57,9 @@ class StillControl:
     def vhost_statistics(self) -> Iterable[tuple[str, Mapping[str, object]]]:
         return ()
 
+    def topology(self) -> None:
+        return None
+
     def rights(self, connection: int) -> Rights:
         return self.allowed
 

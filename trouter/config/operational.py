@@ -126,15 +126,36 @@ ROUTER_NODE: Final = EntityType(
     columns=(
         column("id", Kind.STRING, "Its id."),
         column("protocolVersion", Kind.INTEGER, "The version of the routing protocol it speaks."),
-        column("instance", Kind.INTEGER, "When it started, in seconds since 1970."),
+        column("instance", Kind.INTEGER, "When it started: milliseconds since 1970, seconds from older routers."),
         column("linkState", Kind.LIST, "The ids of its neighbours."),
         column("nextHop", Kind.STRING, "The neighbour through which it is reached; `(self)` for this router."),
-        column("validOrigins", Kind.LIST, "The routers whose messages may come this way."),
+        column("validOrigins", Kind.LIST, "The routers whose messages to it come this way, among up to 300 routers."),
         column("address", Kind.STRING, "Its address."),
         column("routerLink", Kind.ENTITY_ID, "The link to it, when it is a neighbour."),
         column("cost", Kind.INTEGER, "What it costs to reach it."),
         column("lastTopoChange", Kind.INTEGER, "When the network changed last, in seconds since 1970."),
         column("index", Kind.INTEGER, "Its place in lists by router."),
+        column("linkCosts", Kind.MAP, "What the way to each neighbour of its costs, as it says.", extra=True),
+        column("reachable", Kind.BOOLEAN, "Whether there is a way to it.", extra=True),
+    ),
+)
+
+TOPOLOGY_CHANGE: Final = EntityType(
+    "topologyChange",
+    "A change of the network, from its first sign until the network was at rest; the last 100 are remembered.",
+    extra=True,
+    bases=BASES["operational"],
+    columns=(
+        column("began", Kind.INTEGER, "When its first sign came, in milliseconds since 1970."),
+        column("why", Kind.STRING, "What its first sign was."),
+        column("cause", Kind.STRING, "Whose links changed, and which of its link states it was: the same everywhere."),
+        column("settled", Kind.BOOLEAN, "Whether the network was at rest afterwards; else it goes on."),
+        column("convergenceMs", Kind.INTEGER, "From the first sign to the last change, in milliseconds."),
+        column("rounds", Kind.INTEGER, "How often the ways were set anew."),
+        column("movedCount", Kind.INTEGER, "Routers that are reached another way, or no longer, or again."),
+        column("moved", Kind.LIST, "Their ids, 100 of them."),
+        column("reachableCount", Kind.INTEGER, "Routers in reach afterwards."),
+        column("events", Kind.LIST, "What happened, a line for each thing, 50 of them."),
     ),
 )
 

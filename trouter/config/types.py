@@ -61,6 +61,7 @@ TYPES: Final[tuple[EntityType, ...]] = (
     operational.CONNECTION_LINK_ROUTE,
     RecordLogEntity.type,
     operational.AUTH_LOCKOUT,
+    operational.TOPOLOGY_CHANGE,
 )
 
 #: The types that have sections in files.

@@ -13,7 +13,7 @@ from trouter.core.tenants import Tenant
 
 from .kinds import MANAGEMENT, descendants_of
 from .ports import Control, LogBook
-from .providers import process, routing
+from .providers import network, process, routing
 from .providers.base import Nothing, Provider
 from .providers.configured import Configured, Routing
 from .providers.owned import OWNED
@@ -52,7 +52,8 @@ _MAKERS: Final[dict[str, Maker]] = {
     "management": lambda kind, _: process.ManagementNode(kind),
     "logStats": lambda kind, of: process.LogStatistics(kind, of.book),
     "allocator": lambda kind, of: process.Allocator(kind, of.router),
-    "router.node": lambda kind, of: process.Node(kind, of.router),
+    "router.node": lambda kind, of: network.Nodes(kind, of.control),
+    "topologyChange": lambda kind, of: network.Changes(kind, of.control),
     "policy": lambda kind, of: Configured(kind, of.control),
     "authLockout": lambda kind, of: process.AuthLockouts(kind, of.control),
     "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),

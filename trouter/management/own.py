@@ -74,7 +74,10 @@ async def _get_nodes(node: Node, _: Request) -> Answer:
     table = node.router.table
     if node.tenant is not None:
         return answer([])
-    return answer([f"amqp:/_topo/0/{table.router_id}/$management"] if table.mode == "interior" else [])
+    if table.mode != "interior":
+        return answer([])
+    routers = (table.router_id, *sorted(router.id for router in node.router.network.routers.values() if router.trunk))
+    return answer([f"amqp:/_topo/0/{router_id}/$management" for router_id in routers])
 
 
 async def _get_schema(_: Node, __: Request) -> Answer:

@@ -64,6 +64,24 @@ class ConnectionFacts(Protocol):
         """End the connection, saying why."""
 
 
+class Topology(Protocol):
+    """The network that the router belongs to."""
+
+    def nodes(self) -> Iterable[tuple[str, Mapping[str, object]]]:
+        """The routers by id, with the attributes of the type router.node."""
+
+    def changes(self) -> Iterable[tuple[int, Mapping[str, object]]]:
+        """What changed lately, by number, with the attributes of the type topologyChange."""
+
+    @property
+    def duplicate_ids(self) -> Sequence[str]:
+        """Ids that two routers have."""
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """How often what other routers sent was not believed, by the name of the fault."""
+
+
 class Lockouts(Protocol):
     """Failed logins that are remembered, and hold somebody up."""
 
@@ -116,6 +134,9 @@ class Control(Protocol):
 
     def denied(self, connection: int, what: str) -> None:
         """Somebody asked for what they may not do, a line of text."""
+
+    def topology(self) -> Topology | None:
+        """The network, where the router belongs to one."""
 
     def lockouts(self) -> Lockouts:
         """Failed logins that are remembered."""

@@ -45,9 +45,14 @@ class NeighbourDown:
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged:
-    """The ways through the network are others now: see ``Mesh.paths``. ``why`` names what brought it about."""
+    """The ways through the network are others now: see ``Mesh.paths``. ``why`` names what brought it about.
+
+    ``cause`` is the same wherever the same news brings it about: the router whose links have changed, ``:``, and which
+    of its link states it was, 0 for none.
+    """
 
     why: str
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

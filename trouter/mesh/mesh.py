@@ -117,6 +117,7 @@ class Mesh:
         self._link_sequence = 0
         self._links_changed = False
         self._reshaped = ""
+        self._cause = ""
         self._links_left = LINKS_PER_TICK
         self._questions_left = QUESTIONS_PER_TICK
         self._last_hello_s = _NEVER
@@ -222,7 +223,7 @@ class Mesh:
             if node.peers and now_s - node.heard_s > self._timers.remote_ls_max_age_s:
                 self._nodes.link(node, {})
                 node.link_sequence = 0
-                self._reshape(now_s, f"{router} is silent")
+                self._reshape(now_s, f"{router} is silent", f"{router}:0")
             listed.update(node.peers)
         for router, node in list(self._nodes.items()):
             if node.peers or router in listed:
@@ -425,7 +426,7 @@ class Mesh:
         if peers == node.peers:
             return
         if self._nodes.link(node, peers):
-            self._reshape(now_s, f"{heard.id} has other neighbours")
+            self._reshape(now_s, f"{heard.id} has other neighbours", f"{heard.id}:{heard.link_sequence}")
             self._recompute(now_s)
         else:
             self._complain(Fault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
@@ -511,7 +512,7 @@ class Mesh:
         node.asked_links_s = node.asked_addresses_s = _NEVER
         node.older_in_a_row = node.strange_starts = 0
         self._unmap(node)
-        self._reshape(now_s, f"{node.id} has restarted")
+        self._reshape(now_s, f"{node.id} has restarted", f"{node.id}:0")
 
     def _is_fresh(self, link: _Link, router: str, now_s: float) -> bool:
         return link.router == router and now_s - link.confirmed_s <= self._timers.hello_max_age_s
@@ -546,11 +547,12 @@ class Mesh:
         """Our own link state is another, and the others shall know."""
         self._links_changed = True
         self._links_left = LINKS_PER_TICK
-        self._reshape(now_s, why)
+        self._reshape(now_s, why, f"{self.me}:{self._link_sequence + 1}")
 
-    def _reshape(self, now_s: float, why: str) -> None:
+    def _reshape(self, now_s: float, why: str, cause: str) -> None:
         self.last_change_s = now_s
-        self._reshaped = self._reshaped or why
+        if not self._reshaped:
+            self._reshaped, self._cause = why, cause
 
     def _recompute(self, now_s: float) -> None:
         """Find the ways anew if the network has another shape; if that was done much lately, at the next tick."""
@@ -562,7 +564,7 @@ class Mesh:
         links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in self._nodes.items() if node.peers}
         links[self.me] = {router: self._links[connection].cost for router, connection in self._neighbours.items()}
         former, self.paths = self.paths.next_hop, Paths(self.me, links)
-        self.events.append(PathsChanged(why))
+        self.events.append(PathsChanged(why, self._cause))
         for router, node in self._nodes.items():
             if node.asked_links_s == _NEVER or former.get(router) != self.paths.next_hop.get(router):
                 self._ask_links(node, now_s)  # for the first time, or for the former way was none

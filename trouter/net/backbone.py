@@ -7,6 +7,7 @@ gathered.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -28,6 +29,9 @@ from trouter.mesh.messages import MAX_COST, compose
 from trouter.mesh.relay import first_hops
 from trouter.wire.performatives import Open
 
+from .recorder import Recorder
+from .topology import Topology
+
 #: Between two looks at what is due.
 TICK_S: Final = 1.0
 
@@ -46,9 +50,23 @@ def announced_cost(remote: Open) -> int:
 class Backbone:
     """Joins one router's mesh to its routing."""
 
-    def __init__(self, router: Router, instance: int, timers: Timers, now: Callable[[], float]) -> None:
-        """``instance`` is that of ``Mesh``; ``now`` tells the time in seconds."""
+    def __init__(
+        self,
+        router: Router,
+        instance: int,
+        timers: Timers,
+        now: Callable[[], float],
+        recorder: Recorder | None = None,
+        calendar: Callable[[], float] = time.time,
+    ) -> None:
+        """``instance`` is that of ``Mesh``; ``now`` tells the time in seconds, ``calendar`` those since 1970."""
         self.mesh = Mesh(router.table.router_id, instance, timers)
+        #: A change is over when routers no longer count the network as being in flux.
+        quiet_s = 2 * timers.ra_interval_flux_s
+        self.topology = Topology(self.mesh, router.network, quiet_s, recorder or Recorder(), calendar)
+        #: Control messages that came, and that went.
+        self.taken = 0
+        self.sent = 0
         self._router = router
         self._network = router.network
         self._now = now
@@ -93,8 +111,10 @@ class Backbone:
         """A second has passed."""
         self.mesh.tick(self._now())
         self._work()
+        self.topology.tick(self._now())
 
     def _take(self, trunk: Trunk, data: bytes) -> None:
+        self.taken += 1
         way = self.mesh.take(data, trunk.number, self._now())
         for hop in way.hops:
             self._send_to(hop, way.data)
@@ -120,7 +140,9 @@ class Backbone:
     def _do(self, event: Event) -> None:
         if isinstance(event, Send):
             self._send(event)
-        elif isinstance(event, PathsChanged):
+            return
+        self.topology.note(event, self._now())
+        if isinstance(event, PathsChanged):
             self._network.set_ways(self.mesh.paths, self.mesh.neighbours)
             reach = len(self.mesh.paths.next_hop)
             log.info("the ways through the network are set anew: %s; %d routers in reach", event.why, reach)
@@ -151,7 +173,7 @@ class Backbone:
         if event.connection is not None:
             trunk = self._network.trunk(event.connection)
             if trunk is not None:
-                self._router.send_control(trunk, octets)
+                self.sent += self._router.send_control(trunk, octets)
             return
         for hop in first_hops(event.to, self.mesh.paths):
             self._send_to(hop, octets)
@@ -159,4 +181,4 @@ class Backbone:
     def _send_to(self, neighbour: str, octets: bytes) -> None:
         trunk = self._network.trunk(self.mesh.neighbours.get(neighbour, -1))
         if trunk is not None:
-            self._router.send_control(trunk, octets)
+            self.sent += self._router.send_control(trunk, octets)

@@ -12,9 +12,10 @@ from trouter.mesh.mesh import Timers
 
 from .backbone import TICK_S, Backbone
 from .hub import Hub
+from .recorder import Recorder
 
 
-def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float]) -> Backbone:
+def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float], recorder: Recorder) -> Backbone:
     """What joins ``router`` to the others; ``calendar`` tells seconds since 1970, of which every start has others.
 
     The others tell one start from the next by that number, so it counts milliseconds.
@@ -26,7 +27,7 @@ def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], f
         ra_interval_flux_s=float(entity.ra_interval_flux_seconds),
         remote_ls_max_age_s=float(entity.remote_ls_max_age_seconds),
     )
-    return Backbone(router, int(calendar() * 1000), timers, trio.current_time)
+    return Backbone(router, int(calendar() * 1000), timers, trio.current_time, recorder, calendar)
 
 
 async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:

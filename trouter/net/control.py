@@ -57,6 +57,7 @@ from .secure import Secure
 from .service import Service, service_of
 from .sockets import ListenError
 from .tls.problems import TlsProblems
+from .topology import Topology
 
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
@@ -94,6 +95,7 @@ class Control:
         record_logs: RecordLogs,
         recorder: Recorder,
         guard: Guard,
+        topology: Topology | None = None,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
         self.listeners = listeners
@@ -110,6 +112,7 @@ class Control:
         self._secure = secure
         self._record_logs = record_logs
         self._guard = guard
+        self._topology = topology
         self._lockouts = Lockouts(guard.lockout)
         self._change_records = ChangeRecords(recorder, connections)
         self._one_at_a_time = trio.Lock()
@@ -142,6 +145,10 @@ class Control:
     def denied(self, connection: int, what: str) -> None:
         """Somebody asked for what they may not do."""
         self._policing.deny_management(connection, what)
+
+    def topology(self) -> Topology | None:
+        """The network, where the router belongs to one."""
+        return self._topology
 
     def lockouts(self) -> Lockouts:
         """Whose logins failed."""

@@ -39,6 +39,7 @@ from .peer import LINGER_S, Services
 from .poller import Poller
 from .privileges import PrivilegeError, forbid_core_files
 from .record_logs import RecordLogs
+from .recorder import Recorder
 from .rounds import make_rounds
 from .settings import connector_settings
 from .sockets import ListenError
@@ -118,12 +119,13 @@ class RouterProcess:
         self.router = Router(router.id, router.mode, router.default_distribution)
         self.hub = Hub(self.router)
         poller, budget = Poller(self.hub), Budget(0)
-        self._backbone = make_backbone(self.router, router, calendar) if router.mode == "interior" else None
+        recorder = Recorder()
+        interior = router.mode == "interior"
+        self._backbone = make_backbone(self.router, router, calendar, recorder) if interior else None
         self.services = Services(
-            self.hub, poller, Ticker(), plugins, budget, calendar=calendar, backbone=self._backbone
+            self.hub, poller, Ticker(), plugins, budget, recorder=recorder, calendar=calendar, backbone=self._backbone
         )
         self._numbers = ConnectionNumbers()
-        recorder = self.services.recorder
         self.record_logs = RecordLogs(router.id, recorder, self.hub)
         self._telemetry = Telemetry(self.router, recorder, plugins, lambda: self.record_logs.interval_s)
         self.control = Control(
@@ -141,6 +143,7 @@ class RouterProcess:
             self.record_logs,
             self.services.recorder,
             self.services.guard,
+            self._backbone.topology if self._backbone is not None else None,
         )
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None

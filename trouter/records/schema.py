@@ -226,10 +226,17 @@ class LinkStalled(Record, tag="link.stalled"):
 
 
 class TopologyChange(Record, tag="topology.change"):
-    """The network looks different: neighbour-up, neighbour-down, cost, path or node-lost."""
+    """The network looks different: neighbour-up, neighbour-down, cost, path or node-lost; or it is at rest: converged.
+
+    ``cause_id`` is the same in all routers that the same news reached. ``routers`` counts those that moved where no
+    single one is meant: in a path, beyond those with records of their own; in converged, all since the first sign.
+    """
 
     what: str
     peer: str | None = None
+    why: str | None = None
+    next_hop: str | None = None
+    routers: int | None = None
     cost_old: int | None = None
     cost_new: int | None = None
     path_hash: str | None = None

@@ -113,6 +113,10 @@ class RouterEntity(Entity):
     link_count: None = reported(Kind.INTEGER, "Links attached now.", graph=True)
     blocked_link_count: None = reported(Kind.INTEGER, "Links that have had no credit for 10 seconds.", graph=True)
     node_count: None = reported(Kind.INTEGER, "Other routers known now.", graph=True)
+    duplicate_ids: None = reported(Kind.LIST, "Ids that two routers of the network have.", extra=True)
+    mesh_faults: None = reported(
+        Kind.MAP, "How often what other routers sent was not believed, by what was wrong with it.", extra=True
+    )
     link_route_count: None = reported(Kind.INTEGER, "Link routes configured now.", graph=True)
     auto_link_count: None = reported(Kind.INTEGER, "Auto links configured now.", graph=True)
     connection_count: None = reported(Kind.INTEGER, "Connections open now.", graph=True)

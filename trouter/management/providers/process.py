@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +23,6 @@ from .base import Fixed, Provider, Row
 ROUTER_IDENTITY: Final = "1"
 _STATM: Final = Path("/proc/self/statm")
 _LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
-_PROTOCOL_VERSION: Final = 1
 
 
 class RouterItself(Provider):
@@ -54,6 +52,7 @@ class RouterItself(Provider):
             "area": "0",
             "version": trouter.__version__,
             "hostName": os.uname().nodename,
+            **self._network_row(),
             "linkRouteCount": ULong(len(configuration.link_routes)),
             "autoLinkCount": ULong(len(configuration.auto_links)),
             "connectionCount": ULong(len(connections)),
@@ -61,6 +60,13 @@ class RouterItself(Provider):
             "uptimeSeconds": UInt(max(0, int(self._now() - self._started_at_s))),
             "memoryUsage": virtual_bytes(),
         }
+
+    def _network_row(self) -> Row:
+        """What the network is reported by; nothing where there is none."""
+        topology = self._control.topology()
+        if topology is None:
+            return {}
+        return {"duplicateIds": list(topology.duplicate_ids), "meshFaults": dict(topology.faults)}
 
     def plain_row(self, key: str) -> Row | None:
         row = self.row(key)
@@ -141,39 +147,6 @@ class Allocator(Fixed):
                 "type": self.kind.full_name,
             }
             for name, size_bytes, count in owners(self._router)
-        }
-
-
-class Node(Fixed):
-    """``router.node``: the routers of the network. A router that stands alone, or on the edge, knows of none."""
-
-    def __init__(self, kind: EntityType, router: Router) -> None:
-        super().__init__(kind)
-        self._router = router
-        self._started_at_s = int(time.time())
-
-    def rows(self) -> Mapping[str, Row]:
-        if self._router.table.mode != "interior":
-            return {}
-        its_id = self._router.table.router_id
-        identity = f"router.node/{its_id}"
-        return {
-            identity: {
-                "id": its_id,
-                "protocolVersion": _PROTOCOL_VERSION,
-                "instance": self._started_at_s,
-                "linkState": [],
-                "nextHop": "(self)",
-                "validOrigins": [],
-                "address": f"amqp:/_topo/0/{its_id}",
-                "routerLink": None,
-                "cost": None,
-                "lastTopoChange": None,
-                "index": 0,
-                "name": identity,
-                "identity": identity,
-                "type": self.kind.full_name,
-            }
         }
 
 
