@@ -18,6 +18,7 @@ import trio
 from cryptography.x509.ocsp import OCSPCertStatus
 from trio.testing import MockClock
 
+from tests.net.test_alarms import Alarms
 from tests.tls.pki import DAY, Authority, Pair
 from tests.tls.responder import Responder
 from trouter.client import Connection, ConnectionClosed, connect
@@ -190,6 +191,23 @@ async def test_other_names_are_followed(scene: Scene, tmp_path: Path, caplog: py
 # --- warnings
 
 
+async def test_new_files_that_cannot_be_used_raise_an_alarm_until_others_can(scene: Scene) -> None:
+    server = scene.authority.issue("CN=router", "localhost", days=300)
+    await scene.start(certFile=server.cert, privateKeyFile=server.key)
+    alarms = Alarms(scene.process.services.recorder)
+    whole = server.cert.read_text()
+    write_names(server.cert, "no certificate")
+    await scene.look()
+    ((name, severity, subject, state, why, _),) = alarms.take()
+    assert (name, severity, subject, state) == ("tls-renewal", "critical", "p", "raised")
+    assert "certFile" in str(why)
+    async with scene.connect(scene.authority.issue("CN=alice")):
+        pass
+    write_names(server.cert, whole)
+    await scene.look()
+    assert alarms.take() == [("tls-renewal", "critical", "p", "cleared", "", None)]
+
+
 @pytest.fixture
 def info(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.INFO):
@@ -199,6 +217,7 @@ def info(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
 async def test_the_end_of_our_own_certificate_is_told_three_times(scene: Scene, info: pytest.LogCaptureFixture) -> None:
     server, crl = scene.authority.issue("CN=router", "localhost", days=40), scene.authority.revoke(days=99)
     await scene.start(certFile=server.cert, privateKeyFile=server.key, crlFile=crl)
+    alarms = Alarms(scene.process.services.recorder)
     told = []
     for _ in range(42):
         scene.now[0] += DAY_S
@@ -207,3 +226,7 @@ async def test_the_end_of_our_own_certificate_is_told_three_times(scene: Scene, 
         told += [each.getMessage() for each in info.records if "its certificate" in each.getMessage()]
         info.clear()
     assert told == [f"sslProfile p: its certificate ends in {days}.0 days" for days in (30, 7, 1)]
+    assert [alarm for alarm in alarms.take() if alarm[0] != "tls-renewal"] == [
+        ("tls-certificate-ends", severity, "p", "raised", f"{days}.0", str(days))
+        for severity, days in (("warning", 30), ("warning", 7), ("critical", 1))
+    ]
