@@ -35,6 +35,7 @@ from tests.e2e.test_policy import (
     vhost,
     wait_until,
 )
+from tests.e2e.test_tenants import page_of
 from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.tls.pki import Authority, Pair
 from trouter_plugins.users_file import edit_users, put_user
@@ -63,6 +64,7 @@ QUOTAS = [
 MORE = """
 listener {{ name: strict, host: 127.0.0.1, port: 0, authenticatePeer: yes, saslMechanisms: PLAIN, {loopback} }}
 listener {{ name: tenants, host: 127.0.0.1, port: 0, multiTenant: yes, saslMechanisms: PLAIN, {loopback} }}
+listener {{ name: web, host: 127.0.0.1, port: 0, http: yes, saslMechanisms: ANONYMOUS }}
 listener {{ name: says-no, host: 127.0.0.1, port: 0, saslPlugin: no, {loopback} }}
 listener {{ name: dies, host: 127.0.0.1, port: 0, saslPlugin: dead, {loopback} }}
 authServicePlugin {{ name: no, host: 127.0.0.1, port: {says_no.port} }}
@@ -253,6 +255,10 @@ def test_connections_too_fast(scene: Scene) -> None:
     records = scene.records()
     (record,) = [each for each in records if each["k"] == "policy.decision" and not each["allow"]]
     assert (record["conn"], record["rule"]) == (ear.number, "rates.org:maxConnectionsPerSecond")
+    status, figures = page_of(scene.router, "web")
+    assert status == 200
+    assert {'trouter_vhost_quota_alarms_total{vhost="rates.org"} 1.0',
+            'trouter_vhost_quota_alarms_raised{vhost="rates.org"} 1.0'} <= set(figures.splitlines())  # fmt: skip
     (alarm,) = [each for each in records if each["k"] == "alarm"]
     assert (alarm["name"], alarm["subject"], alarm["state"], alarm["value"], alarm["limit"]) == (
         "quota", "rates.org:maxConnectionsPerSecond", "raised", "enforced", "1"

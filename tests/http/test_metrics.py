@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -145,6 +146,24 @@ def test_the_values_of_a_label_are_bounded_and_nothing_is_lost_in_the_sum() -> N
         assert len(series) == MAX_LABEL_VALUES + 1
         assert sum(series) == total
     assert samples["trouter_vhost_connections{'vhost': '_other'}"] == 805
+
+
+def test_vhosts_are_shown_with_their_alarms() -> None:
+    figures = dataclasses.replace(
+        PLAIN, vhost_connections={"v": 3}, quota_alarms={"v": 5, "w": 0}, quota_alarms_raised={"v": 2}
+    )
+    samples = samples_of(figures)
+    assert samples["trouter_vhost_connections{'vhost': 'v'}"] == 3
+    assert samples["trouter_vhost_quota_alarms_total{'vhost': 'v'}"] == 5
+    assert samples["trouter_vhost_quota_alarms_total{'vhost': 'w'}"] == 0
+    assert samples["trouter_vhost_quota_alarms_raised{'vhost': 'v'}"] == 2
+
+
+def test_the_values_of_each_series_of_our_own_are_looked_at_here() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    families: list[Metric] = list(text_string_to_metric_families(exposition(PLAIN).decode()))
+    ours = {family.name for family in families if family.name.startswith("trouter_")}
+    assert {name for name in ours if name not in here and not name.startswith("trouter_tenant_")} == set()
 
 
 TENANTS = [TenantFigures(f"t{number}", 1, 2, 3, {"accepted": 4}) for number in range(1000)]
