@@ -130,6 +130,15 @@ def is_kept(octets: int) -> Callable[[Rig], object]:
     return provoke
 
 
+def is_kept_by_the_connection(octets: int) -> Callable[[Rig], object]:
+    def provoke(talk: Rig) -> None:
+        talk.script.connection.buffer_limit = 50
+        talk.one.sink = Keeper()
+        talk.script.peer_sends(transfer(), payload=bytes(octets))
+
+    return provoke
+
+
 def rejected(octets: int) -> Rejected:
     """A state of that many octets."""
     return Rejected(Error("amqp:x", "y" * (octets - len(encode_state(Rejected(Error("amqp:x", "y" * 200)))) + 200)))
@@ -215,6 +224,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     ),
     (Fault.LINK_COUNT, "more than 4 links on one connection", sends(attach("four", 5), attach("five", 6))),
     (Fault.MEMORY, "the router holds all the messages that it may", is_kept(51)),
+    (Fault.BUFFERED, "the connection holds more than 50 octets of messages", is_kept_by_the_connection(51)),
     (Fault.TRANSFER_LIMIT, "transfer without credit", sends(*[transfer(number) for number in range(5)])),
     (Fault.MESSAGE_SIZE, "Message size exceeded", sends(transfer(), payload=bytes(101))),
     (Fault.MESSAGE_SIZE, "Message size exceeded", sends(*[transfer(more=True)] * 3, payload=bytes(101))),

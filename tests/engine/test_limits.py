@@ -236,6 +236,7 @@ def test_every_limit_is_known_here() -> None:
         "channel_max",
         "handle_max",
         "max_links",
+        "max_buffered_bytes",
         "session_window_bytes",
         "session_window_frames",
         "idle_timeout_s",

@@ -26,6 +26,7 @@ cdef class Egress(LinkSink):
     cdef Py_ssize_t _dropped
     cdef list _presettled
     cdef public Py_ssize_t unsettled
+    cdef public Py_ssize_t most_unsettled
     cdef public Counters counters
     cdef public object record
     cdef public object trunk
@@ -46,6 +47,8 @@ cdef class Egress(LinkSink):
     cdef _note_origin(self, str origin)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef bint _may_begin(self, OutgoingLink link)
+    cdef _settled_one(self)
     cdef bint _is_next(self, Delivery out)
     cdef _take_next(self)
     @cython.locals(out=Delivery)

@@ -46,6 +46,7 @@ class Egress(LinkSink):
         "identity",
         "link",
         "log",
+        "most_unsettled",
         "pace",
         "plain",
         "presettles",
@@ -73,6 +74,8 @@ class Egress(LinkSink):
         #: Those in the queue that may be thrown away, and some that have left it.
         self._presettled: list[Delivery] = []
         self.unsettled = 0
+        #: As many unsettled deliveries as the receiver may have; more wait until it has settled some.
+        self.most_unsettled = 1 << 62
         self.counters = Counters()
         self.record: Any = None
         #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
@@ -132,7 +135,7 @@ class Egress(LinkSink):
         if self.log is not None:
             self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:
-            if self.backlog == 0 and link.attached and link.credit > 0 and not link.waiting:
+            if self.backlog == 0 and self._may_begin(link):
                 if self.plain and not source.rewrites:
                     out.offset = link.send(out, data, start, end, False) - start
                 else:
@@ -146,7 +149,7 @@ class Egress(LinkSink):
                 message = source.build_message(delivery, data, start, end)
         out.message = message
         message.copies.append(out)
-        if self.backlog == 0 and link.attached and (out.begun or link.credit > 0) and not link.waiting:
+        if self.backlog == 0 and (self._may_begin(link) or (out.begun and link.attached and not link.waiting)):
             self._push(out, message)
             if out.complete:
                 return out
@@ -166,6 +169,10 @@ class Egress(LinkSink):
             counts = self.entered_there = {}
         if origin in counts or len(counts) < _MOST_ORIGINS:
             counts[origin] = counts.get(origin, 0) + 1
+
+    def _may_begin(self, link: OutgoingLink) -> bool:
+        """Whether one more delivery may go out now."""
+        return link.credit > 0 and self.unsettled < self.most_unsettled and link.attached and not link.waiting
 
     def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
         """More of a message came: send it on uncopied if ``out`` is where it can be; how far that went in ``data``.
@@ -226,7 +233,7 @@ class Egress(LinkSink):
             self.dry_since_s = -1.0
         while self.backlog > 0:
             out = self.queue[0]
-            if not (out.begun or sender.credit > 0) or sender.waiting or not sender.attached:
+            if not (out.begun or self._may_begin(sender)) or sender.waiting or not sender.attached:
                 break
             message = out.message
             self._push(out, message)
@@ -325,7 +332,7 @@ class Egress(LinkSink):
                 settled = True  # it will not get the rest
                 self._give_up(out)
         elif settled:
-            self.unsettled -= 1
+            self._settled_one()
         if settled:
             self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
             out.partner = None
@@ -335,6 +342,12 @@ class Egress(LinkSink):
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
             # nobody upstream waits for this outcome: close it
             self._settle(out, out.remote_code, out.remote_state)
+
+    def _settled_one(self) -> None:
+        """The receiver has one unsettled delivery less; what waited for that may go out."""
+        self.unsettled -= 1
+        if self.backlog > 0 and self.unsettled + 1 == self.most_unsettled:
+            self.on_credit(self.link)
 
     def _give_up(self, out: Delivery) -> None:
         """The receiver decided on a delivery of which the rest has not been sent."""
@@ -358,7 +371,7 @@ class Egress(LinkSink):
         if not (out.settled or out.remote_settled):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
-                self.unsettled -= 1
+                self._settled_one()
                 self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
 
     # --- what the sender says

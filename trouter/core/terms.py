@@ -38,6 +38,8 @@ class PeerTerms:
     role: str = "normal"
     #: Whose addresses the links are about, None for the router's own space.
     tenant: Tenant | None = None
+    #: Deliveries that a receiver may have unsettled on one link.
+    max_unsettled: int = 1 << 62
     #: The largest message taken in, in octets; 0 for any.
     max_message_bytes: int = 0
     #: What messages are held to, None for nothing.

@@ -100,6 +100,7 @@ class Connection(ConnectionPort):
         super().__init__(outbox, budget or Budget(UNLIMITED))
         self.limits = limits
         self.high_water = limits.high_water_bytes
+        self.buffer_limit = limits.max_buffered_bytes
         self.local_open = local_open
         self.remote_open: Open | None = None
         self.state = ConnectionState.START
@@ -188,6 +189,7 @@ class Connection(ConnectionPort):
             del self._sessions[session.channel]
             self._spare_channels.append(session.channel)
             self.link_count -= len(session.links_by_handle)
+            self.promised_bytes -= session.promised_bytes
             session.forget()
 
     def forget(self) -> None:

@@ -94,6 +94,9 @@ class Fault(Enum):
     )
     LINK_COUNT = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection")
     MEMORY = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "the router holds all the messages that it may")
+    BUFFERED = FaultRow(
+        "amqp:resource-limit-exceeded", Scope.SESSION, "the connection holds more than {limit} octets of messages"
+    )
     TRANSFER_LIMIT = FaultRow("amqp:link:transfer-limit-exceeded", Scope.LINK, "transfer without credit")
     MESSAGE_SIZE = FaultRow("amqp:link:message-size-exceeded", Scope.LINK, "Message size exceeded")
     DELIVERY_FRAMES = FaultRow(

@@ -26,6 +26,8 @@ class EngineLimits:
     max_links: int = 65536
     #: Octets of transfers a session takes in before it closes its incoming window.
     session_window_bytes: int = 8 * 1024 * 1024
+    #: Octets of messages that the sessions of a connection hold together.
+    max_buffered_bytes: int = UNLIMITED
     #: The incoming window in frames; 0 derives it from ``session_window_bytes``.
     session_window_frames: int = 0
     #: A connection silent for this long is closed; 0 for never. Half of it is advertised.

@@ -18,6 +18,9 @@ cdef class ConnectionPort:
     cdef public bint wrote
     cdef public bint silent
     cdef public Py_ssize_t link_count
+    cdef public Py_ssize_t buffered_bytes
+    cdef public Py_ssize_t buffer_limit
+    cdef public Py_ssize_t promised_bytes
     cdef public Py_ssize_t remote_max_frame_bytes
     cdef public Py_ssize_t high_water
 

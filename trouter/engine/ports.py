@@ -38,12 +38,15 @@ class ConnectionPort:
 
     __slots__ = (
         "budget",
+        "buffer_limit",
+        "buffered_bytes",
         "high_water",
         "link_count",
         "out",
         "outbox",
         "owner",
         "paused",
+        "promised_bytes",
         "remote_max_frame_bytes",
         "silent",
         "touched",
@@ -64,6 +67,10 @@ class ConnectionPort:
         #: A close was sent or received: sessions and links have nothing to say any more.
         self.silent = False
         self.link_count = 0
+        #: What its sessions hold, what they may hold, and what the windows promise that they began with.
+        self.buffered_bytes = 0
+        self.buffer_limit = 1 << 62
+        self.promised_bytes = 0
         self.remote_max_frame_bytes = 512
         self.high_water = 512 * 1024
 

@@ -24,6 +24,7 @@ cdef class Session(SessionPort):
     cdef public Py_ssize_t remote_handle_max
     cdef public Py_ssize_t window_frames
     cdef public Py_ssize_t window_bytes
+    cdef public Py_ssize_t promised_bytes
     cdef public Py_ssize_t incoming_window
     cdef public Py_ssize_t next_incoming_id
     cdef public Py_ssize_t remote_incoming_window
@@ -62,8 +63,9 @@ cdef class Session(SessionPort):
     cdef bytes _fitting(self, int code, bytes state)
     cpdef forget_outgoing(self, Delivery delivery)
     cpdef Py_ssize_t told_window(self)
-    @cython.locals(budget=Budget)
+    @cython.locals(connection=ConnectionPort, budget=Budget)
     cpdef hold(self, Py_ssize_t count)
+    @cython.locals(connection=ConnectionPort)
     cpdef release(self, Py_ssize_t count)
     cpdef count_in(self, list shares)
     @cython.locals(budget=Budget)
@@ -74,7 +76,7 @@ cdef class Session(SessionPort):
     @cython.locals(link=LinkPort, due=list)
     cpdef flush(self)
     cpdef write_settlements(self)
-    @cython.locals(room=Py_ssize_t, budget=Budget)
+    @cython.locals(room=Py_ssize_t, connection=ConnectionPort, budget=Budget, scarce=bint)
     cdef _reopen_window(self)
     @cython.locals(link=LinkPort)
     cpdef resume(self)

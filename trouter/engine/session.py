@@ -55,6 +55,7 @@ class Session(SessionPort):
         "next_incoming_id",
         "next_outgoing_id",
         "outgoing",
+        "promised_bytes",
         "remote_channel",
         "remote_handle_max",
         "remote_incoming_window",
@@ -80,6 +81,8 @@ class Session(SessionPort):
         #: The holder was told that the session is over, and has not dropped it yet.
         self.reported = False
         self.remote_channel = -1
+        #: What the window that it began with lets the peer send.
+        self.promised_bytes = 0
         self.handle_max = limits.handle_max
         self.remote_handle_max = _MASK32
         #: What the peer may still send, in transfer frames, and the id its next one has.
@@ -131,6 +134,7 @@ class Session(SessionPort):
         if ended or self.connection.silent or (self.state, SessionStep.SEND_BEGIN) not in SESSION_NEXT:
             return
         self.step(SessionStep.SEND_BEGIN)
+        self._promise()
         self.connection.write(
             self.channel,
             Begin(
@@ -141,6 +145,21 @@ class Session(SessionPort):
                 handle_max=self.handle_max,
             ),
         )
+
+    def _promise(self) -> None:
+        """Narrow the window where those of the connection's other sessions leave too little room for its messages.
+
+        So whoever keeps to the windows is never refused for what the connection holds, unless they are configured.
+        """
+        connection, frame_bytes = self.connection, self.limits.max_frame_bytes
+        if not self.limits.session_window_frames:
+            room = max(0, connection.buffer_limit - connection.promised_bytes) // 2
+            frames = max(2, min(self.window_frames, room // frame_bytes))
+            self.incoming_window -= self.window_frames - frames
+            self.window_frames = frames
+            self.window_bytes = frames * frame_bytes
+        self.promised_bytes = self.window_bytes
+        connection.promised_bytes += self.promised_bytes
 
     def end(self, error: Error | None = None) -> None:
         """Send our end, after everything gathered so far; does nothing when it was sent before."""
@@ -352,18 +371,24 @@ class Session(SessionPort):
 
     def hold(self, count: int) -> None:
         """Keep ``count`` octets of what this session brought; they close its incoming window."""
-        budget = self.connection.budget
+        connection = self.connection
+        budget = connection.budget
         if count > budget.limit - budget.held:
             raise PeerFault(Fault.MEMORY)
+        if count > connection.buffer_limit - connection.buffered_bytes:
+            raise PeerFault(Fault.BUFFERED, limit=connection.buffer_limit)
         budget.held += count
+        connection.buffered_bytes += count
         self.held_bytes += count
         if self.shares is not None:
             self._share(count)
 
     def release(self, count: int) -> None:
         """Let go of ``count`` held octets; the window opens again with the next flush."""
+        connection = self.connection
         self.held_bytes -= count
-        self.connection.budget.held -= count
+        connection.budget.held -= count
+        connection.buffered_bytes -= count
         if self.shares is not None:
             self._share(-count)
         if self.incoming_window * 2 <= self.window_frames:
@@ -425,8 +450,10 @@ class Session(SessionPort):
         room = self.window_frames
         if self.held_bytes > 0:
             room = (self.window_bytes - self.held_bytes) * self.window_frames // self.window_bytes
-        budget = self.connection.budget
-        if budget.held * 2 > budget.limit or (self.shares is not None and self._shares_run_out()):
+        connection = self.connection
+        budget = connection.budget
+        scarce = budget.held * 2 > budget.limit or connection.buffered_bytes * 2 > connection.buffer_limit
+        if scarce or (self.shares is not None and self._shares_run_out()):
             room = room // 8 if room >= 8 else room
         if room > 0 and room > self.incoming_window and self.incoming_window * 2 <= room:
             self.incoming_window = room

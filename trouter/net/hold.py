@@ -99,6 +99,11 @@ class Hold:
         self._deny_link(attach, rule)
         return TOO_MANY_LINKS
 
+    def too_many(self, attach: Attach) -> Error:
+        """The peer has as many links as its listener or connector lets it have."""
+        self._deny_link(attach, "maxLinks")
+        return TOO_MANY_LINKS
+
     def may_attach(self, attach: Attach, others: Callable[[], int]) -> Error | None:
         """Whether the peer may attach, or keep, a link; why not. ``others`` counts those of its direction."""
         verdict = judge_link(self.admission, attach, others)

@@ -89,6 +89,9 @@ class PeerSettings:
     require_sasl: bool
     require_tls: bool
     handshake_timeout_s: float
+    #: Links on the connection, and deliveries that a receiver may have unsettled on one.
+    max_links: int = 1 << 62
+    max_unsettled: int = 1 << 62
     #: Parts of each message to log, none for no log at all.
     logged_components: tuple[str, ...] = ()
     sasl_timeout_s: float = 10.0
@@ -207,6 +210,7 @@ class Peer:
         self.connection.owner = self
         self._frames = FrameLog(self._label, self.connection.out)
         self._sessions = Sessions(self._hub, self.connection, self._label, self.turn_out, self._recorder)
+        self._sessions.most_links = settings.max_links
         self.follow_log()
 
     def _converse(self) -> Connection:
@@ -642,6 +646,7 @@ class Peer:
         terms = PeerTerms(
             connection_number=self.number,
             link_capacity=self.settings.link_capacity,
+            max_unsettled=self.settings.max_unsettled,
             # Only routers are believed what they say of a message's way (security.md R-6.2a).
             strip_in=strips.strip_in or self.role not in ROUTER_ROLES,
             strip_out=strips.strip_out,

@@ -74,6 +74,9 @@ class Sessions:
         self._label = label
         self._records = recorder.links
         self._repeats = recorder.repeats
+        #: As many links may the peer have, and those it has.
+        self.most_links = 1 << 62
+        self._routed: set[int] = set()
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
     def admit(self, terms: PeerTerms, hold: Hold) -> None:
@@ -156,6 +159,7 @@ class Sessions:
 
     def _uncount(self, link: Link) -> None:
         """The link is gone; a second call does nothing."""
+        self._routed.discard(getattr(link.sink, "identity", 0))
         share = None if self._hold is None else self._hold.share
         if share is not None:
             if isinstance(link.sink, Ingress):
@@ -238,6 +242,8 @@ class Sessions:
         if hold.share is not None:
             key = self._address_key(event.attach)
             error = hold.may_add_link(event.attach, key)
+        if error is None and len(self._routed) >= self.most_links:
+            error = hold.too_many(event.attach)
         error = error or hold.may_attach(event.attach, partial(self._count, link.incoming))
         if error is None:
             if self._hub.router.attach(link, self.terms) is DISALLOWED:
@@ -248,6 +254,7 @@ class Sessions:
         if hold.share is not None and isinstance(sink, Ingress | Egress):
             hold.share.attached(sink, key or getattr(sink.record, "key", None))
         if isinstance(sink, Ingress | Egress):
+            self._routed.add(sink.identity)
             self._tell_attached(link, event.attach)
         else:
             tell = partial(_tell_attach, f"{self._label} Link refused", link.incoming, event.attach)

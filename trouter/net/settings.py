@@ -7,7 +7,8 @@ from typing import Final
 
 import trouter
 from trouter.config import ConnectorEntity, ListenerEntity
-from trouter.engine.limits import EngineLimits
+from trouter.config.entities import ends
+from trouter.engine.limits import UNLIMITED, EngineLimits
 from trouter.wire.performatives import Open
 from trouter.wire.types import Int
 
@@ -52,12 +53,20 @@ def connector_settings(router_id: str, entity: ConnectorEntity) -> PeerSettings:
     return _settings(router_id, entity, {})
 
 
+def _cap(entity: ListenerEntity | ConnectorEntity, given: int | None, default: int) -> int:
+    """What one connection may cost; routers, who carry what others send, are held to what is given only."""
+    return given or (UNLIMITED if entity.role in ROUTER_ROLES else default)
+
+
 def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dict[str, object]) -> PeerSettings:
+    max_links = _cap(entity, entity.max_links, ends.MAX_LINKS)
     limits = EngineLimits(
         max_frame_bytes=entity.max_frame_size,
         channel_max=entity.max_sessions - 1,
         session_window_frames=0 if entity.max_session_frames is None else entity.max_session_frames or 0x7FFFFFFF,
         idle_timeout_s=float(entity.idle_timeout_seconds),
+        max_links=min(ends.MOST_LINKS, 2 * max_links),  # those that are refused, and not detached yet, among them
+        max_buffered_bytes=_cap(entity, entity.max_buffered_bytes, ends.MAX_BUFFERED_BYTES),
     )
     capabilities: tuple[str, ...] = CAPABILITIES
     if entity.role in ROUTER_ROLES:
@@ -82,6 +91,8 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         limits=limits,
         open=introduce,
         link_capacity=entity.link_capacity,
+        max_links=max_links,
+        max_unsettled=_cap(entity, entity.max_unsettled, ends.MAX_UNSETTLED),
         require_sasl=False,
         require_tls=False,
         logged_components=entity.message_logging_components,

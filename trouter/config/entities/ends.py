@@ -12,6 +12,11 @@ from trouter.config.schema import Kind, Reload, attribute
 DEFAULT_LINK_CAPACITY: Final = 250
 MAX_SESSIONS: Final = 32768
 MAX_SECONDS: Final = 4_000_000
+#: What one connection may cost unless it is said otherwise (security.md 8.5), and the links that are too many for any.
+MAX_LINKS: Final = 1000
+MAX_UNSETTLED: Final = 10_000
+MAX_BUFFERED_BYTES: Final = 64 << 20
+MOST_LINKS: Final = 65536
 
 ROUTER_ROLES: Final = {"edge": NO_EDGES}
 
@@ -48,6 +53,38 @@ def max_sessions() -> Any:
         high=MAX_SESSIONS,
         parse=lambda count: count or MAX_SESSIONS,
         reload=Reload.NEXT,
+    )
+
+
+def max_links() -> Any:
+    return _cap("Links on one connection; more are refused.", str(MAX_LINKS), MOST_LINKS)
+
+
+def max_unsettled() -> Any:
+    return _cap(
+        "Deliveries that a receiver may have unsettled on one link; more wait. Senders are held to linkCapacity.",
+        str(MAX_UNSETTLED),
+    )
+
+
+def max_buffered_bytes() -> Any:
+    return _cap(
+        "Octets of messages kept that came on one connection: from half of it on windows open an eighth as far, beyond "
+        "it the session that brings more is ended.",
+        "64 MiB",
+    )
+
+
+def _cap(doc: str, text: str, high: int = 2**53) -> Any:
+    """What one connection may cost (security.md 8.5); routers, who carry what others send, have no such limit."""
+    return attribute(
+        Kind.INTEGER,
+        doc,
+        default_doc=f"{text}; for the roles inter-router and edge none",
+        low=1,
+        high=high,
+        reload=Reload.NEXT,
+        extra=True,
     )
 
 

@@ -102,6 +102,9 @@ class ListenerEntity(Socketed):
     max_frame_size: int = ends.max_frame_size()
     max_sessions: int = ends.max_sessions()
     max_session_frames: int | None = ends.max_session_frames()
+    max_links: int | None = ends.max_links()
+    max_unsettled: int | None = ends.max_unsettled()
+    max_buffered_bytes: int | None = ends.max_buffered_bytes()
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     initial_handshake_timeout_seconds: int = attribute(
         Kind.INTEGER,
@@ -266,6 +269,9 @@ class ConnectorEntity(Socketed):
     max_frame_size: int = ends.max_frame_size()
     max_sessions: int = ends.max_sessions()
     max_session_frames: int | None = ends.max_session_frames()
+    max_links: int | None = ends.max_links()
+    max_unsettled: int | None = ends.max_unsettled()
+    max_buffered_bytes: int | None = ends.max_buffered_bytes()
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     strip_annotations: str = ends.strip_annotations()
     link_capacity: int = ends.link_capacity()
