@@ -253,8 +253,9 @@ class Sessions:
         sink = link.sink
         if hold.share is not None and isinstance(sink, Ingress | Egress):
             hold.share.attached(sink, key or getattr(sink.record, "key", None))
+        if identity := getattr(sink, "identity", 0):
+            self._routed.add(identity)
         if isinstance(sink, Ingress | Egress):
-            self._routed.add(sink.identity)
             self._tell_attached(link, event.attach)
         else:
             tell = partial(_tell_attach, f"{self._label} Link refused", link.incoming, event.attach)
