@@ -296,3 +296,26 @@ def test_a_trusted_annotation_stays_in_the_space_too(forge: Callable[[str], dict
     client.sender().send(compose(b"x", annotations=forge(to)))
     space.router.pump()
     assert not any(each.bodies for each in listening)
+
+
+def test_the_addresses_of_a_space_are_known_whenever_they_are_asked_for() -> None:
+    router = MemoryRouter([])
+    tenants = [router.core.table.tenants.enter(name, number) for number, name in enumerate(("t1", "_x"), 1)]
+    clients = [router.connect(PeerTerms(tenant=tenant, connection_number=n)) for n, tenant in enumerate(tenants, 1)]
+    outside, table = router.connect(), router.core.table
+
+    def keys(tenant: Tenant) -> set[str]:
+        return {key for key, record in table.records.items() if tenant.owns_key(key) or record.space == tenant.space}
+
+    for _ in range(2):  # the first time round nobody has asked before
+        receivers = [client.receiver(address) for client in clients for address in ("q", "a/b")]
+        receivers += [outside.receiver(address) for address in ("t1/q", "t1x/q", "t1", "other")]
+        dynamic = [client.receiver(None, dynamic=True) for client in clients]
+        router.pump()
+        for tenant in tenants:
+            assert len(keys(tenant)) == 3
+            assert set(table.spaces.keys_of(tenant.space)) == keys(tenant)
+        for receiver in [*receivers, *dynamic]:
+            receiver.detach()
+        router.pump()
+        assert [table.spaces.keys_of(tenant.space) for tenant in tenants] == [[], []]

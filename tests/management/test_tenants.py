@@ -13,6 +13,7 @@ from proton import Message
 from proton.utils import BlockingConnection, LinkDetached
 
 from tests.management.node import DEADLINE_S, NODE, PREFIX, Node, node_of
+from tests.management.test_cost import calls_during
 from tests.routers import RunningRouter, running
 from trouter_plugins.users_file import put_user
 
@@ -206,3 +207,14 @@ def test_a_message_that_cannot_be_read_is_answered_to_its_tenant(both: tuple[Nod
         Message(address="$management", reply_to=node.reply_to, properties={"operation": 5}), timeout=DEADLINE_S
     )
     assert node.receive().status == 400
+
+
+def test_a_listing_of_addresses_looks_at_the_tenants_own_only(both: tuple[Node, Node], router: RunningRouter) -> None:
+    with node_of(router.ports[0]) as outside:
+        for number in range(100):
+            outside.connection.create_receiver(f"of/others{number}")
+        own = both[0].query("router.address")  # once, so that it is known from then on who has what
+        for number in range(100, 150):
+            outside.connection.create_receiver(f"of/others{number}")
+        calls = calls_during(outside, lambda: both[0].query("router.address"))
+        assert calls["owned.is_own"] <= 3 * len(own) + 3

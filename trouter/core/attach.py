@@ -220,7 +220,7 @@ def _find_record(
     if record is None:
         raise Refused(NOT_FOUND)
     if dynamic:
-        record.space = "" if tenant is None else tenant.space
+        table.give(record, tenant)
         record.creator = terms.connection_number if outgoing else -1
     return record
 

@@ -9,6 +9,7 @@ from .addresses import EDGE, FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Add
 from .network import Network
 from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
+from .spaces import Spaces
 from .tenants import Tenant, Tenants, forget_spellings
 
 UNAVAILABLE: Final = "unavailable"
@@ -52,6 +53,8 @@ class AddressTable:
         #: Texts of anonymous messages and where they lead; a few for each record, gone with it. Tenants have their own.
         self.known: dict[bytes, Record] = {}
         self.tenants = Tenants()
+        #: What there is in the space of each tenant.
+        self.spaces = Spaces(self.records)
         self.network = Network(self)
 
     def add_rule(self, rule: AddressRule) -> None:
@@ -133,6 +136,12 @@ class AddressTable:
         address = Address(EDGE, EDGE + edge_id, f"_edge/{edge_id}", edge_id)
         return self._obtain(address, address.key, "balanced", -1)
 
+    def give(self, record: Record, tenant: Tenant | None) -> None:
+        """A dynamic address was made for ``tenant``, None for whoever is in no space."""
+        self.spaces.remove(record)
+        record.space = "" if tenant is None else tenant.space
+        self.spaces.add(record)
+
     def obtain_local(self, name: str, treatment: str) -> Record:
         """The record of a local address that the router itself serves."""
         return self._obtain(Address(LOCAL, LOCAL + name, name, name), LOCAL + name, treatment, -1)
@@ -141,6 +150,7 @@ class AddressTable:
         record = self.records.get(key)
         if record is None:
             record = self.records[key] = Record(key, address.text, distribution, priority, self.network)
+            self.spaces.add(record)
         return record
 
     def obtain_remote(self, key: str, treatment: str | None) -> Record:
@@ -206,6 +216,7 @@ class AddressTable:
         if not record.unused() or self.records.get(record.key) is not record:
             return
         del self.records[record.key]
+        self.spaces.remove(record)
         self.network.drop(record)
         for known, text in record.known_as:
             known.pop(text, None)

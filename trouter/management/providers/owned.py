@@ -77,7 +77,7 @@ class OwnAddresses(Owned):
     """Addresses of its space, and dynamic ones that it had made, by key."""
 
     def keys(self) -> Sequence[str]:
-        return [key for key in self._router.table.records if self.is_own(key)]
+        return self._router.table.spaces.keys_of(self._tenant.space)
 
     def is_own(self, key: str) -> bool:
         record = self._router.table.records.get(key)
