@@ -32,8 +32,11 @@ DISABLED: Final = "disabled"
 EXPIRES: Final = "expires="
 
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-#: Who is not in the file has a salt nevertheless, the same as long as the process lives.
-_DECOY_KEY: Final = secrets.token_bytes(32)
+#: Begins the line with the key by which those who are not in the file have salts nevertheless, always the same.
+DECOYS: Final = b"#decoys "
+_KEY_BYTES: Final = 32
+#: The key where the file has none; the same as long as the process lives.
+_DECOY_KEY: Final = secrets.token_bytes(_KEY_BYTES)
 
 Verifier = PasswordHash | ScramVerifier
 
@@ -81,9 +84,11 @@ class Users:
         self,
         entries: Mapping[str, Entry | Verifier | Sequence[Verifier]],
         now: Callable[[], float] = time.time,
+        decoy_key: bytes = _DECOY_KEY,
     ) -> None:
         self.entries = {user: _entry(given) for user, given in entries.items()}
         self._now = now
+        self._decoy_key = decoy_key
         self._for_plain: dict[str, Verifier] = {}
         self._for_scram: dict[str, dict[str, ScramVerifier]] = {}
         for user, entry in self.entries.items():
@@ -120,11 +125,11 @@ class Users:
         return self.admits(user) and fits
 
     def _decoy(self, user: str) -> Verifier:
-        return _decoy(user, self._plain_models)
+        return _decoy(self._decoy_key, user, self._plain_models)
 
     def scram(self, mechanism: str, user: str) -> tuple[ScramVerifier, bool]:
         """What ``user`` is challenged with, and whether it may let in; for somebody unknown nothing fits it."""
-        decoy = _decoy(user, self._scram_models[mechanism])
+        decoy = _decoy(self._decoy_key, user, self._scram_models[mechanism])
         entry = self._for_scram[mechanism].get(user)
         return (decoy, False) if entry is None else (entry, self.admits(user))
 
@@ -138,9 +143,9 @@ def _entry(given: Entry | Verifier | Sequence[Verifier]) -> Entry:
 V = TypeVar("V", bound=Verifier)
 
 
-def _decoy(user: str, models: Sequence[V]) -> V:
+def _decoy(key: bytes, user: str, models: Sequence[V]) -> V:
     """A verifier which nothing fits; for one ``user`` its cost and salt are always the same, the cost a real one."""
-    draw = hmac.digest(_DECOY_KEY, user.encode(), "sha512")
+    draw = hmac.digest(key, user.encode(), "sha512")
     model = models[int.from_bytes(draw[:8], "big") % len(models)]
     salt = hashlib.shake_256(draw).digest(len(model.salt))
     if isinstance(model, PasswordHash):
@@ -168,8 +173,11 @@ def parse_users(content: bytes) -> Users:
     """The users in ``content``; UsersFileError with all problems, each with its line number."""
     entries: dict[str, Entry] = {}
     problems: list[str] = []
+    decoy_key = _DECOY_KEY
     for number, line in enumerate(content.split(b"\n"), 1):
         try:
+            if line.startswith(DECOYS):
+                decoy_key = _parse_key(line)
             parsed = parse_line(line)
             if parsed is None:
                 continue
@@ -182,7 +190,19 @@ def parse_users(content: bytes) -> Users:
             entries[user] = entry
     if problems:
         raise UsersFileError(problems)
-    return Users(entries)
+    return Users(entries, decoy_key=decoy_key)
+
+
+def decoys_line() -> bytes:
+    """A line with a new key, for a file that has none."""
+    return DECOYS + secrets.token_hex(_KEY_BYTES).encode()
+
+
+def _parse_key(line: bytes) -> bytes:
+    digits = line.removeprefix(DECOYS).strip()
+    if not re.fullmatch(rb"[0-9a-f]{%d}" % (2 * _KEY_BYTES), digits):
+        raise ValueError(f"the key of the decoys is not {2 * _KEY_BYTES} hexadecimal digits: delete the line")
+    return bytes.fromhex(digits.decode())
 
 
 def parse_line(line: bytes) -> tuple[str, Entry] | None:

@@ -17,7 +17,17 @@ from pathlib import Path
 from typing import Final
 
 from trouter.hooks import ConfigurationRefused, RouterFacts
-from trouter_plugins.users import Entry, Users, UsersFileError, Verifier, check_user, parse_line, parse_users
+from trouter_plugins.users import (
+    DECOYS,
+    Entry,
+    Users,
+    UsersFileError,
+    Verifier,
+    check_user,
+    decoys_line,
+    parse_line,
+    parse_users,
+)
 from trouter_plugins.verifiers import ALONE, DEFAULT_SCRAM, PasswordHash, ScramVerifier
 
 #: 100,000 users with three verifiers each.
@@ -85,6 +95,8 @@ def edit_users(path: Path, change: Callable[[dict[str, Entry]], None]) -> None:
         old = _lstat(path)
         content = b"" if old is None else _content(path)[0].rstrip(b"\n")
         before = parse_users(content).entries
+        if not any(line.startswith(DECOYS) for line in content.split(b"\n")):
+            content = b"\n".join(filter(None, (decoys_line(), content)))
         after = dict(before)
         change(after)
         for user in after:

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import logging
 import os
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -123,6 +125,34 @@ def test_an_unknown_user_costs_what_some_known_user_costs_and_always_the_same() 
     assert decoy(Users({}), "stranger").cost == Cost()
 
 
+def test_somebody_unknown_has_the_same_salt_after_a_restart_and_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    put_user(path, "alice", b"secret")
+    salts = []
+    asking = "import sys; from trouter_plugins.users_file import *; users = read_users(Path(sys.argv[1])); "
+    asking += "print(users.scram('SCRAM-SHA-256', 'bob')[0].salt.hex())"
+    for _ in range(2):
+        asked = subprocess.run([sys.executable, "-c", asking, str(path)], check=True, capture_output=True, text=True)
+        salts.append(asked.stdout)
+        put_user(path, "carol", b"secret")
+    assert salts[0] == salts[1]
+    assert read_users(path).scram("SCRAM-SHA-256", "alice")[0].salt.hex() not in salts[0]
+    assert path.read_text().count("#decoys ") == 1
+
+
+def test_each_file_has_salts_of_its_own_for_those_who_are_unknown(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        put_user(tmp_path / name, "alice", b"secret")
+    one, two = (read_users(tmp_path / name).scram("SCRAM-SHA-256", "bob")[0].salt for name in ("one", "two"))
+    assert one != two
+
+
+def test_a_file_without_the_key_is_served_and_one_with_a_spoilt_key_is_not() -> None:
+    assert len(parse_users(f"alice:{LINE}\n".encode())) == 1
+    with pytest.raises(UsersFileError, match="line 1: the key of the decoys"):
+        parse_users(b"#decoys 00ff\n")
+
+
 def test_nothing_fits_a_decoy_twice() -> None:
     users = Users({"alice": HASH})
     assert decoy(users, "bob").digest != decoy(users, "bob").digest
@@ -138,8 +168,9 @@ def test_a_new_user_is_appended_and_the_rest_kept(tmp_path: Path) -> None:
     private(path).write_text(f"# ours\n\nalice:{LINE}\n\n")
     assert put_user(path, "bob", b"hunter2") is False
     lines = path.read_text().splitlines()
-    assert lines[:3] == ["# ours", "", f"alice:{LINE}"]
-    assert len(lines) == 4
+    assert lines[0].startswith("#decoys ")
+    assert lines[1:4] == ["# ours", "", f"alice:{LINE}"]
+    assert len(lines) == 5
     users = read_users(path)
     assert users.verify("bob", b"hunter2")
     assert users.verify("alice", b"secret")
@@ -150,7 +181,7 @@ def test_a_users_line_is_replaced_in_its_place(tmp_path: Path) -> None:
     private(path).write_text(f"alice:{LINE}\nalice b:{LINE}\n# end\n")
     assert put_user(path, "alice", b"changed") is True
     lines = path.read_text().splitlines()
-    assert lines[1:] == [f"alice b:{LINE}", "# end"]
+    assert lines[2:] == [f"alice b:{LINE}", "# end"]
     users = read_users(path)
     assert users.verify("alice", b"changed")
     assert not users.verify("alice", b"secret")
@@ -162,8 +193,9 @@ def test_the_first_user_of_a_file(tmp_path: Path, before: str | None) -> None:
     if before is not None:
         private(path).write_text(before)
     assert put_user(path, "alice", b"secret") is False
-    assert path.read_text().startswith("alice:$scrypt$")
-    assert path.read_text().count("\n") == 1
+    key, line = path.read_text().splitlines()
+    assert key.startswith("#decoys ")
+    assert line.startswith("alice:$scrypt$")
 
 
 def test_a_file_with_errors_stays_as_it_is_and_nothing_is_left_behind(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from tests.tls.pki import Authority, Pair
 from tests.tls.responder import Responder, appointed
 from trouter.config import load
-from trouter.net.tls.profiles import OCSP_S, TlsProfiles
+from trouter.net.tls.profiles import OCSP_DEAD_S, OCSP_S, TlsProfiles
 
 OK = b"HTTP/1.1 200 OK\r\n"
 BELIEVED, DOUBTED, REFUSED = (True, True), (True, False), (False, False)
@@ -190,3 +190,33 @@ async def test_a_good_word_is_about_one_certificate_only(authority: Authority) -
         assert await is_believed(alice, profiles)
         responder.status = OCSPCertStatus.REVOKED
         assert not await is_believed(bob, profiles)
+
+
+async def test_a_responder_that_hangs_up_is_asked_again_only_after_a_while(authority: Authority) -> None:
+    now = [datetime.now(UTC).timestamp()]
+    async with Responder.running(authority) as responder:
+        profiles = await profiles_with(authority, "hard", lambda: now[0])
+        alice, bob = (authority.issue(f"CN={name}", ocsp=responder.url) for name in ("alice", "bob"))
+        responder.octets = OK + b"Content-Length: 100\r\n\r\nhalf"
+        assert not await is_believed(alice, profiles)
+        responder.octets = b""
+        now[0] += OCSP_DEAD_S - 1
+        for each in (alice, bob):
+            assert not await is_believed(each, profiles)
+        assert len(responder.asked) == 1
+        now[0] += 2
+        for each in (alice, bob):
+            assert await is_believed(each, profiles)
+        assert len(responder.asked) == 3
+
+
+async def test_a_silent_responder_is_waited_for_once(authority: Authority, mock_clock: MockClock) -> None:
+    mock_clock.autojump_threshold = 0.2
+    async with Responder.running(authority) as responder:
+        responder.octets = None
+        profiles = await profiles_with(authority, "hard", lambda: datetime.now(UTC).timestamp())
+        began = trio.current_time()
+        for name in ("alice", "bob", "carol"):
+            assert not await is_believed(authority.issue(f"CN={name}", ocsp=responder.url), profiles)
+        assert trio.current_time() - began < 2 * OCSP_S
+        assert len(responder.asked) == 1

@@ -49,6 +49,8 @@ class Answer:
 
     standing: Standing
     why: str = ""
+    #: Nobody was there to ask.
+    dead: bool = False
 
 
 async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, threads: trio.CapacityLimiter) -> Answer:
@@ -67,7 +69,7 @@ async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, th
             return Answer(Standing.UNKNOWN, "the OCSP responder gave no answer")
         return _judged(answer, leaf, issuer, datetime.fromtimestamp(now_s, UTC))
     except (OSError, trio.BrokenResourceError, h11.ProtocolError):
-        return Answer(Standing.UNKNOWN, "the OCSP responder cannot be reached")
+        return Answer(Standing.UNKNOWN, "the OCSP responder cannot be reached", dead=True)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
         return Answer(Standing.UNKNOWN, "the OCSP responder's answer is not to be believed")
 

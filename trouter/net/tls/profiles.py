@@ -11,7 +11,7 @@ import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar, TypeVarTuple
 
 import trio
@@ -24,12 +24,14 @@ from .contexts import ClientUse, Use, use_of
 from .loaded import Loaded, load, stamp_for
 from .material import Stamp
 from .names import UNREADABLE
-from .ocsp import Answer, Standing, ask
+from .ocsp import Answer, Standing, ask, responder_of
 from .problems import TlsProblem, TlsProblems
 
 #: How long an OCSP responder may take, well within a handshake, and how long its good word is remembered.
 OCSP_S: Final = 2.0
 OCSP_REMEMBERED_S: Final = 300.0
+#: So long a responder is left alone that could not be reached.
+OCSP_DEAD_S: Final = 10.0
 MAX_OCSP_REMEMBERED: Final = 10_000
 OCSP_AT_ONCE: Final = 8
 #: Before the end of our own certificate: when to warn, in days.
@@ -78,6 +80,8 @@ class TlsProfiles:
         self._clock = clock
         self._profiles: dict[str, Profile] = {}
         self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
+        #: Responders that could not be reached, by URL, and until when nobody tries again.
+        self._ocsp_dead: OrderedDict[str, float] = OrderedDict()
         self._ocsp_turns = trio.Semaphore(OCSP_AT_ONCE)
         self._ocsp_threads = trio.CapacityLimiter(OCSP_AT_ONCE)
 
@@ -228,19 +232,38 @@ class TlsProfiles:
         if issuer is None:
             answer = Answer(Standing.UNKNOWN, "the authority of the certificate is not known")
         else:
-            answer = Answer(Standing.UNKNOWN, "the OCSP responder took too long")
-            with trio.move_on_after(OCSP_S):
-                async with self._ocsp_turns:
-                    answer = await ask(leaf, issuer, now_s, self._ocsp_threads)
+            answer = await self._ask_responder(leaf, issuer, now_s)
         if answer.standing is Standing.GOOD:
-            self._ocsp[key] = now_s + OCSP_REMEMBERED_S
-            while len(self._ocsp) > MAX_OCSP_REMEMBERED:
-                self._ocsp.popitem(last=False)
+            _remember(self._ocsp, key, now_s + OCSP_REMEMBERED_S)
             return ""
         if answer.standing is Standing.REVOKED or hard:
             return answer.why
         log.warning("OCSP: %s; the certificate is believed, as ocsp: soft says", answer.why)
         return ""
+
+    async def _ask_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> Answer:
+        """Ask who is named in ``leaf``, but not again and again who is not there."""
+        url = responder_of(leaf) or ""
+        if now_s < self._ocsp_dead.get(url, 0.0):
+            return Answer(Standing.UNKNOWN, "the OCSP responder could not be reached a moment ago")
+        answer = Answer(Standing.UNKNOWN, "the OCSP responder took too long")
+        with trio.move_on_after(OCSP_S):
+            async with self._ocsp_turns:
+                answer = replace(answer, dead=True)  # it is asked now: its silence is its own
+                answer = await ask(leaf, issuer, now_s, self._ocsp_threads)
+        if answer.dead:
+            _remember(self._ocsp_dead, url, self._clock() + OCSP_DEAD_S)
+        return answer
+
+
+K = TypeVar("K")
+
+
+def _remember(memory: OrderedDict[K, float], key: K, until_s: float) -> None:
+    """Remember no more than so many."""
+    memory[key] = until_s
+    while len(memory) > MAX_OCSP_REMEMBERED:
+        memory.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
