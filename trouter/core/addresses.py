@@ -24,6 +24,8 @@ DEFAULT_AREA: Final = "0"
 FIRST_PHASE: Final = "0"
 FALLBACK_PHASE: Final = "F"
 PHASES: Final = frozenset("0123456789F")
+#: How annotations name the fallback phase: its letter's distance from "0" (inter-router.md 2.7).
+FALLBACK_NUMBER: Final = ord(FALLBACK_PHASE) - ord(FIRST_PHASE)
 
 #: More than the older router's 15, so that nobody finds one by trying (security.md 7.4).
 TEMPORARY_LENGTH: Final = 22
@@ -48,6 +50,18 @@ class Address(NamedTuple):
     def key_in_phase(self, phase: str) -> str:
         """The key of the same mobile address in ``phase``; other classes have no phases and keep their key."""
         return f"{MOBILE}{phase}{self.text}" if self.letter == MOBILE else self.key
+
+
+def phase_of(key: str) -> int:
+    """The phase of an address as annotations say it; only mobile addresses have any."""
+    return ord(key[1]) - ord(FIRST_PHASE) if key.startswith(MOBILE) else 0
+
+
+def phase_named(number: int) -> str:
+    """The phase that an annotation names, "" if there is none such."""
+    if number == FALLBACK_NUMBER:
+        return FALLBACK_PHASE
+    return str(number) if 0 <= number <= 9 else ""
 
 
 def parse_address(

@@ -30,6 +30,7 @@ cdef class Egress(LinkSink):
     cdef public Counters counters
     cdef public object record
     cdef public object trunk
+    cdef public object pool
     cdef public object log
     cdef public AddressCounters totals
     cdef public Py_ssize_t identity

@@ -49,6 +49,7 @@ class Egress(LinkSink):
         "most_unsettled",
         "pace",
         "plain",
+        "pool",
         "presettles",
         "pulse",
         "queue",
@@ -84,6 +85,8 @@ class Egress(LinkSink):
         #: place; None for none of the latter.
         self.entered_here = 0
         self.entered_there: dict[str, int] | None = None
+        #: The ``Streams`` that the link is one of; None for every other link.
+        self.pool: Any = None
         #: A ``SentLog`` where messages are logged.
         self.log: Any = None
         #: Where the router counts what goes to route containers; None where the peer is none.
@@ -205,6 +208,8 @@ class Egress(LinkSink):
         self.backlog -= 1
         if self._dropped > 0:
             self._pass_dropped()
+        if self.pool is not None and self.backlog == 0:
+            self.pool.give_back(self)
 
     def _pass_dropped(self) -> None:
         """See to it that none that was thrown away comes first."""
@@ -220,6 +225,8 @@ class Egress(LinkSink):
         self.queue.remove(out)
         self.backlog -= 1
         self._pass_dropped()
+        if self.pool is not None and self.backlog == 0:
+            self.pool.give_back(self)
 
     def progress(self, out: Delivery) -> None:
         """More of ``out``'s message is here."""

@@ -9,7 +9,6 @@ from trouter.engine.ports cimport Delivery
 
 cdef Py_ssize_t _LOOKS
 cdef Py_ssize_t _MOST_ORIGINS
-cdef str _ROUTER_PREFIX
 
 
 cdef class Forwarder:
@@ -24,6 +23,7 @@ cdef class Forwarder:
     cdef Py_ssize_t _generation
     cdef list _nearest
     cdef dict _across
+    cdef dict _candidates
 
     cpdef add(self, Egress egress)
     cpdef remove(self, Egress egress)
@@ -37,7 +37,7 @@ cdef class Forwarder:
     cdef int _to_nearest(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
 
 
-cdef Egress _way(Trunk trunk, InEndpoint source)
+cdef Egress _way(Trunk trunk, InEndpoint source, Message message)
 
 
 cdef class Closest(Forwarder):
@@ -54,13 +54,14 @@ cdef class Balanced(Forwarder):
     cdef Egress _least_loaded(self, InEndpoint source, Py_ssize_t count)
     @cython.locals(count=Py_ssize_t, egress=Egress)
     cdef Egress _best_here(self, InEndpoint source)
-    @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, network=Network, beyond=frozenset, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=Delivery)
+    cdef list _find_candidates(self, InEndpoint source)
+    @cython.locals(best=Egress, way=Trunk, trunk=Trunk, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=Delivery)
     cdef int _weigh(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
 
 
 cdef class Multicast(Forwarder):
     @cython.locals(network=Network, trunks=list, ways=list, trunk=Trunk, egress=Egress)
-    cdef list _find_across(self, InEndpoint source)
+    cdef list _find_across(self, InEndpoint source, Message message)
     @cython.locals(egress=Egress)
     cdef bint _goes_up(self, Egress uplink)
     @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, out=Delivery, across=list, here=list)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _LOOKS = 64
 #: Places where messages enter the network, for which the ways on are remembered.
 _MOST_ORIGINS = 1000
-_ROUTER_PREFIX = "0/"
 _ROUTER_ID = attrgetter("id")
+_COST = attrgetter("cost")
 
 
 class Forwarder:
@@ -34,6 +34,7 @@ class Forwarder:
 
     __slots__ = (
         "_across",
+        "_candidates",
         "_generation",
         "_nearest",
         "_turn",
@@ -59,10 +60,12 @@ class Forwarder:
         self._turn_inside = 0
         self._turn_across = 0
         #: What was worked out for the shape of the network that ``_generation`` counts: those of ``remotes`` with the
-        #: lowest cost, and the connections that messages go over, by where they entered.
+        #: lowest cost; and, by where messages entered, the connections that lead to some, and the nearest router over
+        #: each.
         self._generation = -1
         self._nearest: list[RemoteRouter] = []
         self._across: dict[str, list[Trunk]] = {}
+        self._candidates: dict[str, list[RemoteRouter]] = {}
 
     def add(self, egress: Egress) -> None:
         """One more consumer, the last in turn."""
@@ -89,6 +92,7 @@ class Forwarder:
         """The network has another shape, or other routers have consumers."""
         self._generation = network.generation
         self._across.clear()
+        self._candidates.clear()
         lowest = min([each.cost for each in self.remotes])
         self._nearest = [each for each in self.remotes if each.cost == lowest]
 
@@ -131,7 +135,7 @@ class Forwarder:
                 self._turn_across = 0
             router = self._nearest[self._turn_across]
             self._turn_across += 1
-            egress = None if router.trunk is source.trunk else _way(router.trunk, source)
+            egress = None if router.trunk is source.trunk else _way(router.trunk, source, message)
             if egress is not None:
                 self.inside = 0
                 self.through = 1
@@ -142,9 +146,15 @@ class Forwarder:
         return 0
 
 
-def _way(trunk: Trunk | None, source: InEndpoint) -> Egress | None:
-    """The link of ``trunk`` that takes the message."""
-    return None if trunk is None else trunk.way(source.priority)
+def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Egress | None:
+    """The link of ``trunk`` that takes the message: that of its priority, or one for itself if it is unfinished."""
+    if trunk is None:
+        return None
+    if message is not None and not message.complete and trunk.streams is not None:
+        stream: Egress | None = trunk.streams.take()
+        if stream is not None:
+            return stream
+    return trunk.way(source.priority)
 
 
 class Closest(Forwarder):
@@ -218,29 +228,30 @@ class Balanced(Forwarder):
         best_load = 0
         best_eligible = False
         outstanding = None
+        way = None
         if best is not None:
             best_load = best.load()
             best_eligible = best_load < best.capacity
         if best is None or best_load > 0:
-            network: Network = source.pulse.network
-            beyond = network.beyond(source.origin)
-            if not beyond and not network.knows(source.origin):
-                beyond = network.beyond("")
-            for each in self.remotes:
+            for each in self._find_candidates(source):
                 router = each
-                if router.trunk is source.trunk or router.id not in beyond:
+                trunk: Trunk = router.trunk  # type: ignore[assignment]  # it can be reached
+                if trunk is source.trunk or trunk.way(source.priority) is None:
                     continue
-                egress = _way(router.trunk, source)
-                if egress is None:
-                    continue
-                under_way = router.trunk.outstanding_of(self)  # type: ignore[union-attr]  # it can be reached
+                under_way = trunk.outstanding_of(self)
                 load = under_way.count + router.cost
-                eligible = router.trunk.capacity > under_way.count  # type: ignore[union-attr]
-                if best is None or (eligible and not best_eligible) or (eligible == best_eligible and load < best_load):
-                    best = egress
+                eligible = trunk.capacity > under_way.count
+                if (
+                    (best is None and way is None)
+                    or (eligible and not best_eligible)
+                    or (eligible == best_eligible and load < best_load)
+                ):
+                    way = trunk
                     best_load = load
                     best_eligible = eligible
                     outstanding = under_way
+            if way is not None:
+                best = _way(way, source, message)
         if best is None:
             if self.subscriptions:
                 return self._to_inside(source, delivery, data, start, end, message)
@@ -254,6 +265,31 @@ class Balanced(Forwarder):
                 outstanding.count += 1
                 out.context = outstanding
         return 1
+
+    def _find_candidates(self, source: InEndpoint) -> list[RemoteRouter]:
+        """By connection that leads on from where the message entered: the nearest router behind it, in turn by id.
+
+        What is under way is counted by connection, so the other routers behind it are never better. A router with very
+        many connections looks at those of the first.
+        """
+        network: Network = source.pulse.network
+        if self._generation != network.generation:
+            self._work_out(network)
+        found = self._candidates.get(source.origin)
+        if found is None:
+            beyond = network.beyond(source.origin)
+            if not beyond and not network.knows(source.origin):
+                beyond = network.beyond("")
+            nearest: dict[Trunk | None, RemoteRouter] = {}
+            for router in self.remotes:
+                if router.id in beyond and (router.trunk not in nearest or router.cost < nearest[router.trunk].cost):
+                    nearest[router.trunk] = router
+            found = sorted(nearest.values(), key=_COST)[:_LOOKS]
+            found.sort(key=_ROUTER_ID)
+            if len(self._candidates) > _MOST_ORIGINS:
+                self._candidates.clear()
+            self._candidates[source.origin] = found
+        return found
 
     def _best_here(self, source: InEndpoint) -> Egress | None:
         """The local link that is to take the message; None when there is none for this source."""
@@ -309,7 +345,7 @@ class Multicast(Forwarder):
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
         """See ``Forwarder.forward``. The sender of an unsettled message hears one outcome for all copies."""
-        across = self._find_across(source) if self.remotes else []
+        across = self._find_across(source, message) if self.remotes else []
         here = self.consumers
         if source.via_edge:
             here = [each for each in here if each.connection_number != source.connection_number]
@@ -345,7 +381,7 @@ class Multicast(Forwarder):
                 return True
         return False
 
-    def _find_across(self, source: InEndpoint) -> list[Egress]:
+    def _find_across(self, source: InEndpoint, message: Message | None) -> list[Egress]:
         """The links to other routers that a message from ``source`` is to go over."""
         network: Network = source.pulse.network
         if self._generation != network.generation:
@@ -360,9 +396,9 @@ class Multicast(Forwarder):
         ways = []
         for each in trunks:
             trunk = each
-            if trunk is source.trunk or (source.trace and _ROUTER_PREFIX + trunk.neighbour in source.trace):
+            if trunk is source.trunk or trunk.name in source.trace:
                 continue
-            egress = _way(trunk, source)
+            egress = _way(trunk, source, message)
             if egress is not None:
                 ways.append(egress)
         return ways

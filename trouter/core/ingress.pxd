@@ -29,6 +29,9 @@ cdef class Passage:
     cdef public RouterAnnotations annotations
     cdef public bytes plain
     cdef public bytes onward
+    cdef public Record record
+    cdef public Py_ssize_t generation
+    cdef public bint loops
 
 
 cdef bytes _users(RouterAnnotations annotations)
@@ -45,6 +48,9 @@ cdef class Ingress(InEndpoint):
     cdef public double dry_since_s
     cdef public object table
     cdef dict _known
+    cdef int _known_phase
+    cdef int _to_phase
+    cdef public bint prompt
     cdef public Record record
     cdef public Py_ssize_t capacity
     cdef public bint strips
@@ -90,12 +96,14 @@ cdef class Ingress(InEndpoint):
     cdef bytes _inspect(self, MessageCheck check, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, Message message)
     @cython.locals(more=Py_ssize_t)
     cdef bint _waits_on(self, Message message, Py_ssize_t most)
-    @cython.locals(network=Network, passed=Py_ssize_t)
+    cpdef comes_from(self, trunk)
+    cdef bint _must_gather(self, Message message, RouterAnnotations annotations)
+    @cython.locals(network=Network, passage=Passage, loops=bint)
     cdef bint _came_too_far(self, RouterAnnotations annotations)
     @cython.locals(passage=Passage)
     cdef RouterAnnotations _pass(self, bytes section)
     cdef bytes _stamp(self, MessageCheck check, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete)
-    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int, check=MessageCheck)
+    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int, check=MessageCheck, passage=Passage)
     cdef Record _find(self, Delivery delivery, Message message, bytes data, RouterAnnotations annotations)
     @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t, through=Py_ssize_t)
     cdef _forward(self, Delivery delivery, Record record, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)

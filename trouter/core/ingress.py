@@ -14,14 +14,14 @@ from trouter.wire.order import SectionOrder
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
 from trouter.wire.stamp import stamped
 
-from .addresses import DEFAULT_AREA, FALLBACK_PHASE, FIRST_PHASE, MOBILE, UPLINK_KEY
+from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MOBILE, UPLINK_KEY
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
 from .inprocess import MAX_INSIDE_BYTES
 from .latency import family_of
 from .message import Message
-from .network import Network
+from .network import Network, Trunk
 from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .pace import Pace
 from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
@@ -57,12 +57,17 @@ TOO_LARGE_INSIDE = rejected_state(
 class Passage:
     """Annotations as a neighbour sent them: what they say, and how they go on, to receivers here and to routers."""
 
-    __slots__ = ("annotations", "onward", "plain")
+    __slots__ = ("annotations", "generation", "loops", "onward", "plain", "record")
 
     def __init__(self, annotations: RouterAnnotations) -> None:
         self.annotations = annotations
         self.plain = _users(annotations)
         self.onward = b""
+        #: The address that they name, if there was one when it was looked for last.
+        self.record: Record | None = None
+        #: In the shape of the network that ``generation`` counts, the message has come too far.
+        self.generation = -1
+        self.loops = False
 
 
 class Ingress(InEndpoint):
@@ -74,6 +79,7 @@ class Ingress(InEndpoint):
         "_cut_to",
         "_here",
         "_known",
+        "_known_phase",
         "_marks",
         "_order",
         "_own_section",
@@ -81,6 +87,7 @@ class Ingress(InEndpoint):
         "_passages",
         "_scan",
         "_to",
+        "_to_phase",
         "_window_bytes",
         "attached_at_s",
         "capacity",
@@ -96,6 +103,7 @@ class Ingress(InEndpoint):
         "pace",
         "pending",
         "phase",
+        "prompt",
         "record",
         "strips",
         "table",
@@ -122,7 +130,9 @@ class Ingress(InEndpoint):
         self.link = link
         self.table = table
         self.tenant = tenant
+        #: Where addresses are looked for first that come without an annotation, or (-1) with none for the phase.
         self._known = table.known if tenant is None else tenant.known
+        self._known_phase = -1
         self.record = record
         self.by_name = record is None
         self.capacity = capacity
@@ -140,7 +150,9 @@ class Ingress(InEndpoint):
         self._scan = MessageScan(reads_to=record is None)
         self._annotations: RouterAnnotations | None = None
         #: What messages of the link say of the address's phase to other routers.
-        self.phase = 0 if record is None else _phase_of(record.key)
+        self.phase = 0 if record is None else record.phase
+        #: An unfinished message is routed as soon as it can be.
+        self.prompt = False
         #: How annotations name this router.
         self._here = f"{DEFAULT_AREA}/{table.router_id}"
         #: An edge router says nothing of a message's way (inter-router.md 6.7).
@@ -151,6 +163,7 @@ class Ingress(InEndpoint):
         self._own_section: bytes | None = None
         #: What the message under way is to go by elsewhere, where that is not what its sender wrote.
         self._to: str | None = None
+        self._to_phase = 0
         #: On a trunk: annotations as they came lately, and what became of them; that of the message under way.
         self._passages: dict[bytes, Passage] = {}
         self._passage: Passage | None = None
@@ -172,6 +185,12 @@ class Ingress(InEndpoint):
         self.family = family_of(None if record is None else record.key)
         #: When the sender's credit ran out, as long as it is out; negative for not known.
         self.dry_since_s = pulse.now_s
+
+    def comes_from(self, trunk: Trunk) -> None:
+        """The link is a neighbour's, whose annotations say of each message what there is to know."""
+        self.trunk = trunk
+        self._known = self.table.known_first
+        self._known_phase = 0
 
     # --- credit
 
@@ -250,7 +269,7 @@ class Ingress(InEndpoint):
             if delivery.settled:
                 self.unsettled += 1
             message = Message(self.link.session, self)
-            message.wanted = _STREAM_AT
+            message.wanted = _STREAM_AT if self.trunk is None else 1  # which may not be for waiting
             delivery.message = message
             self._order = None if self.check is None else SectionOrder()
         self._continue(delivery, message, data, start, end)
@@ -328,6 +347,7 @@ class Ingress(InEndpoint):
         annotations: RouterAnnotations | None = None
         self._passage = None
         self._to = None
+        self._to_phase = 0
         self.rewrites = False
         try:
             depth = _THROUGH_ANNOTATIONS if record is not None and check is None else _THROUGH_PROPERTIES
@@ -356,6 +376,8 @@ class Ingress(InEndpoint):
         except InvalidMessage as error:
             too_large = isinstance(error, AnnotationsTooLarge)
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
+            return
+        if message is not None and self.trunk is not None and self._must_gather(message, annotations):
             return
         self._annotations = annotations
         self._cut_from = scan.insert_at
@@ -388,7 +410,7 @@ class Ingress(InEndpoint):
                 priority = _HIGHEST_PRIORITY
             self.priority = _DEFAULT_PRIORITY if priority < 0 else priority
         if message is not None:
-            self._describe(message, annotations, self._to, 0)
+            self._describe(message, annotations, self._to, self._to_phase)
         self._forward(delivery, record, data, start, end, message)
 
     def _inspect(
@@ -434,13 +456,30 @@ class Ingress(InEndpoint):
             message.wanted = most
         return True
 
+    def _must_gather(self, message: Message, annotations: RouterAnnotations | None) -> bool:
+        """A neighbour's unfinished message, on a link for whole ones, that nobody wants piece by piece."""
+        if message.complete or self.prompt or message.held >= _STREAM_AT:
+            return False
+        if annotations is not None and annotations.stream:
+            return False
+        message.wanted = _STREAM_AT
+        return not self._must_not_wait(message)
+
     def _came_too_far(self, annotations: RouterAnnotations) -> bool:
         """More routers than the network has hops, or this one among them: a loop (2.1). Alone, it has radius 0."""
         if not self._marks:
             return False
         network: Network = self.pulse.network
-        passed = len(annotations.trace)
-        return passed > network.radius + 1 or (self.trunk is not None and self._here in annotations.trace)
+        passage = self._passage
+        if passage is not None and passage.generation == network.generation:
+            return passage.loops
+        loops = len(annotations.trace) > network.radius + 1
+        if self.trunk is not None and self._here in annotations.trace:
+            loops = True
+        if passage is not None:
+            passage.generation = network.generation
+            passage.loops = loops
+        return loops
 
     def _pass(self, section: bytes) -> RouterAnnotations:
         """What a neighbour's annotations say, which often say the same; InvalidAnnotation."""
@@ -460,8 +499,14 @@ class Ingress(InEndpoint):
         """The record of an anonymous message; None when the sender was answered instead (2.6)."""
         scan = self._scan
         check = self.check
-        phase = 0
+        passage = self._passage
+        phase = -1 if self.trunk is None else 0
+        record: Record | None = None
         if annotations is not None and annotations.to is not None:
+            if passage is not None and self.trunk is not None:
+                record = passage.record
+                if record is not None and not record.gone and record.reachable():
+                    return record
             text = annotations.to.encode()
             phase = annotations.phase
         elif scan.to_start < 0:
@@ -475,9 +520,11 @@ class Ingress(InEndpoint):
             check.tell(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
             self._refuse(delivery, message, REJECTED, TARGET_DENIED)
             return None
-        record = self._known.get(text) if phase == 0 else None
+        record = self._known.get(text) if phase == self._known_phase else None
         if record is None and len(text) <= MAX_ADDRESS_BYTES:
             record = self.table.find(text, phase, self.tenant)
+            if passage is not None and passage.annotations.to is not None:
+                passage.record = record if record is not None and record.phase == phase else None
         if record is None or not record.reachable():
             fits = 0 < len(text) <= MAX_ADDRESS_BYTES
             if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
@@ -491,8 +538,9 @@ class Ingress(InEndpoint):
             else:
                 self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return None
-        if self.tenant is not None and record.key.startswith(MOBILE):
-            self._to = record.text  # to others, the address is not what the tenant calls it
+        if (self.tenant is not None or (record.phase > 0 and self.trunk is None)) and record.key.startswith(MOBILE):
+            self._to = record.text  # others go neither by what a tenant calls it nor by what is configured here
+            self._to_phase = record.phase
         return record
 
     def _look_up(self, delivery: Delivery, message: Message | None, text: bytes) -> Record | None:
@@ -501,8 +549,10 @@ class Ingress(InEndpoint):
         if address.letter != MOBILE and address.key != UPLINK_KEY:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return None
-        if self.tenant is not None:
+        phase = self.table.rule_for(address).ingress_phase if address.letter == MOBILE else 0
+        if self.tenant is not None or phase > 0:
             self._to = address.text
+            self._to_phase = phase
         up: Record = self.pulse.uplink.record
         return up
 
@@ -516,8 +566,10 @@ class Ingress(InEndpoint):
         if count == 0 and record.fallback is not None and not self.is_fallback and record.fallback.destinations() > 0:
             if message is None:
                 message = self._keep(data, start, end)
-            self._describe(message, self._annotations, record.text, _FALLBACK_PHASE)
-            record.fallback.forwarder.forward(self, delivery, data, start, end, message)
+            self._describe(message, self._annotations, record.text, FALLBACK_NUMBER)
+            if record.fallback.forwarder.forward(self, delivery, data, start, end, message) == 0:
+                self._undeliverable(delivery, message)
+                return
             record.counters.redirected += 1
             self.totals.redirected += 1
         elif count == 0:
@@ -584,7 +636,8 @@ class Ingress(InEndpoint):
 
     def _count_presettled(self) -> None:
         self.counters.presettled += 1
-        self.pulse.outcomes.presettled[self.family] += 1
+        if self.trunk is None:  # the router's own count is of what clients send
+            self.pulse.outcomes.presettled[self.family] += 1
 
     def _count_dropped(self) -> None:
         self._count_presettled()
@@ -695,7 +748,7 @@ class Ingress(InEndpoint):
         message.append(data[start:end])
         message.complete = delivery.complete
         message.routed = True
-        self._describe(message, self._annotations, self._to, 0)
+        self._describe(message, self._annotations, self._to, self._to_phase)
         return message
 
     def _keep(self, data: bytes, start: int, end: int) -> Message:
@@ -733,9 +786,9 @@ class Ingress(InEndpoint):
         """See ``InEndpoint.write``; for the message under way only."""
         annotations = self._annotations
         passage = self._passage
-        if passage is not None:
+        if passage is not None and (plain or self._to is None):
             if not (plain or passage.onward):
-                passage.onward = self._section(annotations, self._to, 0)
+                passage.onward = self._section(annotations, None, 0)
             section = passage.plain if plain else passage.onward
         elif plain:
             section = b"" if annotations is None else _users(annotations)
@@ -744,7 +797,7 @@ class Ingress(InEndpoint):
                 self._own_section = self._section(None, None, 0)
             section = self._own_section
         else:
-            section = self._section(annotations, self._to, 0)
+            section = self._section(annotations, self._to, self._to_phase)
         return b"".join((data[start : self._cut_from], section, data[self._cut_to : end]))
 
     def _section(self, came: RouterAnnotations | None, to: str | None, phase: int) -> bytes:
@@ -775,14 +828,3 @@ class Ingress(InEndpoint):
 def _users(annotations: RouterAnnotations) -> bytes:
     """The annotations that are none of routers'."""
     return compose_annotations(annotations.user, annotations.user_count, 0, False, None, None, ())
-
-
-def _phase_of(key: str) -> int:
-    """The phase of an address as annotations say it; only mobile addresses have any."""
-    if not key.startswith(MOBILE) or key[1] == FIRST_PHASE:
-        return 0
-    return _FALLBACK_PHASE if key[1] == FALLBACK_PHASE else int(key[1])
-
-
-#: How the phase annotation names the fallback phase: its letter's distance from "0" (2.6).
-_FALLBACK_PHASE = ord("F") - ord("0")

@@ -11,10 +11,13 @@ cdef class Trunk:
     cdef public Py_ssize_t capacity
     cdef public Py_ssize_t cost
     cdef public str neighbour
+    cdef public str name
     cdef public str remote_container
     cdef public object control_in
     cdef public Egress control_out
     cdef public Py_ssize_t data_in
+    cdef public Py_ssize_t came
+    cdef public object streams
     cdef list _senders
     cdef dict _places
     cdef list _ladder

@@ -57,6 +57,7 @@ class Trunk:
         "_places",
         "_senders",
         "capacity",
+        "came",
         "control_in",
         "control_out",
         "cost",
@@ -64,8 +65,10 @@ class Trunk:
         "engine",
         "neighbour",
         "number",
+        "name",
         "outstanding",
         "remote_container",
+        "streams",
     )
 
     def __init__(self, number: int, engine: Any, capacity: int, cost: int = 1, remote_container: str = "") -> None:
@@ -75,13 +78,17 @@ class Trunk:
         #: Unsettled deliveries of one address from which the connection counts as full.
         self.capacity = capacity
         self.cost = cost
-        #: Who is at the other end, "" until its hello came.
+        #: Who is at the other end, "" until its hello came; and how annotations name it.
         self.neighbour = ""
+        self.name = _ROUTER_PREFIX
         self.remote_container = remote_container
         self.control_in: Any = None
         self.control_out: Egress | None = None
-        #: How many data links the neighbour sends on.
+        #: How many data links the neighbour sends on, and how many it ever had.
         self.data_in = 0
+        self.came = 0
+        #: The ``Streams``, None where the neighbour wants none.
+        self.streams: Any = None
         self._senders: list[Egress | None] = []
         #: The priority of each data link, in both directions; of one that has none there is nothing.
         self._places: dict[Any, int] = {}
@@ -96,22 +103,26 @@ class Trunk:
         both = self.control_in is not None and self.control_out is not None
         return both and self.data_in > 0 and self._ladder[_LAST] is not None
 
-    def add_data(self, egress: Egress) -> int:
-        """One more data link to send on; its priority, which is their order, or -1 for one without."""
+    def meet(self, neighbour: str) -> None:
+        """It is known who is at the other end; "" if it is not any more."""
+        self.neighbour = neighbour
+        self.name = _ROUTER_PREFIX + neighbour
+
+    def add_data(self, egress: Egress) -> None:
+        """One more data link to send on; its priority is their order, and the eleventh has none."""
+        self._rank(egress, len(self._senders))
         self._senders.append(egress)
         self._climb()
-        return self._rank(egress, len(self._senders) - 1)
 
-    def add_data_in(self, ingress: Any) -> int:
+    def add_data_in(self, ingress: Any) -> None:
         """One more data link that the neighbour sends on; its priority, as with ``add_data``."""
+        self._rank(ingress, self.came)
         self.data_in += 1
-        return self._rank(ingress, self.data_in - 1)
+        self.came += 1
 
-    def _rank(self, endpoint: Any, place: int) -> int:
-        if place >= PRIORITIES:
-            return -1
-        self._places[endpoint] = place
-        return place
+    def _rank(self, endpoint: Any, place: int) -> None:
+        if place < PRIORITIES:
+            self._places[endpoint] = place
 
     def is_control(self, endpoint: Any) -> bool:
         """Whether a link of the trunk's carries what routers tell each other."""
@@ -123,8 +134,8 @@ class Trunk:
 
     @property
     def data_out(self) -> int:
-        """Data links that we send on, those for streams included."""
-        return sum(each is not None for each in self._senders)
+        """How many data links to send on there ever were; those for streams are not among them."""
+        return len(self._senders)
 
     def remove(self, endpoint: Any) -> None:
         """A link is gone; a priority that had it falls to the next lower one."""
@@ -138,6 +149,8 @@ class Trunk:
             self._climb()
         elif not isinstance(endpoint, Egress):
             self.data_in -= 1
+        elif endpoint.pool is not None:
+            endpoint.pool.lost(endpoint)
 
     def _climb(self) -> None:
         last = None
@@ -239,6 +252,12 @@ class Network:
                     self._lead(router, None)
             self._reshaped()
 
+    def scrub(self) -> None:
+        """Close idle links for streams where there are many; to be called every ``streams.SCRUB_EVERY_S``."""
+        for trunk in self._trunks.values():
+            if trunk.streams is not None:
+                trunk.streams.scrub()
+
     # --- ways
 
     def set_ways(self, ways: Ways, neighbours: Mapping[str, int]) -> None:
@@ -246,10 +265,10 @@ class Network:
         self._ways = ways
         self.radius = ways.radius
         for trunk in self._trunks.values():
-            trunk.neighbour = ""
+            trunk.meet("")
         for name, number in neighbours.items():
             if number in self._trunks:
-                self._trunks[number].neighbour = name
+                self._trunks[number].meet(name)
         for router_id, hop in ways.next_hop.items():
             router = self.obtain(router_id)
             router.cost = ways.cost[router_id]

@@ -6,6 +6,8 @@ from trouter.core.forwarders cimport Forwarder
 
 cdef class Record:
     cdef public str key
+    cdef public int phase
+    cdef public bint gone
     cdef public str text
     cdef public str treatment
     cdef public int priority

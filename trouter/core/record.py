@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .addresses import phase_of
 from .counters import AddressCounters
 from .forwarders import FORWARDERS, Forwarder
 from .outstanding import HINT_OF_TREATMENT
@@ -29,9 +30,11 @@ class Record:
         "fallback",
         "fallback_of",
         "forwarder",
+        "gone",
         "key",
         "known_as",
         "network",
+        "phase",
         "pinned",
         "priority",
         "remote_listeners",
@@ -44,6 +47,10 @@ class Record:
     def __init__(self, key: str, text: str, treatment: str, priority: int = -1, network: Any = None) -> None:
         """``network`` is told what has consumers here, a ``Network``; None for nobody."""
         self.key = key
+        #: As annotations say it.
+        self.phase = phase_of(key)
+        #: Nobody finds the record any more.
+        self.gone = False
         self.network = network
         self.text = text
         self.treatment = treatment

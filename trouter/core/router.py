@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from trouter.engine.link import Link
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
@@ -25,6 +25,7 @@ from .record import Record
 from .routes import Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
+from .trunking import open_streams
 from .watch import Notice, Watch, zero_credit_s
 from .witness import Witness
 
@@ -89,6 +90,10 @@ class Router:
         endpoint.identity = self.next_identity()
         endpoint.connection_number = connection_number
         self.links[endpoint.identity] = endpoint
+
+    def open_streams(self, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]) -> None:
+        """Send unfinished messages over links of their own, each in a session that ``begin`` gives and ``end`` ends."""
+        open_streams(self, trunk, begin, end)
 
     @property
     def network(self) -> Network:
@@ -293,7 +298,7 @@ class Router:
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router for ``tenant``; how many receivers it went to."""
-        record = self.table.find(address.encode(), 0, tenant)
+        record = self.table.find(address.encode(), tenant=tenant)
         return 0 if record is None else self._send(record, message)
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .addresses import EDGE, FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Address, parse_address
+from .addresses import EDGE, FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Address, parse_address, phase_named
 from .network import Network
 from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
@@ -52,6 +52,8 @@ class AddressTable:
         self.records: dict[str, Record] = {}
         #: Texts of anonymous messages and where they lead; a few for each record, gone with it. Tenants have their own.
         self.known: dict[bytes, Record] = {}
+        #: The same for messages that name the first phase by naming none.
+        self.known_first: dict[bytes, Record] = {}
         self.tenants = Tenants()
         #: What there is in the space of each tenant.
         self.spaces = Spaces(self.records)
@@ -177,20 +179,27 @@ class AddressTable:
             record.fallback = fallback
             fallback.fallback_of = record
 
-    def find(self, text: bytes, phase: int = 0, tenant: Tenant | None = None) -> Record | None:
+    def find(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> Record | None:
         """The record for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
 
-        What is found without a phase stands in ``known`` (the tenant's) from then on, in which to look first.
+        ``phase`` is as routers say it to each other; a client's message (-1) enters where the configuration says. What
+        is found stands in ``known`` (the tenant's) or ``known_first`` from then on, in which to look first.
         """
         address = self._address_of(text, tenant)
         if tenant is not None and not self.is_open_to(tenant, address):
             return None
-        known = self.known if tenant is None else tenant.known
-        wanted = phase or self.rule_for(address).ingress_phase
-        record = self.records.get(address.key_in_phase(str(wanted)))
+        known = self.known_first if phase == 0 else self.known
+        if tenant is not None:
+            known = tenant.known
+        rule = self.rule_for(address)
+        letter = str(rule.ingress_phase) if phase < 0 else phase_named(phase)
+        record = self.records.get(address.key_in_phase(letter))
+        if record is None and rule.enable_fallback:
+            return self.records.get(address.key_in_phase(FALLBACK_PHASE))  # nobody but the fallback has asked for any
         if (
             record is not None
-            and phase == 0
+            and phase <= 0
+            and (phase < 0 or tenant is None)
             and len(text) <= _REMEMBERED_BYTES
             and len(record.known_as) < _SPELLINGS
             and text not in known
@@ -217,6 +226,7 @@ class AddressTable:
             return
         del self.records[record.key]
         self.spaces.remove(record)
+        record.gone = True
         self.network.drop(record)
         for known, text in record.known_as:
             known.pop(text, None)

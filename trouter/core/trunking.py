@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
@@ -13,12 +14,16 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 from .egress import Egress
 from .ingress import Ingress
 from .network import PRIORITIES, Trunk
+from .ports import DEFAULT_PRIORITY
+from .streams import Streams
 
 if TYPE_CHECKING:
     from .router import Router
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
+#: A data link for unfinished messages, which no attach tells from others.
+STREAM: Final = "stream"
 
 #: The largest control message taken in; one larger is thrown away.
 MAX_CONTROL_BYTES: Final = 16 * 1024 * 1024
@@ -37,9 +42,8 @@ class ControlIngress(Ingress):
 
     __slots__ = ("_gathered",)
 
-    def gather_for(self, trunk: Trunk) -> None:
-        """The link is the trunk's."""
-        self.trunk = trunk
+    def begin(self) -> None:
+        """Nothing has come yet."""
         self._gathered = bytearray()
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
@@ -102,15 +106,31 @@ def attach_own(router: Router, trunk: Trunk, session: Session, kind: str, incomi
     """Attach a link of ours to a neighbour."""
     link = add_link(session, f"qdlink.{_token()}", incoming)
     _take(router, link, trunk, kind, capacity)
+    capability = CONTROL if kind == CONTROL else DATA
     link.attach(
-        Source(capabilities=(kind,), expiry_policy="link-detach"),
-        Target(capabilities=(kind,), expiry_policy="link-detach"),
+        Source(capabilities=(capability,), expiry_policy="link-detach"),
+        Target(capabilities=(capability,), expiry_policy="link-detach"),
         snd_settle_mode=2,
         rcv_settle_mode=0,
         max_message_size=0,
     )
     _begin(router, link, trunk)
     return link
+
+
+def open_streams(router: Router, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]) -> None:
+    """Unfinished messages get links of their own from here on; ``begin`` and ``end`` as in ``Streams``."""
+
+    def attach(session: Session) -> Egress:
+        session.urgency = DEFAULT_PRIORITY
+        sink = attach_own(router, trunk, session, STREAM, False, trunk.capacity).sink
+        assert isinstance(sink, Egress)  # noqa: S101 - we send on it
+        return sink
+
+    def detach(egress: Egress) -> None:
+        router.detach(egress.link, True)
+
+    trunk.streams = Streams(begin, end, attach, detach)
 
 
 def _token() -> str:
@@ -131,11 +151,12 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
             to_override=None,
             totals=router.totals,
         )
-        ingress.trunk = trunk
+        ingress.comes_from(trunk)
         if isinstance(ingress, ControlIngress):
-            ingress.gather_for(trunk)
+            ingress.begin()
             trunk.control_in = ingress
         else:
+            ingress.prompt = trunk.came >= PRIORITIES
             trunk.add_data_in(ingress)
         link.keeps_tags = False
         link.sink = ingress
@@ -143,8 +164,10 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
         egress = Egress(link, router.pulse, capacity, kind == CONTROL, False)
         egress.trunk = trunk
         if kind == CONTROL:
+            link._session.urgency = PRIORITIES
             trunk.control_out = egress
-        else:
+        elif kind == DATA:
+            link._session.urgency = min(trunk.data_out, PRIORITIES - 1)
             trunk.add_data(egress)
         link.sink = egress
 

@@ -29,6 +29,7 @@ cdef class Connection(ConnectionPort):
     cdef public dict sessions_by_remote_channel
     cdef list _spare_channels
     cdef list _sessions_due
+    cdef Py_ssize_t _turn
     cdef Session _last_session
     cdef bint _heard
     cdef bint _closed_told

@@ -9,6 +9,7 @@ fault is answered as its row in ``faults`` says and reported as an event.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from trouter.wire.constants import MAX_ATTACH_NODES, MAX_NODES
@@ -78,6 +79,7 @@ class Connection(ConnectionPort):
         "_sessions_due",
         "_spare_channels",
         "_transfer",
+        "_turn",
         "events",
         "failed",
         "limits",
@@ -116,6 +118,8 @@ class Connection(ConnectionPort):
         self.sessions_by_remote_channel: dict[int, Session] = {}
         self._spare_channels: list[int] = []
         self._sessions_due: list[Session] = []
+        #: Counts how often sessions had to wait for room in the output.
+        self._turn = 0
         #: The session of the last frame: the next one is likely its too. None whenever a channel loses its session.
         self._last_session: Session | None = None
         self._heard = False
@@ -249,9 +253,14 @@ class Connection(ConnectionPort):
             self.touched = False
 
     def resume_output(self) -> None:
-        """The output went below its low-water mark: links that paused go on."""
+        """The output went below its low-water mark: links that paused go on; sessions of one urgency take turns."""
         self.paused = False
-        for session in list(self._sessions.values()):
+        waiting = [session for session in self._sessions.values() if session.waiting_links]
+        if len(waiting) > 1:
+            self._turn = (self._turn + 1) % len(waiting)
+            waiting = waiting[self._turn :] + waiting[: self._turn]
+            waiting.sort(key=_URGENCY, reverse=True)
+        for session in waiting:
             session.resume()
 
     @property
@@ -558,6 +567,7 @@ _CLOSING = frozenset(
         ConnectionState.END,
     )
 )
+_URGENCY = attrgetter("urgency")
 _BEGIN_DUE = frozenset((SessionState.BEGIN_SENT, SessionState.END_SENT, SessionState.DISCARDING))
 _ENDING = frozenset((SessionState.END_SENT, SessionState.DISCARDING))
 _DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

@@ -63,6 +63,7 @@ class Session(SessionPort):
         "sent_frames",
         "silent",
         "state",
+        "urgency",
         "waiting_links",
         "window_bytes",
         "window_frames",
@@ -102,6 +103,8 @@ class Session(SessionPort):
         self.links_by_handle: dict[int, Any] = {}
         self.links_by_remote_handle: dict[int, Any] = {}
         self.waiting_links: deque[LinkPort] = deque()
+        #: Those with more of it are the first to go on when the output has room again.
+        self.urgency = 0
         self.due_links: list[LinkPort] = []
         self.context: Any = None
         self._receiver_settlements = Settlements(True)
@@ -469,7 +472,10 @@ class Session(SessionPort):
     def resume(self) -> None:
         """Let the links that waited for the window or for output room go on, each in turn."""
         for _ in range(len(self.waiting_links)):
-            if self.remote_incoming_window <= 0 or len(self.connection.out) >= self.connection.high_water:
+            if self.remote_incoming_window <= 0:
+                return
+            if len(self.connection.out) >= self.connection.high_water:
+                self.connection.paused = True  # other sessions may have filled it
                 return
             link = self.waiting_links.popleft()
             link.resume()

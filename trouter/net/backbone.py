@@ -13,6 +13,7 @@ from typing import Final
 
 from trouter.core.network import Trunk
 from trouter.core.router import Router
+from trouter.core.streams import SCRUB_EVERY_S
 from trouter.mesh.events import (
     AddressesChanged,
     Event,
@@ -72,6 +73,7 @@ class Backbone:
         self._now = now
         #: The connections of which the mesh knows.
         self._linked: set[int] = set()
+        self._scrubbed_s = float("-inf")
         network = router.network
         network.on_control = self._take
         network.on_local = self._tell_local
@@ -109,7 +111,11 @@ class Backbone:
 
     def tick(self) -> None:
         """A second has passed."""
-        self.mesh.tick(self._now())
+        now_s = self._now()
+        if now_s - self._scrubbed_s >= SCRUB_EVERY_S:
+            self._scrubbed_s = now_s
+            self._network.scrub()
+        self.mesh.tick(now_s)
         self._work()
         self.topology.tick(self._now())
 

@@ -22,6 +22,7 @@ from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
+from trouter.core.streams import STREAMING_LINKS
 from trouter.core.tenants import Tenant
 from trouter.core.trunking import begin_links
 from trouter.engine.connection import Connection
@@ -42,6 +43,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import Link
 from trouter.engine.ports import Budget
 from trouter.engine.sasl import SaslServer
+from trouter.engine.session import Session
 from trouter.hooks import PeerFacts, Plugins
 from trouter.logs import TRACE
 from trouter.security.policy import Admission
@@ -680,6 +682,9 @@ class Peer:
             return
         self._trunk = trunk
         backbone.enter(trunk)
+        remote = self.connection.remote_open
+        if remote is not None and STREAMING_LINKS in remote.offered_capabilities:
+            self._hub.router.open_streams(trunk, self._begin_stream, self._sessions.end_own)
         if self.outgoing:
             try:
                 sessions = self._sessions.begin_own(1 + PRIORITIES)
@@ -687,6 +692,9 @@ class Peer:
                 self.turn_out(Error("amqp:not-allowed", f"a router needs {1 + PRIORITIES} sessions: {error}"))
                 return
             begin_links(self._hub.router, trunk, sessions, self.settings.link_capacity)
+
+    def _begin_stream(self) -> Session:
+        return self._sessions.begin_own(1)[0]
 
     def _turn_away(self, error: Error) -> None:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""

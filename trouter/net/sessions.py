@@ -19,6 +19,7 @@ from trouter.core.attach import hold as hold_messages
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.ports import Gate
+from trouter.core.trunking import ControlIngress
 from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
@@ -92,7 +93,8 @@ class Sessions:
         self.terms = self._under(self.terms, self._hold)
         for session in self._connection.sessions():
             for link in session.all_links():
-                if isinstance(link.sink, Ingress):
+                # what routers tell each other of the network goes on: without it there would be none
+                if isinstance(link.sink, Ingress) and not isinstance(link.sink, ControlIngress):
                     link.sink.gate = self.terms.gate
                     link.sink.top_up()
 
@@ -172,6 +174,13 @@ class Sessions:
         for session in sessions:
             session.begin()
         return sessions
+
+    def end_own(self, session: Session) -> None:
+        """End a session of ours; nobody waits any more for what comes on it."""
+        inbox = self._inboxes.pop(session, None)
+        if inbox is not None:
+            inbox.close()
+        session.end()
 
     def begin(self, session: Session, nursery: trio.Nursery, *, ours: bool = False) -> None:
         """Answer the peer's begin, or note that it answered ``ours``; a task in ``nursery`` answers its attaches."""

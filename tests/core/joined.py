@@ -1,0 +1,199 @@
+"""Several routing cores in one process, joined in memory by the links that routers have between them.
+
+The ways come straight from ``Paths``, and what one listens on the others know at once: the mesh has tests of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from trouter.core.attach import PeerTerms
+from trouter.core.network import PRIORITIES, Trunk
+from trouter.core.table import AddressRule
+from trouter.core.trunking import begin_links
+from trouter.engine.connection import Connection
+from trouter.engine.events import ConnectionOpened, Event, LinkAttached, LinkDetached, SessionBegun, SessionEnded
+from trouter.engine.limits import EngineLimits
+from trouter.engine.ports import NO_SINK
+from trouter.engine.session import Session
+from trouter.mesh.paths import Paths
+from trouter.testing import MemoryClient, MemoryRouter
+from trouter.testing.memory import LIMITS
+from trouter.wire.performatives import Open
+
+MAX_ROUNDS = 100_000
+
+
+class JoinedRouter(MemoryRouter):
+    """One of several: whatever comes to rest comes to rest everywhere."""
+
+    def __init__(self, joined: Joined, router_id: str, rules: Iterable[AddressRule]) -> None:
+        super().__init__(rules, router_id=router_id, mode="interior")
+        self.joined = joined
+
+    def connect(self, terms: PeerTerms | None = None, **options: Any) -> MemoryClient:
+        """A client, under the limits that all routers have."""
+        return super().connect(terms, **{"limits": self.joined.limits} | options)
+
+    def pump(self) -> None:
+        """Carry everything everywhere."""
+        self.joined.pump()
+
+
+class Side:
+    """One router's side of a connection to another."""
+
+    def __init__(
+        self, router: JoinedRouter, number: int, cost: int, capacity: int, streams: bool, limits: EngineLimits
+    ) -> None:
+        self.router = router
+        self.number = number
+        name = router.core.table.router_id
+        self.engine = Connection(
+            limits, Open(container_id=name, max_frame_size=limits.max_frame_bytes), router._outbox, None, server=False
+        )
+        self.trunk = Trunk(number, self.engine, capacity, cost, name)
+        self.streams = streams
+        self.terms = PeerTerms(capacity, False, False, connection_number=number, trunk=self.trunk)
+        self.faults: list[object] = []
+        self.stalled = False
+        self.ended: list[Session] = []
+
+    def begin_session(self) -> Session:
+        session = self.engine.add_session()
+        session.begin()
+        return session
+
+    def end_session(self, session: Session) -> None:
+        self.ended.append(session)
+        session.end()
+
+    def serve(self, event: Event) -> None:
+        """What `trouter.net` does with it, without tasks."""
+        core = self.router.core
+        if isinstance(event, ConnectionOpened):
+            core.network.add_trunk(self.trunk)
+            if self.streams:
+                core.open_streams(self.trunk, self.begin_session, self.end_session)
+        elif isinstance(event, SessionBegun):
+            event.session.begin()
+        elif isinstance(event, LinkAttached):
+            if event.link.sink is NO_SINK:
+                core.attach(event.link, self.terms)
+        elif isinstance(event, LinkDetached):
+            core.detach(event.link, event.closed)
+        elif isinstance(event, SessionEnded):
+            core.lose_session(event.session)
+            event.session.end()
+            self.engine.drop_session(event.session)
+        self.faults += [fault for fault in [getattr(event, "fault", None)] if fault is not None]
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        for session in self.engine.sessions():
+            self.router.core.lose_session(session)
+        self.router.core.network.remove_trunk(self.trunk)
+
+
+class Joined:
+    """The routers by name, each with its clients; ``links`` are pairs of names with what the way between costs."""
+
+    def __init__(
+        self,
+        links: Mapping[tuple[str, str], int],
+        rules: Iterable[AddressRule] = (),
+        *,
+        more_rules: Mapping[str, Iterable[AddressRule]] | None = None,
+        capacity: int = 250,
+        streams: bool = True,
+        limits: EngineLimits = LIMITS,
+    ) -> None:
+        self.limits = limits
+        self.routers: dict[str, JoinedRouter] = {}
+        self.sides: dict[tuple[str, str], Side] = {}
+        self.costs = dict(links)
+        for name in sorted({name for pair in links for name in pair}):
+            router = self.routers[name] = JoinedRouter(self, name, (*rules, *(more_rules or {}).get(name, ())))
+            router.core.network.on_local = partial(self._tell, name)
+        for number, ((one, other), cost) in enumerate(links.items(), 1001):
+            for name, neighbour in ((one, other), (other, one)):
+                self.sides[name, neighbour] = Side(self.routers[name], number, cost, capacity, streams, limits)
+            for side in (self.sides[one, other], self.sides[other, one]):
+                side.engine.open()
+            self.pump()
+            dialler = self.sides[one, other]
+            sessions = [dialler.begin_session() for _ in range(1 + PRIORITIES)]
+            begin_links(dialler.router.core, dialler.trunk, sessions, capacity)
+            self.pump()
+        self.find_ways()
+
+    def __getitem__(self, name: str) -> JoinedRouter:
+        return self.routers[name]
+
+    def find_ways(self) -> None:
+        """Everybody knows the shape of the network as it is now."""
+        peers: dict[str, dict[str, int]] = {name: {} for name in self.routers}
+        for one, other in self.sides:
+            peers[one][other] = self.costs.get((one, other)) or self.costs[other, one]
+        for name, router in self.routers.items():
+            neighbours = {other: side.number for (one, other), side in self.sides.items() if one == name}
+            router.core.network.set_ways(
+                Paths(name, {each: links for each, links in peers.items() if links}), neighbours
+            )
+        self.pump()
+
+    def cut(self, one: str, other: str, *, found: bool = True) -> None:
+        """The connection between two breaks; everybody knows at once if ``found``."""
+        for pair in ((one, other), (other, one)):
+            self.sides.pop(pair).lose()
+        self.pump()
+        if found:
+            self.find_ways()
+
+    def _tell(self, name: str, key: str, hint: int, present: bool) -> None:
+        for other, router in self.routers.items():
+            if other != name:
+                router.core.network.map(name, {key: hint} if present else {}, () if present else (key,))
+
+    def pump(self) -> None:
+        """Carry everything everywhere until nobody has anything more to say."""
+        for _ in range(MAX_ROUNDS):
+            moved = False
+            clients = [client for router in self.routers.values() for client in router.clients]
+            for client in clients:
+                moved = client.write() or moved
+            for router in self.routers.values():
+                router.flush()
+            for client in clients:
+                moved = client.read() or moved
+            for (one, other), side in list(self.sides.items()):
+                moved = self._carry(side, self.sides[other, one]) or moved
+            if not moved:
+                return
+        raise AssertionError("the routers never come to rest")
+
+    def _carry(self, side: Side, other: Side) -> bool:
+        """Carry what ``side`` has said to ``other``."""
+        if side.stalled:
+            return False
+        moved = bytes(side.engine.out)
+        side.engine.out.clear()
+        if not moved:
+            return False
+        if side.engine.paused:
+            side.engine.resume_output()
+        other.engine.receive_data(moved)
+        while other.engine.events:
+            other.serve(other.engine.events.pop(0))
+        return True
+
+    def under_way(self) -> int:
+        """What balanced distribution counts as under way, everywhere."""
+        return sum(count.count for side in self.sides.values() for count in side.trunk.outstanding.values())
+
+    def held_bytes(self) -> int:
+        """Octets of messages that are kept, everywhere."""
+        sessions = [session for side in self.sides.values() for session in side.engine.sessions()]
+        return sum(router.held_bytes() for router in self.routers.values()) + sum(each.held_bytes for each in sessions)

@@ -1,0 +1,96 @@
+"""Links of their own for messages that are still coming in when they are routed (inter-router.md 1.7).
+
+A long message would hold up what comes behind it on the link of its priority, and one whose receiver stalls would close
+the window of a session that many use. So each goes over a link that carries nothing else, in a session of its own; both
+are kept for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.faults import Misuse
+from trouter.engine.session import Session
+
+if TYPE_CHECKING:
+    from .egress import Egress
+
+#: What the open of a neighbour offers that takes such links.
+STREAMING_LINKS: Final = "qd.streaming-links"
+#: Links of one trunk that streams may use at once; further ones take the link of their priority.
+MAX_STREAMS: Final = 256
+#: Idle links that are kept, how often it is looked whether there are more, and how many are closed at a time.
+KEPT_IDLE: Final = 128
+SCRUB_EVERY_S: Final = 30.0
+SCRUBBED_AT_ONCE: Final = 10
+
+
+class Streams:
+    """The links of one trunk on which we send unfinished messages, one at a time on each."""
+
+    __slots__ = ("_attach", "_begin", "_end", "_idle", "_links", "_most", "detach")
+
+    def __init__(
+        self,
+        begin: Callable[[], Session],
+        end: Callable[[Session], None],
+        attach: Callable[[Session], Egress],
+        detach: Callable[[Egress], None],
+    ) -> None:
+        """``begin`` gives a session of ours, Misuse where the peer allows no more; ``end`` ends it."""
+        self._begin = begin
+        self._end = end
+        self._attach = attach
+        self.detach = detach
+        #: Every link, and those without a message; the one that was used last is taken first.
+        self._links: dict[Egress, None] = {}
+        self._idle: dict[Egress, None] = {}
+        self._most = MAX_STREAMS
+
+    @property
+    def count(self) -> int:
+        """The links there are."""
+        return len(self._links)
+
+    @property
+    def idle(self) -> int:
+        """Those of them that wait for a message."""
+        return len(self._idle)
+
+    def take(self) -> Egress | None:
+        """A link for the message that is offered to it next; None if there can be no more."""
+        if self._idle:
+            return self._idle.popitem()[0]
+        if len(self._links) >= self._most:
+            return None
+        try:
+            session = self._begin()
+            egress = self._attach(session)
+        except Misuse:
+            self._most = len(self._links)  # the neighbour has no room for more
+            return None
+        egress.pool = self
+        self._links[egress] = None
+        return egress
+
+    def give_back(self, egress: Egress) -> None:
+        """The link's message has ended, one way or the other."""
+        if egress in self._links:
+            self._idle[egress] = None
+
+    def lost(self, egress: Egress) -> None:
+        """The link is gone; its session goes with it."""
+        if egress in self._links:
+            del self._links[egress]
+            self._idle.pop(egress, None)
+            if egress.link.remote_attach is None or egress.link.remote_attach.target is None:
+                self._most = len(self._links)  # refused
+            session = egress.link._session
+            if session.mapped:
+                self._end(session)
+
+    def scrub(self) -> None:
+        """Close links that have been idle longest, if too many are; to be called every ``SCRUB_EVERY_S``."""
+        for _ in range(min(len(self._idle) - KEPT_IDLE, SCRUBBED_AT_ONCE)):
+            self.detach(next(iter(self._idle)))
