@@ -55,6 +55,18 @@ def test_what_is_unsafe_is_let_through_and_with_strict_is_not(
     ]
 
 
+def test_a_router_that_may_take_less_than_it_does_at_its_start_is_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "router.conf"
+    for octets, status in ((10_000_000, 1), (1 << 40, 0)):
+        path.write_text(f"router {{ maxMemoryBytes: {octets} }}\nlistener {{ host: ::1, port: 0 }}\n")
+        path.chmod(0o644)
+        assert checked(path) == status
+        told = capsys.readouterr().err
+        assert ("router.maxMemoryBytes: nobody could connect: the router takes " in told) == bool(status)
+
+
 def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "safe.conf"
     path.write_text("listener { host: ::1, port: 0 }\nconnector { host: ::1 }\n")
@@ -67,9 +79,9 @@ def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.Capt
 
 def test_what_is_not_served_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "routers.conf"
-    path.write_text("router { mode: interior }\nlistener {\n    port: 0\n    role: inter-router\n    host: ::1\n}\n")
+    path.write_text("router { mode: interior }\nlistener {\n    port: 0\n    role: edge\n    host: ::1\n}\n")
     assert checked(path) == 0
-    why = "this version does not connect routers to each other"
+    why = "this version has no edge routers"
     assert f"warning: {path}:4:11: listener.role: not served: {why}; it is not opened\n" in capsys.readouterr().err
 
 

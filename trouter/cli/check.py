@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from trouter.cli.startup import StartError, existing_path, log_files, prepare, tls_material
+from trouter.cli.startup import StartError, existing_path, little_memory, log_files, prepare, tls_material
 from trouter.config.strict import unsafe
 
 ALWAYS_TOLD: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _unusable(arguments.file, lines)
     for warning in configuration.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    if problems := [finding for finding in unsafe(configuration) if finding.grave or arguments.strict]:
+    findings = [*unsafe(configuration), *little_memory(configuration)]
+    if problems := [finding for finding in findings if finding.grave or arguments.strict]:
         for problem in problems:
             print(f"unsafe: {problem}", file=sys.stderr)
         print(f"{arguments.file}: not safe, {len(problems)} finding(s)", file=sys.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from trouter import logs
-from trouter.cli.startup import StartError, existing_path, prepare
+from trouter.cli.startup import StartError, existing_path, little_memory, prepare
 from trouter.config import Configuration, ConfigurationError, Kind, load
 from trouter.config.configuration import BUILT_IN
 from trouter.config.strict import unsafe
@@ -87,7 +87,7 @@ def route(
         return 1
     for warning in configuration.warnings:
         logs.of("MAIN").warning("%s", warning)
-    for finding in unsafe(configuration):
+    for finding in (*unsafe(configuration), *little_memory(configuration)):
         logs.of("MAIN").warning("unsafe: %s", finding)
     from trouter.net.router import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from importlib import import_module
 from pathlib import Path
 
 from trouter import logs
 from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
 from trouter.config.facts import router_facts
+from trouter.config.strict import Finding
 from trouter.hooks import ConfigurationRefused, PluginError, Plugins
 from trouter.logs.outputs import NAMED
 
@@ -55,6 +57,24 @@ def tls_material(configuration: Configuration) -> list[str]:
     from trouter.net.tls.profiles import problems_in  # noqa: PLC0415 - libraries that only TLS needs
 
     return problems_in(configuration, time.time())
+
+
+def little_memory(configuration: Configuration) -> list[Finding]:
+    """Whether the router may take less than it does before anybody connects, as this process shows: nobody could."""
+    limit = configuration.router.max_memory_bytes
+    if limit is None:
+        return []
+    from trouter.net.memory import REFUSE_AT, resident_bytes  # noqa: PLC0415
+
+    import_module("trouter.net.router")  # the whole router: that is what is measured
+
+    needed = resident_bytes()
+    if needed * 100 < limit * REFUSE_AT:
+        return []
+    message = f"nobody could connect: the router takes {needed} octets before anybody does"
+    least = f"{-(-needed * 2 // 1_000_000) * 1_000_000}"
+    router = configuration.router
+    return [Finding(router.place, message, "router", "maxMemoryBytes", suggestion=f"{least} or more", grave=True)]
 
 
 def _may_append(path: Path) -> bool:

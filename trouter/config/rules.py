@@ -160,6 +160,9 @@ def _listener(draft: Draft) -> None:
             draft.error("nobody could connect without an sslProfile", "client_cert", "add sslProfile: NAME")
         if draft.value("trusted_certs_file"):
             draft.warning("has no effect without an sslProfile", "trusted_certs_file")
+        if set(draft.value("sasl_mechanisms") or ()) == {"EXTERNAL"}:
+            message = "nobody could connect: EXTERNAL needs a certificate, and without an sslProfile nobody shows one"
+            draft.error(message, "sasl_mechanisms", "add sslProfile: NAME")
     if draft.value("client_cert") == "none" and "EXTERNAL" in (draft.value("sasl_mechanisms") or ()):
         draft.error("EXTERNAL in saslMechanisms needs client certificates", "client_cert", "write required or optional")
     _secret_in_clear(draft, "metrics_token")
