@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import trio
 from cryptography.x509.ocsp import OCSPCertStatus
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.net.test_alarms import Alarms
 from tests.tls.pki import DAY, Authority, Pair
@@ -26,7 +26,7 @@ from trouter.client.sasl import External
 from trouter.config import load
 from trouter.hooks import Plugins
 from trouter.net.router import RouterProcess
-from trouter.net.secure import RECHECK_S
+from trouter.net.secure import HANDSHAKE_S, RECHECK_S
 from trouter.wire.performatives import Error
 
 DAY_S = DAY.total_seconds()
@@ -59,11 +59,14 @@ class Scene:
         self.process = RouterProcess(load(text=text), Plugins.load(), calendar=lambda: self.now[0])
         await self.nursery.start(self.process.run)
 
+    @property
+    def port(self) -> int:
+        return int(self.process.listeners[0].sockets[0].getsockname()[1])
+
     def connect(self, client: Pair) -> AbstractAsyncContextManager[Connection]:
         context = ssl.create_default_context(cafile=str(self.authority.file))
         context.load_cert_chain(client.cert, client.key)
-        port = self.process.listeners[0].sockets[0].getsockname()[1]
-        url = f"amqps://localhost:{port}"
+        url = f"amqps://localhost:{self.port}"
         return connect(url, ssl_context=context, sasl=[External()], idle_timeout=0, container_id=str(next(_steps)))
 
     def rows(self) -> dict[str, dict[str, Any]]:
@@ -156,6 +159,24 @@ async def test_a_silent_responder_does_not_end_a_handshake_that_it_may_not_decid
         await scene.start(ocsp="soft")
         async with scene.connect(scene.authority.issue("CN=alice", ocsp=responder.url)) as connection:
             assert await is_alive(connection)
+
+
+async def test_a_handshake_of_tls_has_five_seconds(
+    scene: Scene, mock_clock: MockClock, info: pytest.LogCaptureFixture
+) -> None:
+    """However long the listener gives for what comes behind it."""
+    await scene.start()
+    async with (
+        await trio.open_tcp_stream("127.0.0.1", scene.port) as late,
+        scene.connect(scene.authority.issue("CN=alice")) as stays,
+    ):
+        await late.send_all(b"\x16\x03\x01\x02")
+        await wait_all_tasks_blocked(0.01)
+        mock_clock.jump(HANDSHAKE_S + 0.1)
+        mock_clock.rate = 10  # else nothing would end it, if this did not
+        assert await late.receive_some(1) == b""
+        assert any("timed out: TLS took more than 5 s" in each.getMessage() for each in info.records)
+        assert await is_alive(stays)
 
 
 # --- other names for users

@@ -1,0 +1,325 @@
+"""The rows and requirements of security.md, and the tests that would fail if one did not hold.
+
+Sections 2 and 8.4 have their own table in tests/tls, sections 7 and 8.9 in tests/advisories. A test is named as
+folder.module.function, without what all of them share (tests. and test_).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.advisories.test_rows import functions_of
+
+NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
+    "0 older names": ("config.load.old_names_are_those_of_the_specification",
+                      "config.load.an_old_name_works_with_a_warning"),
+    "0 `{user}` and `${user}`": ("config.policy.the_users_token_is_told_from_its_text",),
+    "1.1 R-1.1a what the first octets are": (
+        "tls.pieces.the_first_octets_tell_the_layer", "tls.listeners.amqps_own_header_for_tls_begins_tls",
+        "engine.faults.a_fault_is_told_on_its_scope_and_the_rest_goes_on",
+        "e2e.bad_input.connection_is_refused_for", "e2e.bad_input.a_peer_is_cut_off_before_it_has_opened",
+        "engine.sasl.what_is_neither_layer_is_told_so_in_amqp", "http.live.plain_amqp_is_not_spoken_here"),
+    "1.1 R-1.1b TLS where there is none": ("tls.listeners.tls_where_there_is_none_hears_nothing",),
+    "1.2 the table": ("e2e.ways_in.what_is_offered",),
+    "1.2 R-1.2a names that nothing serves": (
+        "hooks.hooks.a_sasl_mechanism_that_nothing_serves_and_nobody_knows_refuses_the_configuration",
+        "config.load.all_attributes_of_a_listener"),
+    "1.2 R-1.2b what is offered by default": (
+        "e2e.ways_in.what_is_offered", "plugins.sasl_scram.what_is_offered",
+        "plugins.sasl_cyrus.what_is_weak_is_served_only_where_it_is_named"),
+    "1.3 the table": ("e2e.ways_in.outcomes", "e2e.ways_in.plain_without_an_initial_response_is_asked_for_it",
+                      "e2e.authentication.nobody_else_is_let_in", "e2e.guard.a_mechanism_that_was_not_offered"),
+    "1.3 R-1.3 come back later": ("e2e.denials_by_proton.a_login",
+                                  "e2e.auth_service.the_outcome_for_each_way_to_say_no_and_to_die"),
+    "1.4 the table": ("e2e.ways_in.who_may_do_without_sasl",
+                      "tls.listeners.who_skips_sasl_is_the_subject_of_its_certificate",
+                      "e2e.authentication.nobody_is_authenticated_however_it_is_written"),
+    "1.4 R-1.4a a service cannot be skipped": ("e2e.auth_service.sasl_cannot_be_skipped",
+                                               "e2e.websocket_logins.sasl_cannot_be_skipped"),
+    "1.4 R-1.4b it is told": ("e2e.authentication.who_must_authenticate_cannot_do_without_sasl",
+                              "e2e.denials_by_proton.without_sasl"),
+    "1.5 R-1.5 no other authorization id": (
+        "plugins.sasl_plain.another_authorization_id_is_refused_whatever_the_password",
+        "plugins.sasl_external.who_asks_to_be_somebody_else_is_refused",
+        "plugins.sasl_pam.another_authorization_id_is_refused", "plugins.sasl_oauth.a_token_is_for_its_own_user_only",
+        "e2e.ways_in.who_somebody_is_to_management"),
+    "1.6 R-1.6a passwords in clear": (
+        "e2e.authentication.plain_is_neither_offered_nor_taken_where_it_is_not_allowed",
+        "e2e.authentication.a_password_from_another_machine_needs_the_listeners_yes",
+        "plugins.sasl_plain.passwords_in_clear_for_everybody_are_warned_about_once"),
+    "1.6 R-1.6b nothing is asked for in clear": (
+        "tls.listeners.no_password_is_asked_for_in_clear_where_tls_is_required",
+        "e2e.denials_by_proton.clear_text_where_tls_is_required"),
+    "1.7 the frames of SCRAM": ("e2e.sasl_plugins.scram_frame_by_frame",
+                                "client.scram.the_servers_proof_may_be_a_challenge_or_stand_in_the_outcome"),
+    "1.7 R-1.7a users who are not there": (
+        "e2e.sasl_plugins.somebody_unknown_goes_the_steps_of_a_wrong_password",
+        "plugins.sasl_scram.somebody_unknown_has_a_salt_that_stays_and_a_cost_like_others"),
+    "1.7 R-1.7b SHA-256, SHA-512 and what is bound": ("tls.listeners.scram_is_bound_to_the_channel",
+                                                      "plugins.sasl_scram.what_is_offered"),
+    "1.8 R-1.8 GSSAPI": ("plugins.gssapi.a_router_with_a_ticket_gets_in",
+                         "plugins.gssapi.a_router_without_a_ticket_does_not"),
+    "1.9 R-1.9 a store of its own": ("cli.passwd.every_user_of_a_sasldb_is_read",
+                                     "plugins.sasl_cyrus.a_configuration_that_is_not_there_is_refused"),
+    "1.10 R-1.10a time until the open": (
+        "e2e.bad_input.a_peer_is_cut_off_before_it_has_opened",
+        "http.live.a_websocket_that_says_nothing_has_the_listeners_time_to_open",
+        "tls.listeners.who_stops_before_or_in_the_handshake_is_not_kept",
+        "e2e.listeners.the_handshake_may_take_for_ever_where_the_listener_says_so"),
+    "1.10 R-1.10b so many before their open": ("e2e.guard.so_many_handshakes_in_all",),
+    "1.11 the table": ("config.secrets.a_password_from_the_environment",
+                       "config.secrets.a_password_is_the_first_line_of_a_file",
+                       "e2e.connectors.a_connection_that_is_lost_is_made_again",
+                       "e2e.sasl_plugins.a_connector_that_may_use_one_mechanism_uses_no_other"),
+    "1.11 R-1.11a the server proves itself": (
+        "e2e.sasl_plugins.a_connector_does_not_believe_a_server_that_proves_nothing",),
+    "1.11 R-1.11b where else to go": ("tls.pieces.credentials_go_only_where_the_configuration_says",
+                                      "tls.pieces.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
+    "1.11 R-1.11c its own passwords in clear": ("e2e.connectors.a_password_gets_it_in_where_it_may_be_sent",
+                                                "e2e.sasl_plugins.a_connector_proves_its_password_where_it_may_not_send_it"),
+}  # fmt: skip
+
+SERVICES: dict[str, tuple[str, ...]] = {
+    "3.1 what a service sees": ("net.auth_service.what_the_service_sees",
+                                "net.auth_service.challenges_and_responses_are_relayed_unchanged_for_many_rounds",
+                                "net.auth_service.a_proof_of_scram_comes_with_the_outcome",
+                                "e2e.auth_service.the_offer_of_the_service_is_filtered"),
+    "3.2 who it says it is": ("net.auth_service.the_subject_is_the_user",
+                              "net.auth_service.a_key_that_is_no_symbol_is_another"),
+    "3.3 what it grants": ("net.auth_service.rights", "security.addresses.an_empty_grant_is_nothing",
+                           "e2e.auth_service.an_empty_map_allows_nothing",
+                           "security.addresses.patterns_of_the_vhost_outlast_a_grant"),
+    "3.4 R-3a what is missing or wrong": ("net.auth_service.rights_that_are_missing",
+                                        "net.auth_service.a_service_that_lies_lets_nobody_in",
+                                        "e2e.auth_service.rights_that_are_left_to_the_policy"),
+    "3.4 R-3b time, and the breaker": ("net.auth_service.a_service_that_stops_later",
+                                     "net.auth_service.it_opens_after_failures_in_a_row_only",
+                                     "net.auth_service.a_service_that_fails_again_and_again_is_left_alone"),
+    "3.4 R-3c passwords in clear": ("net.auth_service.passwords_in_the_clear_on_this_machine",),
+    "3.4 R-3d it is verified": ("net.auth_service.a_service_of_another_authority_is_refused",
+                              "net.auth_service.a_service_of_another_name_is_refused",
+                              "net.auth_service.a_service_without_tls_is_refused"),
+    "3.4 R-3e what is remembered": ("plugins.auth_service.nothing_is_remembered_for_more_than_a_minute",
+                                  "plugins.auth_service.without_cache_seconds_there_is_no_memory"),
+    "3.4 R-3f a scripted service": ("e2e.auth_service.the_outcome_for_each_way_to_say_no_and_to_die",
+                                  "e2e.auth_service_example.anything_else_does_not"),
+}  # fmt: skip
+
+POLICY: dict[str, tuple[str, ...]] = {
+    "4.1 maxConnections": ("e2e.denials_by_proton.one_connection_too_many_for_the_router",
+                           "e2e.policy.connections_beyond_the_global_limit_are_closed_at_once"),
+    "4.1 policyDir": ("config.policy.the_files_of_policy_dir_are_read_in_the_order_of_their_names",
+                      "config.policy.only_vhosts_are_taken_from_them"),
+    "4.1 R-4.1a vhosts that hold nobody": ("config.policy.vhosts_that_hold_nobody_are_warned_of",),
+    "4.1 R-4.1b room for routers": ("net.policing.routers_have_room_that_clients_cannot_take",),
+    "4.2 R-4.2 attributes that nobody knows": ("config.policy.a_vhost_is_refused", "config.policy.a_group_is_refused"),
+    "4.3 which vhost": ("security.vhosts.a_vhost_is_chosen", "security.vhosts.patterns_are_preferred_exact_first",
+                        "security.vhosts.policy_vhost_is_in_the_place_of_the_host_name",
+                        "security.vhosts.a_vhost_that_is_gone_leaves_its_names_free"),
+    "4.3 R-4.3 how host names are compared": ("security.vhosts.host_names_are_compared_without_case_port_and_dot",
+                                              "security.vhosts.other_host_names_are_other_vhosts"),
+    "4.4 which group": ("security.vhosts.a_user_is_in_one_group",
+                        "security.vhosts.unknown_users_are_in_the_default_group_or_nowhere"),
+    "4.4 R-4.4 the empty name": ("security.vhosts.the_empty_name_is_in_no_group",
+                                 "config.policy.groups_without_users_are_legal_in_any_number"),
+    "4.5 R-4.5 from where": ("config.policy.hosts_are_written_in_many_ways", "config.policy.what_is_no_host_is_refused",
+                             "security.vhosts.a_group_is_for_hosts",
+                             "security.vhosts.without_remote_hosts_nobody_comes_in",
+                             "net.policing.names_are_looked_up_again"),
+    "4.6 numbers and flags": ("security.settings.a_connection_has_the_settings_of_its_group",
+                              "security.settings.settings_that_make_no_sense_are_refused",
+                              "security.settings.the_first_level_that_says_anything_counts"),
+    "4.6 R-4.6a 0 is none": ("e2e.denials_by_proton.one_link_too_many", "config.policy.no_links_at_all_is_warned_of"),
+    "4.6 R-4.6b a session too many": ("e2e.denials_by_proton.a_session",
+                                      "e2e.policy.a_change_is_for_those_who_are_there_too"),
+    "4.6 R-4.6c capabilities": ("e2e.policy.a_capability_counts_however_it_is_written",
+                                "e2e.denials_by_proton.a_link"),
+    "4.6 R-4.6d upper bounds": ("e2e.policy.the_numbers_of_a_group_stand_in_open_and_begin",),
+    "4.7 entries": ("security.addresses.an_entry_is_for_addresses", "config.policy.an_item_of_a_list_may_hold_a_comma"),
+    "4.7 R-4.7a the user's name is text": ("security.addresses.the_name_of_a_user_is_text",),
+    "4.7 R-4.7b the token": ("security.addresses.an_entry_that_cannot_be_decided_is_refused",
+                             "config.policy.the_users_token_is_told_from_its_text"),
+    "4.7 R-4.7c who has proven no name": (
+        "security.addresses.who_did_not_prove_his_name_has_no_addresses_of_his_own",
+        "security.addresses.substitute_anonymous_gives_them_some"),
+    "4.7 R-4.7d any name": ("security.addresses.an_address_is_allowed_iff_some_entry_has_it",),
+    "4.8 R-4.8 patterns": ("security.addresses.a_pattern_is_for_addresses",
+                           "security.addresses.an_address_is_allowed_iff_some_pattern_has_it",
+                           "security.addresses.a_search_made_long_on_purpose_is_given_up_and_denied"),
+    "4.9 the router is full": ("e2e.denials_by_proton.one_connection_too_many_for_the_router",),
+    "4.9 no vhost, user, host": ("e2e.denials_by_proton.a_connection",),
+    "4.9 a vhost is full": ("e2e.denials_by_proton.one_connection_too_many",),
+    "4.9 a connector": ("e2e.policy.a_connector_that_the_policy_denies",),
+    "4.9 sessions": ("e2e.denials_by_proton.a_session",),
+    "4.9 links": ("e2e.denials_by_proton.a_link", "e2e.denials_by_proton.one_link_too_many"),
+    "4.9 messages": ("e2e.denials_by_proton.a_message", "e2e.denials_by_proton.a_message_that_nobody_wants_to_hear_of"),
+    "4.9 messages too large": ("e2e.denials_by_proton.a_message_too_large",),
+    "4.9 R-4.9a conditions, and the end of TCP": ("e2e.policy.a_denied_client_that_does_not_close_is_cut_off",
+                                                  "e2e.denials_by_proton.a_connection_that_was_denied_is_told_to_be_over"),
+    "4.9 R-4.9b on the first frame too much": (
+        "e2e.policy.a_message_that_is_too_large_ends_its_link_on_the_frame_that_is_too_much",
+        "e2e.policy.it_may_end_the_connection"),
+    "4.9 R-4.9c each is counted and recorded": ("net.policing.each_denial_counts_and_is_one_record",
+                                                "net.policing.what_a_peer_repeats_floods_neither_log_nor_records"),
+    "4.10 counters of connections": (
+        "security.counts.one_more_is_held_to_every_limit",
+        "security.counts.users_that_come_and_go_leave_nothing_behind",
+        "net.policing.q_11_limits_of_users_and_hosts_stay_their_own_through_a_change"),
+    "4.11 who is exempt": ("net.policing.who_is_exempt", "security.vhosts.a_connector_is_held_to_the_connector_group",
+                           "security.vhosts.a_connector_without_policy_vhost_is_exempt"),
+    "4.11 R-4.11 listeners for routers": (
+        "config.load.a_listener_for_routers_lets_in_only_those_who_prove_who_they_are",
+        "core.section_1_attach.1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden"),
+    "4.12 before the listener's": ("e2e.policy.the_numbers_of_a_group_stand_in_open_and_begin",
+                                   "e2e.policy.they_hold_for_what_came_with_the_open"),
+    "4.13 R-4.13a those who are there": (
+        "e2e.policy.a_change_is_for_those_who_are_there_too", "e2e.policy.a_vhost_may_keep_those_who_are_there",
+        "e2e.denials_by_proton.a_connection_whose_user_the_vhost_has_no_longer",
+        "e2e.denials_by_proton.a_link_that_the_policy_allows_no_longer",
+        "e2e.denials_by_proton.a_connection_whose_vhost_is_deleted"),
+    "4.13 R-4.13b all or nothing": ("e2e.policy.a_change_that_is_wrong_changes_nothing",
+                                    "net.policing.who_cannot_follow_a_change_is_turned_out_and_the_others_are_judged"),
+    "4.14 vhostStats": ("e2e.policy.as_many_connections_open_as_the_vhost_says",
+                        "management.live_updates.a_vhost_comes_with_its_statistics"),
+    "4.15 R-4.15 levels of management": (
+        "e2e.denials_by_proton.a_request_of_management", "e2e.policy.levels_of_management",
+        "e2e.policy.a_group_has_no_management_unless_it_says_so",
+        "net.policing.rights_are_nobody_s_unless_a_group_gives_them",
+        "e2e.policy.answers_go_only_where_whoever_asks_may_send_or_receives_alone"),
+    "4.15 a connection that management closes": ("e2e.denials_by_proton.a_connection_that_management_closes",
+                                                 "network.seeing.a_connection_between_routers_is_not_closed_by_management"),
+    "4.16 the examples": ("security.vhosts.without_enable_vhost_policy_vhosts_hold_nobody",
+                          "security.settings.example_2_ten_connections_of_a_user",
+                          "security.settings.example_3_administrators_come_from_here_and_others_read_news",
+                          "security.settings.example_4_feeds_have_larger_frames"),
+}  # fmt: skip
+
+TENANTS_AND_MESSAGES: dict[str, tuple[str, ...]] = {
+    "5 the table": (
+        "e2e.tenants.one_address_is_another_in_each_space",
+        "e2e.tenants.the_answer_to_an_attach_says_what_the_client_wrote",
+        "e2e.tenants.the_properties_arrive_as_they_were_sent",
+        "e2e.tenants.a_dynamic_target_is_open_to_the_same_tenant_only",
+        "e2e.tenants.treatment_is_configured_with_the_tenants_prefix",
+        "e2e.tenants.the_policy_knows_the_addresses_that_clients_write",
+        "e2e.tenants.the_tenant_is_the_vhost_that_the_policy_found"),
+    "5 R-5a a tenant has a name": ("e2e.tenants.nobody_opens_without_a_tenant_of_its_own",
+                                   "e2e.tenants.with_policy_too_the_tenant_must_be_named",
+                                   "e2e.denials_by_proton.a_tenant_that_names_none"),
+    "5 R-5b which names": ("core.tenants.what_a_tenant_may_be_called",
+                           "core.tenants.no_two_tenants_come_to_the_same_key"),
+    "5 R-5c reserved addresses, and management": (
+        "e2e.tenants.what_begins_with_an_underscore_is_closed", "e2e.denials_by_proton.what_is_in_no_tenants_space",
+        "e2e.tenants.no_message_goes_to_what_begins_with_an_underscore",
+        "management.tenants.nothing_else_is_listed_or_read", "management.tenants.no_tenant_changes_anything"),
+    "5 R-5d whose a user is": ("e2e.tenant_proofs.a_token_and_a_certificate_lead_into_the_same_tenant",
+                               "e2e.tenant_proofs.a_token_that_does_not_name_the_tenant",
+                               "e2e.tenant_proofs.a_certificate_that_does_not_name_the_tenant",
+                               "e2e.denials_by_proton.without_a_policy", "config.tenants.other_forms_are_refused"),
+    "5 R-5e between routers": ("core.tenants.every_message_stays_in_its_space",
+                               "core.tenants.a_trusted_annotation_stays_in_the_space_too"),
+    "6.1 the user-id": ("e2e.policy.a_message_may_name_its_own_user",
+                        "e2e.policy.a_message_in_the_name_of_another_is_rejected",
+                        "e2e.policy.whoever_may_speak_for_others_may"),
+    "6.1 R-6.1 before the first octet goes on": ("e2e.policy.properties_stand_nowhere_else",
+                                                 "wire.sections.sections_stand_in_order_and_once",
+                                                 "e2e.policy.a_listener_may_stamp_messages_with_their_user"),
+    "6.2 stripAnnotations": ("plugins.strip_annotations.each_choice_of_the_listener",
+                             "wire.annotations.other_keys_belong_to_the_sender"),
+    "6.2 R-6.2a clients steer nothing": ("e2e.policy.what_a_client_says_of_a_messages_way_steers_nothing",
+                                         "e2e.tenants.a_forged_annotation_leads_nowhere_else"),
+    "6.2 R-6.2b bounds": ("e2e.policy.annotations_are_bounded",
+                          "wire.annotations.a_trace_is_read_to_its_bound_and_rejected_beyond"),
+}  # fmt: skip
+
+BEYOND: dict[str, tuple[str, ...]] = {
+    "8.1 delays": ("net.lockout.each_further_failure_of_a_host_doubles_the_wait_up_to_the_longest",
+                   "net.lockout.thirty_wrong_passwords",
+                   "e2e.sasl_plugins.who_guesses_is_made_to_wait_and_others_are_not"),
+    "8.1 locks": ("e2e.denials_by_proton.a_user_who_is_locked_out",
+                  "e2e.guard.a_lock_tells_neither_who_there_is_nor_whether_the_password_was_right",
+                  "e2e.guard.management_shows_locks_and_lifts_them",
+                  "net.lockout.a_success_forgives_the_user_and_not_the_host"),
+    "8.1 a bounded table": ("net.lockout.a_million_names_take_bounded_room",),
+    "8.2 so many handshakes": ("net.handshakes.a_thousand_in_all_and_routers_are_counted_apart",
+                               "e2e.guard.so_many_handshakes_from_one_host_and_the_next_is_closed"),
+    "8.2 time and speed": ("e2e.guard.who_drips_is_cut_off_and_who_is_silent_has_his_time",
+                           "tls.standing.a_handshake_of_tls_has_five_seconds"),
+    "8.2 sizes and rounds": ("e2e.guard.an_oversized_sasl_frame_is_refused_on_its_first_octets",
+                             "advisories.decoding.a_frame_of_any_size_is_refused_on_its_first_octets",
+                             "engine.sasl.challenges_and_responses_take_turns_as_often_as_the_limit_says"),
+    "8.2 hashing": ("plugins.sasl_plain.hashing_does_not_block_the_event_loop",
+                    "plugins.sasl_plain.more_peers_than_may_wait_are_told_to_come_back"),
+    "8.2 arrivals": ("net.handshakes.a_hundred_at_once_then_fifty_a_second",
+                     "e2e.guard.so_many_connections_a_second_from_one_host"),
+    "8.3 the file of users": ("plugins.users_file.a_record_costs_what_the_rules_ask",
+                              "plugins.users_file.a_file_that_others_can_read_or_write_is_not_believed",
+                              "plugins.users_file.the_password_is_not_in_the_file_in_any_form",
+                              "plugins.users_file.one_flipped_bit_of_the_digest_refuses",
+                              "e2e.denials_by_proton.a_connection_whose_user_is_disabled"),
+    "8.3 its command": ("cli.passwd.a_life_of_a_user", "cli.passwd.users_are_taken_over_with_their_passwords"),
+    "8.5 caps of a connection": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",
+                                 "e2e.bad_input.a_receiver_that_never_reads_costs_no_more_than_a_window"),
+    "8.5 quotas": ("e2e.denials_by_proton.connections_too_fast", "e2e.denials_by_proton.links_too_fast",
+                   "e2e.denials_by_proton.more_links_than_a_quota_allows",
+                   "e2e.denials_by_proton.links_while_as_much_is_kept_as_may_be",
+                   "e2e.quotas.messages_that_come_too_fast_wait_for_credit",
+                   "core.quotas.octets_are_paid_for_when_they_have_come",
+                   "net.alarms.a_quota_is_told_when_it_is_met_and_when_it_is_not_any_more"),
+    "8.5 memory": ("e2e.memory.nobody_may_connect_above_the_second_mark_and_whoever_is_there_goes_on",
+                   "e2e.memory.who_has_most_gets_no_credit_above_the_first_mark_and_others_do",
+                   "net.alarms.memory_is_told_at_each_mark_and_below_it"),
+    "8.5 others do not notice": ("core.quotas.one_vhost_at_its_cap_leaves_the_credit_of_others_alone",),
+    "8.6 what is recorded": (
+        "e2e.records.a_connection_is_told_from_beginning_to_end", "e2e.records.each_login_has_one_outcome",
+        "e2e.records.the_policy_and_its_decisions_are_told_by_the_same_rules",
+        "e2e.records.changes_over_management_are_told_and_the_folder_can_be_changed_while_it_is_used",
+        "e2e.denials_by_proton.a_connection_that_management_closes",
+        "tls.standing.new_files_that_cannot_be_used_raise_an_alarm_until_others_can",
+        "records.stalled.a_link_without_credit_is_told_of_and_when_it_has_some_again"),
+    "8.6 text, numbers and gaps": ("records.text.hostile_text_stays_one_harmless_line",
+                                   "records.check.every_harm_is_noticed_and_its_place_told",
+                                   "plugins.audit_log.records_of_a_client_are_lines_of_the_module_audit"),
+    "8.7 secureDefaults": ("cli.init.the_new_configuration_is_safe_and_private",
+                           "config.strict.what_is_unsafe_is_found",
+                           "cli.check.what_is_grave_fails_without_strict_too",
+                           "cli.run.what_is_unsafe_is_told_at_the_start"),
+    "8.7 hooks that fail": ("hooks.hooks.sasl_mechanisms_that_raise_let_nobody_in",
+                            "records.sketch.faults_of_plugins_are_told_by_hook_and_plugin"),
+    "8.8 secrets": ("e2e.secrets.no_secret_comes_out_anywhere", "net.trace.what_authenticates_is_hidden",
+                    "config.secrets.no_secret_of_a_configuration_is_shown"),
+    "8.10 the process": ("net.privileges.every_thread_is_nobody_with_no_group_and_no_right_of_roots",
+                         "management.changes.management_may_not_write_where_it_likes",
+                         "management.changes.management_may_not_open_the_machine",
+                         "config.strict.what_everybody_on_the_machine_can_read_or_write_is_found"),
+    "8.10 plugins by a list": ("cli.plugins.nothing_loads_where_the_router_would_not_start",
+                               "cli.plugins.a_plugin_of_others_loads_if_it_is_listed"),
+    "9 the hooks": ("hooks.hooks.each_hook_has_a_test_named_after_it",),
+}  # fmt: skip
+
+ROWS = NAMES_AND_LOGINS | SERVICES | POLICY | TENANTS_AND_MESSAGES | BEYOND
+TESTS = sorted({name for names in ROWS.values() for name in names})
+#: The numbered requirements of these sections.
+REQUIRED = [
+    "R-1.1a", "R-1.1b", "R-1.2a", "R-1.2b", "R-1.3", "R-1.4a", "R-1.4b", "R-1.5", "R-1.6a", "R-1.6b", "R-1.7a",
+    "R-1.7b", "R-1.8", "R-1.9", "R-1.10a", "R-1.10b", "R-1.11a", "R-1.11b", "R-1.11c", "R-3a", "R-3b", "R-3c", "R-3d",
+    "R-3e", "R-3f", "R-4.1a", "R-4.1b", "R-4.2", "R-4.3", "R-4.4", "R-4.5", "R-4.6a", "R-4.6b", "R-4.6c", "R-4.6d",
+    "R-4.7a", "R-4.7b", "R-4.7c", "R-4.7d", "R-4.8", "R-4.9a", "R-4.9b", "R-4.9c", "R-4.11", "R-4.13a", "R-4.13b",
+    "R-4.15", "R-5a", "R-5b", "R-5c", "R-5d", "R-5e", "R-6.1", "R-6.2a", "R-6.2b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_what_the_table_names_exists(name: str) -> None:
+    folder, module, function = name.split(".")
+    assert function in functions_of(folder, module)
+
+
+def test_no_requirement_is_missing() -> None:
+    assert [word for row in ROWS for word in row.split() if word.startswith("R-")] == REQUIRED
+
+
+def test_the_rows_stand_in_their_order() -> None:
+    numbers = [tuple(map(int, row.split()[0].split("."))) for row in ROWS]
+    assert numbers == sorted(numbers)
+    assert all(ROWS.values())
