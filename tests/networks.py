@@ -35,6 +35,25 @@ def interior(
     return "\n".join([*lines, more, ""])
 
 
+#: Interior routers that edge routers may hang on; the port for these comes after the others.
+EDGE_LISTENER = f"listener {{ {OPEN}, role: edge, allowInsecureRole: yes }}"
+
+
+def edge(name: str, ports: Sequence[int], more: str = "") -> str:
+    """The configuration of an edge router that dials interior ones at these ports."""
+    lines = [f"router {{ mode: edge, id: {name} }}", f"listener {{ {OPEN} }}"]
+    for number, port in enumerate(ports):
+        lines.append(
+            f"connector {{ name: up{number}, host: 127.0.0.1, port: {port}, role: edge, saslMechanisms: ANONYMOUS }}"
+        )
+    return "\n".join([*lines, more, ""])
+
+
+def edge_port(router: RunningRouter) -> int:
+    """Where edge routers go."""
+    return router.ports[2]
+
+
 def client_port(router: RunningRouter) -> int:
     """Where clients go."""
     return router.ports[0]

@@ -578,8 +578,6 @@ def test_the_page_in_the_manual_is_fresh() -> None:
 
 # ------------------------------------------------------------------------------------------------- what is not served
 NOT_SERVED = {
-    "a mode": ("router { mode: edge }", "router", "mode edge: this version has no edge routers"),
-    "a role": ("router { mode: interior }\nlistener { role: edge }", "listener", "role edge: this version"),
     "a tenant": ("listener { multiTenant: yes }", "listener", "multiTenant: without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom"),
     "a link route": ("linkRoute { prefix: a, direction: in }", "linkRoute", "this version routes no links"),
     "an auto link": ("autoLink { addr: a, dir: in }", "autoLink", "this version attaches no links of its own"),

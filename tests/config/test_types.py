@@ -29,6 +29,11 @@ DIFFERENCES: dict[tuple[str, str, str], tuple[object, object]] = {
         [module for module in LOG_MODULES if module != "AUDIT"],
         list(LOG_MODULES),
     ),
+    # Its rows say so there, too.
+    ("router.link", "linkType", "type"): (
+        ["endpoint", "router-control", "inter-router"],
+        ["endpoint", "router-control", "inter-router", "edge-downlink"],
+    ),
     # A group without users or hosts is legal, and closed.
     ("vhostUserGroupSettings", "users", "required"): (True, False),
     ("vhostUserGroupSettings", "remoteHosts", "required"): (True, False),

@@ -61,7 +61,10 @@ LINK: Final = EntityType(
         column("operStatus", Kind.ENUM, "How the link is.", values=("up", "down", "quiescing", "idle")),
         column("linkName", Kind.STRING, "The name from its attach."),
         column(
-            "linkType", Kind.ENUM, "Whose messages it carries.", values=("endpoint", "router-control", "inter-router")
+            "linkType",
+            Kind.ENUM,
+            "Whose messages it carries.",
+            values=("endpoint", "router-control", "inter-router", "edge-downlink"),
         ),
         column("linkDir", Kind.ENUM, "Whether messages come or go.", values=("in", "out")),
         column("owningAddr", Kind.STRING, "The key of the address it is bound to."),

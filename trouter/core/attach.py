@@ -28,7 +28,7 @@ from .ingress import Ingress
 from .latency import family_of
 from .record import Record
 from .refusals import NO_ROUTE, Refused
-from .routed import carry, dynamic_address
+from .routed import carry, carry_up, dynamic_address
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES
 from .terms import DEFAULT_CAPACITY, PeerTerms, hold, lay_on_egress, lay_on_ingress
 
@@ -57,8 +57,11 @@ DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local 
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
 
 
-def attach(router: Router, link: Link, terms: PeerTerms) -> Error | None:
-    """Answer the attach that made ``link``, and take the link into the routing if it is accepted; why it was not."""
+def attach(router: Router, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
+    """Answer the attach that made ``link``, and take the link into the routing if it is accepted; why it was not.
+
+    A link that ``goes_up`` is one that is routed over an edge router's uplink.
+    """
     wanted = link.remote_attach
     assert wanted is not None  # noqa: S101 - a link made by a peer's attach has it
     try:
@@ -69,7 +72,9 @@ def attach(router: Router, link: Link, terms: PeerTerms) -> Error | None:
             return None
         if terms.trunk is not None and terms.trunk.control_in is None:
             raise Refused(trunking.CONNECTION_ROLE)
-        if isinstance(link, IncomingLink):
+        if goes_up:
+            carry_up(router, link, terms, wanted.source if wanted.role else wanted.target)
+        elif isinstance(link, IncomingLink):
             _accept_incoming(router, link, wanted, terms)
         elif isinstance(link, OutgoingLink):
             _accept_outgoing(router, link, wanted, terms)

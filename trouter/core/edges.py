@@ -16,6 +16,7 @@ from trouter.wire.performatives import Error
 from trouter.wire.types import UInt
 
 from .addresses import MOBILE
+from .containers import Parting
 from .egress import Egress
 from .gather import Gatherer, gather
 from .ingress import Ingress
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 LOOKUP: Final = "_$qd.addr_lookup"
 TRACKING: Final = "_$qd.edge_addr_tracking"
 HEARTBEAT: Final = "_$qd.edge_heartbeat"
+#: What an interior router does for edge routers, each for links of one kind only (routing.md 1.4).
+SERVICES: Final = frozenset({LOOKUP, TRACKING, HEARTBEAT})
 DOWNLINK: Final = "qd.router-edge-downlink"
 
 LOOKUP_CREDIT: Final = 32
@@ -113,7 +116,6 @@ class Edges:
         self._followers: dict[Record, dict[EdgePeer, None]] = {}
         #: By link: when the last heartbeat came.
         self._beats: dict[Gatherer, float] = {}
-        router.network.on_users = self._look
 
     # --- links
 
@@ -131,7 +133,7 @@ class Edges:
                 "amqp:not-allowed", f"edge router {edge_id} is connected as another user on [C{former.number}]"
             )
         if former is not None and former.downlink is not None:
-            self._router.detach(former.downlink.link, True, STOLEN)
+            self._router.end(former.downlink.link, Parting(True, STOLEN))
         peer.id, peer.downlink = edge_id, egress
         self._by_id[edge_id] = peer
         return self._router.table.obtain_edge(edge_id)
@@ -198,7 +200,8 @@ class Edges:
 
     # --- tracking
 
-    def _look(self, record: Record) -> None:
+    def look(self, record: Record) -> None:
+        """The users of a mobile address have changed."""
         for peer in list(self._followers.get(record, ())):
             self._tell(peer, record)
 

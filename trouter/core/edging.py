@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.wire.performatives import Attach, Error, Source
 
-from .edges import DOWNLINK, HEARTBEAT, LOOKUP, TRACKING, EdgePeer
+from .edges import DOWNLINK, HEARTBEAT, LOOKUP, SERVICES, TRACKING, EdgePeer
 from .egress import Egress
 from .latency import family_of
 from .refusals import Refused
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from .router import Router
 
 __all__ = ["DOWNLINK", "SERVICES", "TRACKING", "accept_downlink", "accept_tracking", "serve"]
-
-#: Addresses of what an interior router does for edge routers, each for links of one kind only (routing.md 1.4).
-SERVICES: Final = frozenset({LOOKUP, TRACKING, HEARTBEAT})
 
 NO_EDGE: Final = Error("amqp:invalid-field", "the source of a downlink is the id of an edge router")
 

@@ -18,9 +18,10 @@ from trouter.wire.performatives import Attach, Coordinator, Error, Source, Targe
 
 from .addresses import MOBILE, strip_location
 from .containers import OwnSession, Parting, free_name, own_link, passed_on, takes
+from .record import Record
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, Refused
 from .relay import RoutedEgress, RoutedIngress
-from .routes import IN, OUT, Hop, LinkRoute, Pattern
+from .routes import AS_IT_IS, IN, LETTERS, LINK_BALANCED, OUT, Hop, LinkRoute, Pattern
 from .terms import PeerTerms, lay_on_egress, lay_on_ingress
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def carry(router: Router, link: Link, terms: PeerTerms, terminus: Source | Targe
     """Whether the link is about an address that belongs to a container as a whole; then it is on its way; Refused."""
     if not len(router.routes):
         return False
-    text = _address_of(terminus)
+    text = routed_address(terminus)
     if text is None:
         return False
     address = router.table.parse(text, tenant=terms.tenant)
@@ -216,15 +217,32 @@ def carry(router: Router, link: Link, terms: PeerTerms, terminus: Source | Targe
     hop = router.routes.next_hop(pattern, terms.connection_number)
     if hop is None:
         raise Refused(NO_ROUTE)
-    own = hop.container.for_routed_links(terms.connection_number)
-    RoutedLink(router, link, terms, pattern, hop, own, address.text).begin()
+    _set_out(router, link, terms, pattern, hop, address.text)
     return True
 
 
-def _address_of(terminus: Source | Target | Coordinator) -> str | None:
+def carry_up(router: Router, link: Link, terms: PeerTerms, terminus: object) -> None:
+    """As ``carry``, over an edge router's uplink, for an address of which is known there that it is routed; Refused."""
+    text = routed_address(terminus)
+    if text is None or router.uplink is None:
+        raise Refused(NO_ROUTE)
+    qualified = router.table.parse(text, tenant=terms.tenant).text
+    key = LETTERS[IN if link.incoming else OUT][1] + qualified
+    hop = Hop(router.uplink.container, AS_IT_IS)
+    _set_out(router, link, terms, Pattern(key, Record(key, qualified, LINK_BALANCED)), hop, qualified)
+
+
+def _set_out(router: Router, link: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, text: str) -> None:
+    own = hop.container.for_routed_links(terms.connection_number)
+    RoutedLink(router, link, terms, pattern, hop, own, text).begin()
+
+
+def routed_address(terminus: object) -> str | None:
     """The address by which link routes are found."""
     if isinstance(terminus, Coordinator):
         return COORDINATOR
+    if not isinstance(terminus, Source | Target):
+        return None
     if terminus.dynamic:
         return dynamic_address(terminus.dynamic_node_properties)
     address = terminus.address

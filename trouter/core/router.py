@@ -9,6 +9,7 @@ from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
+from .addresses import MOBILE, UPLINK_KEY
 from .attach import PeerTerms, attach
 from .autolinks import AutoLinks
 from .containers import Container, Containers, LinkOwner, OwnSession, Parting
@@ -26,6 +27,7 @@ from .routes import Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
 from .trunking import open_streams
+from .uplink import Uplink
 from .watch import Notice, Watch, zero_credit_s
 from .witness import Witness
 
@@ -47,6 +49,9 @@ class Router:
         self._inside = InsideSender(self.pulse, router_id)
         #: Edge routers that hang on this one.
         self.edges = Edges(self)
+        #: On an edge router with a way to the others: that way.
+        self.uplink: Uplink | None = None
+        self.set_uplink(None, None)
         #: Every link by its identity, ascending.
         self.links: dict[int, Ingress | Egress] = {}
         self._last_identity = 0
@@ -77,9 +82,12 @@ class Router:
         self._last_identity += 1
         return self._last_identity
 
-    def attach(self, link: Link, terms: PeerTerms) -> Error | None:
-        """Answer the peer's attach that made ``link``; why it was refused, if it was and the peer was told why."""
-        error = attach(self, link, terms)
+    def attach(self, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
+        """Answer the peer's attach that made ``link``; why it was refused, if it was and the peer was told why.
+
+        A link that ``goes_up`` is one that is routed over an edge router's uplink.
+        """
+        error = attach(self, link, terms, goes_up=goes_up)
         endpoint = link.sink
         if isinstance(endpoint, Ingress | Egress) and endpoint.identity == 0:
             self.enter(endpoint, terms.connection_number)
@@ -167,6 +175,14 @@ class Router:
             session.context.lost()
         for link in links:
             self._tell_owner(link, None)
+
+    # --- the edge
+
+    def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
+        """An edge router goes by this uplink from now on, and by the link ``way`` for whatever is elsewhere."""
+        self.uplink = uplink
+        self.pulse.uplink = way
+        self.network.on_users = self.edges.look if uplink is None else uplink.look
 
     # --- containers
 
@@ -299,7 +315,14 @@ class Router:
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router for ``tenant``; how many receivers it went to."""
         record = self.table.find(address.encode(), tenant=tenant)
+        if (record is None or not record.reachable()) and self._leads_up(address, tenant):
+            record = self.pulse.uplink.record
         return 0 if record is None else self._send(record, message)
+
+    def _leads_up(self, address: str, tenant: Tenant | None) -> bool:
+        """Whether an address that nobody here listens on may be one of somebody elsewhere."""
+        parsed = self.table.parse(address, tenant=tenant)
+        return self.pulse.uplink is not None and (parsed.letter == MOBILE or parsed.key == UPLINK_KEY)
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:
         """Send a (pre-settled) control message to a neighbour, as it is; whether there is a link for it."""

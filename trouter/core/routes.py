@@ -144,7 +144,7 @@ class Routes:
             if container is not None and container.number != coming_from:
                 del pattern.routers[router]
                 pattern.routers[router] = None
-                return Hop(container, _AS_IT_IS, router)
+                return Hop(container, AS_IT_IS, router)
         return None
 
     # --- what is configured
@@ -298,7 +298,7 @@ def is_key(text: str) -> bool:
 
 
 #: How links go on to another router, which knows what the container wants.
-_AS_IT_IS: Final = LinkRoute("#", IN)
+AS_IT_IS: Final = LinkRoute("#", IN)
 
 
 def _nobody_hears(_: str) -> None:

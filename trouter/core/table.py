@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .addresses import EDGE, FALLBACK_PHASE, LOCAL, MOBILE, TEMPORARY_NAMES, Address, parse_address, phase_named
+from .addresses import (
+    EDGE,
+    FALLBACK_PHASE,
+    LOCAL,
+    MOBILE,
+    TEMPORARY_NAMES,
+    UPLINK_KEY,
+    Address,
+    parse_address,
+    phase_named,
+)
 from .network import Network
 from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
@@ -143,6 +153,10 @@ class AddressTable:
         self.spaces.remove(record)
         record.space = "" if tenant is None else tenant.space
         self.spaces.add(record)
+
+    def obtain_uplink(self) -> Record:
+        """The record of everything that is for routers elsewhere, on an edge router."""
+        return self._obtain(Address(LOCAL, UPLINK_KEY, UPLINK_KEY, UPLINK_KEY), UPLINK_KEY, "closest", -1)
 
     def obtain_local(self, name: str, treatment: str) -> Record:
         """The record of a local address that the router itself serves."""

@@ -80,6 +80,9 @@ class ConnectionFacts(Protocol):
     def force_close(self, error: Error) -> None:
         """Close, saying why."""
 
+    def cut(self, why: str) -> None:
+        """Drop the connection without a word to the other end."""
+
     def withhold(self, withheld: bool) -> None:
         """Let the other end have no more credit for now, or again what it is owed."""
 
@@ -165,6 +168,7 @@ def connection_row(
     opened_s: float,
     last_delivery_s: float | None,
     closing: bool,
+    active: bool,
     trace: bool,
     tenant: Tenant | None,
 ) -> dict[str, object]:
@@ -190,7 +194,7 @@ def connection_row(
         "type": CONNECTION_TYPE,
         "ssl": tls is not None,
         "opened": remote is not None,
-        "active": True,
+        "active": active,
         "adminStatus": "deleted" if closing else "enabled",
         "operStatus": "closing" if closing else "up",
         "uptimeSeconds": UInt(int(opened_s)),

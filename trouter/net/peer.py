@@ -18,6 +18,8 @@ from typing import Any, Final
 import trio
 
 from trouter.core.attach import PeerTerms
+from trouter.core.containers import Container
+from trouter.core.edges import EdgePeer
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
@@ -69,6 +71,7 @@ from .sessions import Sessions
 from .tenancy import NoTenant, Tenancy
 from .ticker import Ticker
 from .tls.problems import TlsFailed
+from .uplinks import Uplinks
 
 READ_BYTES: Final = 131072
 #: How long a peer has to take in our last words and close.
@@ -125,6 +128,8 @@ class Services:
     calendar: Callable[[], float] = time.time
     #: What a router of a network has.
     backbone: Backbone | None = None
+    #: What an edge router has.
+    uplinks: Uplinks | None = None
     guard: Guard = field(init=False)
     secure: Secure = field(init=False)
     policing: Policing = field(init=False)
@@ -196,6 +201,8 @@ class Peer:
         self._recorder = services.recorder
         self._backbone = services.backbone
         self._trunk: Trunk | None = None
+        self._uplinks = services.uplinks
+        self._edge: EdgePeer | None = None
         self._account = Account(services.recorder)
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
@@ -211,7 +218,9 @@ class Peer:
         self.connection = self._converse()
         self.connection.owner = self
         self._frames = FrameLog(self._label, self.connection.out)
-        self._sessions = Sessions(self._hub, self.connection, self._label, self.turn_out, self._recorder)
+        self._sessions = Sessions(
+            self._hub, self.connection, self._label, self.turn_out, self._recorder, services.uplinks
+        )
         self._sessions.most_links = settings.max_links
         self.follow_log()
 
@@ -305,6 +314,7 @@ class Peer:
             opened_s=now_s - self._opened_at_s,
             last_delivery_s=self._connections.last_delivery_s(self.number, now_s),
             closing=self.closing,
+            active=self._uplinks is None or not self._is_uplink or self._uplinks.is_active(self.number),
             trace=self.trace,
             tenant=self.tenant,
         )
@@ -601,7 +611,11 @@ class Peer:
 
     def vanish(self) -> None:
         """Whoever waits for an answer has hung up: nobody else need wait for it either."""
-        self._lost("peer closed the socket")
+        self.cut("peer closed the socket")
+
+    def cut(self, why: str) -> None:
+        """Drop the connection without a word to the other end."""
+        self._lost(why)
         self._handshake.cancel()
 
     def _settled_in(self) -> None:
@@ -655,6 +669,8 @@ class Peer:
             log=MessageLog(components, self._log_message) if components else None,
             tenant=self.tenant,
             trunk=self._trunk_of(remote) if self.role == "inter-router" else None,
+            role=self.role,
+            edge=self._edge_of() if self.role == "edge" and not self.outgoing else None,
         )
         self._sessions.admit(terms, self._hold)
         if not self.outgoing:
@@ -667,12 +683,43 @@ class Peer:
         self._ticker.add(self.connection)
         core_log.info("%s", describe_open(self, remote))
         self._account.open(self, remote)
+        if self._is_uplink and self._uplinks is not None:
+            self._uplinks.enter(self)
 
     def _trunk_of(self, remote: Open) -> Trunk:
         """What the routing sees of a connection between routers."""
         settings = self.settings
         cost = max(settings.cost, announced_cost(remote))
         return Trunk(self.number, self.connection, settings.link_capacity, cost, remote.container_id)
+
+    # --- the edge
+
+    @property
+    def _is_uplink(self) -> bool:
+        """It leads from an edge router, which we are, to an interior one."""
+        return self.role == "edge" and self.outgoing
+
+    def _edge_of(self) -> EdgePeer:
+        """What the routing sees of an edge router that hangs on us."""
+        self._edge = EdgePeer(self.number, self.user)
+        self._hub.router.edges.peers[self.number] = self._edge
+        return self._edge
+
+    def begin_uplink(self, count: int) -> list[Session]:
+        """See ``uplinks.Holder``."""
+        return self._sessions.begin_own(count)
+
+    def uplink_container(self) -> tuple[Container, int]:
+        """See ``uplinks.Holder``."""
+        remote = self.connection.remote_open
+        container_id = "" if remote is None else remote.container_id
+        container = Container(self.connection, self._sessions.terms, container_id, self.listener, self.role)
+        return container, self.settings.link_capacity
+
+    def _leave_edge(self) -> None:
+        """The connection is over; a second call does nothing."""
+        if self._is_uplink and self._uplinks is not None:
+            self._uplinks.leave(self)
 
     def _join(self, trunk: Trunk) -> None:
         """Let the network use the connection; whoever dialled attaches the links (inter-router.md 1.5)."""
@@ -752,6 +799,7 @@ class Peer:
             self._tell_failure(str(event.fault))
         else:
             self._account.ends("peer", "" if event.error is None else event.error.condition)
+        self._leave_edge()
         self._sessions.lose_all_links()
         self.connection.close()
 
@@ -782,7 +830,9 @@ class Peer:
         self._connections.remove(self.number)
         if self._hold is not None:
             self._hold.leave()
+        self._leave_edge()
         self._sessions.lose_all_links()
+        self._hub.router.edges.peers.pop(self.number, None)
         self._sessions.forget()
         if self._trunk is not None and self._backbone is not None:
             self._backbone.leave(self._trunk)

@@ -18,6 +18,7 @@ import trio
 import trouter
 from trouter import logs
 from trouter.config import ChangeRefused, Configuration, ConnectorEntity, ListenerEntity
+from trouter.core.edges import HEARTBEAT
 from trouter.core.router import Router
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
@@ -28,6 +29,7 @@ from .connectors import Connectors
 from .contact import keep_in_touch, make_backbone
 from .control import Control
 from .dump import StateDump
+from .heartbeats import drop_silent
 from .host_names import keep_host_names
 from .hub import Hub
 from .listen import ConnectionNumbers, Listener
@@ -47,6 +49,7 @@ from .standing import keep_standing
 from .supervision import Supervisor
 from .telemetry import Telemetry
 from .ticker import Ticker
+from .uplinks import Uplinks
 
 if TYPE_CHECKING:
     from .connector import Connector
@@ -54,8 +57,6 @@ if TYPE_CHECKING:
 
 #: How often a draining router looks whether it is done.
 DRAIN_LOOK_S: Final = 0.05
-#: Where edge routers send their heartbeats.
-HEARTBEAT: Final = "_$qd.edge_heartbeat"
 #: What the process takes note of while it routes.
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
@@ -122,8 +123,17 @@ class RouterProcess:
         recorder = Recorder()
         interior = router.mode == "interior"
         self._backbone = make_backbone(self.router, router, calendar, recorder) if interior else None
+        self._uplinks = Uplinks(self.hub) if router.mode == "edge" else None
         self.services = Services(
-            self.hub, poller, Ticker(), plugins, budget, recorder=recorder, calendar=calendar, backbone=self._backbone
+            self.hub,
+            poller,
+            Ticker(),
+            plugins,
+            budget,
+            recorder=recorder,
+            calendar=calendar,
+            backbone=self._backbone,
+            uplinks=self._uplinks,
         )
         self._numbers = ConnectionNumbers()
         self.record_logs = RecordLogs(router.id, recorder, self.hub)
@@ -219,6 +229,9 @@ class RouterProcess:
         nursery.start_soon(self._telemetry.run)
         if self._backbone is not None:
             nursery.start_soon(keep_in_touch, self._backbone, self.hub)
+            nursery.start_soon(drop_silent, self.hub, self.services.connections)
+        if self._uplinks is not None:
+            nursery.start_soon(self._uplinks.run)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()

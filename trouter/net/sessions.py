@@ -19,7 +19,9 @@ from trouter.core.attach import hold as hold_messages
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.ports import Gate
+from trouter.core.refusals import NO_ROUTE
 from trouter.core.trunking import ControlIngress
+from trouter.core.uplink import Found
 from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
@@ -34,6 +36,7 @@ from .hub import Hub
 from .policing import SINGLY
 from .recorder import Recorder
 from .text import and_more, describe_counters, describe_terminus
+from .uplinks import Uplinks
 
 #: Attaches and detaches of one session that may wait for their answer before reading pauses.
 BACKLOG: Final = 256
@@ -63,8 +66,10 @@ class Sessions:
         label: str,
         turn_out: Callable[[Error], None],
         recorder: Recorder,
+        uplinks: Uplinks | None = None,
     ) -> None:
-        """``turn_out`` closes the connection."""
+        """``turn_out`` closes the connection; ``uplinks`` are those of an edge router."""
+        self._uplinks = uplinks
         #: What holds for links that are attached from now on.
         self.terms = PeerTerms()
         self._hold: Hold | None = None
@@ -233,14 +238,23 @@ class Sessions:
             if not session.mapped:
                 continue
             if isinstance(event, LinkAttached):
-                self._attach(event)
+                await self._look_up(session, event)
             else:
                 self._detach(event)
             self._hub.flush()
 
-    def _attach(self, event: LinkAttached) -> None:
+    async def _look_up(self, session: Session, event: LinkAttached) -> None:
+        """Answer an attach; an edge router asks first whether links to the address are routed elsewhere."""
+        found = Found.MESSAGES
+        if self._uplinks is not None and type(event.link.sink) is LinkSink:
+            found = await self._uplinks.find(event.link, self.terms)
+        if session.mapped:
+            self._attach(event, found)
+
+    def _attach(self, event: LinkAttached, found: Found) -> None:
         link = event.link
         if type(link.sink) is not LinkSink:  # somebody's: the peer answered ours
+            self._hub.router.answered(link)
             self._tell_attached(link, event.attach)
             return
         if self._hub.router.pulse.draining:
@@ -254,8 +268,10 @@ class Sessions:
         if error is None and len(self._routed) >= self.most_links:
             error = hold.too_many(event.attach)
         error = error or hold.may_attach(event.attach, partial(self._count, link.incoming))
+        if error is None and found is Found.NOWHERE:
+            error = NO_ROUTE
         if error is None:
-            if self._hub.router.attach(link, self.terms) is DISALLOWED:
+            if self._hub.router.attach(link, self.terms, goes_up=found is Found.LINKS) is DISALLOWED:
                 self._held().tell_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)
@@ -289,7 +305,7 @@ class Sessions:
                 self._turn_out(error)
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
-        self._hub.router.detach(link, event.closed)
+        self._hub.router.detach(link, event.closed, heard=event.error)
         self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 

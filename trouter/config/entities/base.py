@@ -18,7 +18,6 @@ DISTRIBUTIONS: Final = ("multicast", "closest", "balanced", "unavailable")
 ROLES: Final = ("normal", "inter-router", "route-container", "edge")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-NO_EDGES: Final = "this version has no edge routers"
 NO_POLICY: Final = "this version has no vhost policy"
 NO_LINK_ROUTES: Final = "this version routes no links"
 NO_AUTO_LINKS: Final = "this version attaches no links of its own"

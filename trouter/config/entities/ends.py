@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config import texts
-from trouter.config.entities.base import NO_EDGES, ROLES
+from trouter.config.entities.base import ROLES
 from trouter.config.schema import Kind, Reload, attribute
 
 DEFAULT_LINK_CAPACITY: Final = 250
@@ -18,11 +18,9 @@ MAX_UNSETTLED: Final = 10_000
 MAX_BUFFERED_BYTES: Final = 64 << 20
 MOST_LINKS: Final = 65536
 
-ROUTER_ROLES: Final = {"edge": NO_EDGES}
-
 
 def role(doc: str) -> Any:
-    return attribute(Kind.ENUM, doc, "normal", values=ROLES, unserved_values=ROUTER_ROLES, reload=Reload.NEXT)
+    return attribute(Kind.ENUM, doc, "normal", values=ROLES, reload=Reload.NEXT)
 
 
 def cost() -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from trouter.config import files, texts
-from trouter.config.entities.base import DISTRIBUTIONS, NO_EDGES, NO_LINK_ROUTES, Entity, entity
+from trouter.config.entities.base import DISTRIBUTIONS, NO_LINK_ROUTES, Entity, entity
 from trouter.config.schema import Kind, Reload, attribute, reported
 
 
@@ -36,7 +36,6 @@ class RouterEntity(Entity):
         "Whether the router stands alone or belongs to a network of routers.",
         "standalone",
         values=("standalone", "interior", "edge"),
-        unserved_values={"edge": NO_EDGES},
         reload=Reload.RESTART,
     )
     area: str = attribute(Kind.STRING, "The only area is 0.", "0", inert="there is one area")

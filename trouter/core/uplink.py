@@ -1,0 +1,452 @@
+"""An edge router's way to all others: the links on its uplink (inter-router.md 6.2-6.6, 6.8).
+
+What is for anybody elsewhere goes over an anonymous link. An address with consumers here has a link on which the
+interior router sends; one with producers here has a link to send on, which is used while the interior router says that
+somebody elsewhere takes what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.engine.link import Link, OutgoingLink
+from trouter.engine.ports import LinkPort
+from trouter.engine.session import Session
+from trouter.wire.errors import DecodeError
+from trouter.wire.performatives import Source, Target
+from trouter.wire.types import Int, UInt
+
+from .addresses import FALLBACK_PHASE, MOBILE, temporary_token
+from .containers import Container, Parting, own_link
+from .edges import DOWNLINK, HEARTBEAT, LOOKUP, LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES, TRACKING
+from .egress import Egress
+from .gather import gather
+from .ingress import Ingress
+from .latency import family_of
+from .notes import Note, read, write
+from .ports import Pulse
+from .record import Record
+from .refusals import Refused
+from .routed import routed_address
+from .routes import IN, OUT
+
+if TYPE_CHECKING:
+    from .router import Router
+    from .terms import PeerTerms
+
+#: Sessions: for links that carry clients' messages, and for what routers tell each other.
+SESSIONS: Final = 2
+TRACKING_CREDIT: Final = 32
+REPLY_CREDIT: Final = 250
+#: Between two heartbeats.
+BEAT_S: Final = 2.0
+#: How long an answer to a look-up is waited for.
+LOOKUP_S: Final = 3.0
+_MAX_BEAT: Final = 2**31
+_EXPIRY: Final = "link-detach"
+
+
+class Found(Enum):
+    """What is known of a client's address: its messages are routed, or its links are, or these have nowhere to go."""
+
+    MESSAGES = "messages"
+    LINKS = "links"
+    NOWHERE = "nowhere"
+
+
+class Query:
+    """A look-up under way; ``answer`` is there when ``done`` is called."""
+
+    def __init__(self, text: str, is_sender: bool, done: Callable[[], None]) -> None:
+        self.text = text
+        self.is_sender = is_sender
+        self.answer = Found.MESSAGES
+        self.done = done
+
+
+class ProxyEgress(Egress):
+    """The link on which the messages to one address go up; once nobody here sends there it ends, after the last one."""
+
+    __slots__ = ("closing", "emptied")
+
+    def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
+        super().__init__(link, pulse, capacity, plain, presettles)
+        self.closing = False
+        #: Called once, when it is to end and nothing waits any more.
+        self.emptied: Callable[[ProxyEgress], None] = _nobody_waits
+
+    def on_credit(self, link: LinkPort) -> None:
+        """Send what waits; say when nothing does any more."""
+        super().on_credit(link)
+        if self.closing and self.backlog == 0:
+            self.emptied(self)
+
+
+class Uplink:
+    """The connection that an edge router goes by; ``number`` is what management calls it.
+
+    ``container`` is the connection as one on which routed links go on.
+    """
+
+    def __init__(self, router: Router, container: Container, sessions: Sequence[Session], capacity: int) -> None:
+        self.number = container.number
+        self.container = container
+        self._router = router
+        self._sessions = sessions
+        self._capacity = capacity
+        self._ended = False
+        #: Told why the uplink is of no use any more, and of what else goes wrong on it.
+        self.on_broken: Callable[[str], None] = _nobody_hears
+        self.on_trouble: Callable[[str], None] = _nobody_hears
+        #: Tracking messages that said nothing that could be believed.
+        self.disbelieved = 0
+        self._anonymous: Any = None
+        self._downlink: Any = None
+        self._tracking: Any = None
+        self._lookup: Any = None
+        self._replies: Any = None
+        self._heartbeat: Any = None
+        self._beats = 0
+        self._receivers: dict[Record, Ingress] = {}
+        self._senders: dict[Record, ProxyEgress] = {}
+        #: The addresses that somebody elsewhere takes, of those that have a link to send on.
+        self._taken: set[Record] = set()
+        self._queries: dict[str, Query] = {}
+        self._unsent: list[str] = []
+        self._numbers = count(1)
+
+    # --- its links
+
+    def begin(self) -> None:
+        """Attach everything, in the order in which interior routers expect it; Refused."""
+        router, (data, control) = self._router, self._sessions
+        self._anonymous = self._send_on(data, Target())
+        self._downlink = self._receive_messages(data, None, Source(router.table.router_id, capabilities=(DOWNLINK,)))
+        self._tracking = self._receive_notes(control, Source(TRACKING), TRACKING_CREDIT, self._track)
+        self._lookup = self._send_on(control, Target(LOOKUP))
+        self._replies = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, self._take_reply)
+        self._heartbeat = self._send_on(control, Target(HEARTBEAT))
+        record = router.table.obtain_uplink()
+        self._anonymous.record = record
+        record.add_consumer(self._anonymous)
+        router.set_uplink(self, self._anonymous)
+        for each in list(router.table.records.values()):
+            if each.key.startswith(MOBILE):
+                self.look(each)
+
+    def end(self) -> None:
+        """The connection is over, or about to be."""
+        if self._ended:
+            return
+        self._ended = True
+        self._router.set_uplink(None, None)
+        queries, self._queries = self._queries, {}
+        for query in queries.values():
+            query.done()
+
+    def _send_on(self, session: Session, target: Target, make: type[Egress] = Egress) -> Egress:
+        link = self._link(session, incoming=False)
+        egress = make(link, self._router.pulse, self._capacity, False, False)
+        egress.connection_number = self.number
+        link.sink = egress
+        self._router.enter(egress, self.number)
+        link.attach(Source(expiry_policy=_EXPIRY), _lasting(target), rcv_settle_mode=0, max_message_size=0)
+        return egress
+
+    def _receive_messages(self, session: Session, record: Record | None, source: Source) -> Ingress:
+        router, link = self._router, self._link(session, incoming=True)
+        ingress = Ingress(
+            link,
+            router.pulse,
+            router.table,
+            record,
+            capacity=self._capacity,
+            strips=False,
+            to_override=None,
+            totals=router.totals,
+            is_fallback=source.capabilities == _FALLBACK,
+        )
+        ingress.via_edge = True
+        link.keeps_tags = False
+        link.sink = ingress
+        router.enter(ingress, self.number)
+        target = Target(capabilities=source.capabilities) if record is None else Target()
+        link.attach(_lasting(source), _lasting(target), rcv_settle_mode=0, max_message_size=0)
+        ingress.open()
+        return ingress
+
+    def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Ingress:
+        link = self._link(session, incoming=True)
+        gatherer = gather(self._router, link, credit, take)
+        self._router.enter(gatherer, self.number)
+        link.attach(_lasting(source), _lasting(Target()), rcv_settle_mode=0, max_message_size=0)
+        gatherer.open()
+        return gatherer
+
+    def _link(self, session: Session, *, incoming: bool) -> Any:
+        link = own_link(session, f"qdlink.{temporary_token()[:15]}", incoming)
+        link.context = self
+        return link
+
+    def answered(self, link: Link) -> None:
+        """The interior router answered one of our attaches."""
+        if self._replies is not None and link is self._replies.link:
+            unsent, self._unsent = self._unsent, []
+            for number in unsent:
+                self._send_query(number)
+
+    def gone(self, link: Link, parting: Parting | None) -> None:
+        """One of our links is over: by the interior router's word, or with its session."""
+        sink = link.sink
+        if self._ended:
+            return
+        if parting is None or sink is self._anonymous:
+            self.end()
+            self.on_broken("a session of the uplink is over" if parting is None else _why(parting, "anonymous"))
+        elif sink is self._downlink:
+            self.on_trouble(_why(parting, "downlink"))
+        elif sink is self._tracking:
+            self.on_trouble(_why(parting, "tracking"))
+        elif sink is self._lookup or sink is self._replies:
+            self._lookup = None
+            for number in list(self._queries):
+                self._answer(number, Found.MESSAGES)
+        elif sink is self._heartbeat:
+            self._heartbeat = None
+        else:
+            self._forget(sink)
+            if parting.error is not None:
+                self.on_trouble(_why(parting, link.name))
+
+    def _forget(self, sink: object) -> None:
+        """The link of an address is over; it is attached again when the next one here begins to use the address."""
+        for record, ingress in list(self._receivers.items()):
+            if ingress is sink:
+                del self._receivers[record]
+        for record, egress in list(self._senders.items()):
+            if egress is sink:
+                del self._senders[record]
+                self._taken.discard(record)
+
+    # --- addresses
+
+    def look(self, record: Record) -> None:
+        """The users of an address have changed: see to it that it has the links that it needs."""
+        if self._ended:
+            return
+        fallback = record.fallback
+        try:
+            self._keep_receiver(record)
+            self._keep_sender(record)
+        except Refused:
+            self.on_trouble(f"no link is left for the address {record.text}")
+            return
+        self._bind(record)
+        if fallback is not None:
+            self.look(fallback)
+
+    def _keep_receiver(self, record: Record) -> None:
+        wanted = self._has_consumers(record)
+        ingress = self._receivers.get(record)
+        if wanted and ingress is None:
+            source = Source(record.text, capabilities=self._capability(record, outgoing=True))
+            ingress = self._receivers[record] = self._receive_messages(self._sessions[0], record, source)
+            record.add_sender(ingress)
+        elif ingress is not None and not wanted:
+            del self._receivers[record]
+            self._end(ingress.link)
+
+    def _keep_sender(self, record: Record) -> None:
+        wanted = self._has_producers(record)
+        egress = self._senders.get(record)
+        if wanted and egress is None:
+            target = Target(record.text, capabilities=self._capability(record, outgoing=False))
+            made = self._send_on(self._sessions[0], target, ProxyEgress)
+            assert isinstance(made, ProxyEgress)  # noqa: S101 - asked for
+            made.emptied = self._close
+            self._senders[record] = made
+        elif egress is not None and not wanted:
+            del self._senders[record]
+            self._taken.discard(record)
+            self._unbind(record, egress)
+            egress.closing = True
+            if egress.backlog == 0:
+                self._close(egress)
+
+    def _close(self, egress: ProxyEgress) -> None:
+        """Nobody here sends to the address, and all that was sent is under way."""
+        egress.closing = False
+        self._end(egress.link)
+
+    def _end(self, link: Link) -> None:
+        """A link of ours is wanted no longer."""
+        link.context = None
+        self._router.end(link, Parting(True, None))
+
+    def _has_consumers(self, record: Record) -> bool:
+        return any(each.connection_number != self.number for each in record.forwarder.consumers)
+
+    def _has_producers(self, record: Record) -> bool:
+        """Whether anybody here sends to the address, or to the one that it is the fallback of."""
+        primary = record.fallback_of
+        senders = [record.senders] if primary is None else [record.senders, primary.senders]
+        return any(each.connection_number != self.number for some in senders for each in some)
+
+    def _capability(self, record: Record, *, outgoing: bool) -> tuple[str, ...]:
+        """What says which phase of the address is meant, where that is not the configured one."""
+        phase = record.key[1]
+        if phase == FALLBACK_PHASE:
+            return _FALLBACK
+        table = self._router.table
+        rule = table.rule_for(table.parse(record.text))
+        number = int(phase)
+        if number == (rule.egress_phase if outgoing else rule.ingress_phase):
+            return ()
+        ordinal = number + 1 if outgoing else number
+        return (f"qd.waypoint.{ordinal}",) if 1 <= ordinal <= _LAST_WAYPOINT else ()
+
+    # --- who takes what goes up
+
+    def _track(self, message: bytes) -> None:
+        """The interior router says whether anybody elsewhere takes messages to an address of ours."""
+        try:
+            body = read(message).body
+        except DecodeError:
+            body = None
+        if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
+            self.disbelieved += 1
+            return
+        key, takes = body
+        record = self._router.table.records.get(key)
+        if record is None or record not in self._senders:
+            return  # its last producer has just left
+        if takes:
+            self._taken.add(record)
+        else:
+            self._taken.discard(record)
+        self._bind(record)
+
+    def _bind(self, record: Record) -> None:
+        """Let messages go up, or no more: as the interior router says, and never past a closer consumer."""
+        egress = self._senders.get(record)
+        if egress is None:
+            return
+        wanted = record in self._taken and not (record.treatment == "closest" and self._has_consumers(record))
+        if wanted and egress.record is None:
+            egress.record = record
+            egress.family = family_of(record.key)
+            record.add_consumer(egress)
+        elif not wanted:
+            self._unbind(record, egress)
+
+    def _unbind(self, record: Record, egress: Egress) -> None:
+        if egress.record is not None:
+            egress.record = None
+            record.remove_consumer(egress)
+
+    # --- look-ups
+
+    def ask(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
+        """Ask whether links to an address are routed; None when nobody can be asked. ``done`` is called once."""
+        if self._lookup is None or self._ended:
+            return None
+        query = Query(text, is_sender, done)
+        number = str(next(self._numbers))
+        self._queries[number] = query
+        self._send_query(number)
+        return query
+
+    def give_up(self, query: Query) -> None:
+        """The answer comes too late."""
+        for number, each in list(self._queries.items()):
+            if each is query:
+                del self._queries[number]
+
+    def _send_query(self, number: str) -> None:
+        query = self._queries.get(number)
+        answered = self._replies.link.remote_attach
+        address = None if answered is None or answered.source is None else answered.source.address
+        if query is None:
+            return
+        if not isinstance(address, str):
+            self._unsent.append(number)
+            return
+        asked = Note(
+            [query.text, query.is_sender],
+            reply_to=address,
+            correlation_id=number,
+            properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE)},
+        )
+        self._router.send_on(self._lookup, write(asked))
+
+    def _take_reply(self, message: bytes) -> None:
+        try:
+            reply = read(message)
+        except DecodeError:
+            return
+        if not isinstance(reply.correlation_id, str):
+            return
+        found = Found.MESSAGES
+        if reply.properties.get("status") == OK and isinstance(reply.body, list) and len(reply.body) == 2:
+            is_route, has_destination = reply.body
+            if is_route is True:
+                found = Found.LINKS if has_destination is True else Found.NOWHERE
+        self._answer(reply.correlation_id, found)
+
+    def _answer(self, number: str, found: Found) -> None:
+        query = self._queries.pop(number, None)
+        if query is not None:
+            query.answer = found
+            query.done()
+
+    # --- heartbeats
+
+    def beat(self) -> None:
+        """Tell the interior router that we live, if it wants to hear it; to be called every ``BEAT_S``."""
+        if self._heartbeat is not None and self._heartbeat.link.ready():
+            self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT))))
+            self._beats += 1
+
+
+def question(router: Router, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
+    """What is to be asked elsewhere before a client's attach is answered: an address, and whether the client sends.
+
+    None when the answer is known here.
+    """
+    wanted = link.remote_attach
+    if router.uplink is None or terms.via_edge or wanted is None:
+        return None
+    text = routed_address(wanted.source if wanted.role else wanted.target)
+    if text is None:
+        return None
+    address = router.table.parse(text, tenant=terms.tenant)
+    known = address.letter != MOBILE or address.text in SERVICES or router.table.is_served(address)
+    if known or router.routes.find(address.text, IN if link.incoming else OUT) is not None:
+        return None
+    return address.text, link.incoming
+
+
+def _lasting(terminus: Any) -> Any:
+    terminus.expiry_policy = _EXPIRY
+    return terminus
+
+
+def _why(parting: Parting, what: str) -> str:
+    error = parting.error
+    why = "no reason given" if error is None else f"{error.condition} {error.description or ''}"
+    return f"link {what} of the uplink was detached: {why}"
+
+
+_FALLBACK: Final = ("qd.fallback",)
+_LAST_WAYPOINT: Final = 9
+
+
+def _nobody_waits(_: ProxyEgress) -> None:
+    """It is not to end yet."""
+
+
+def _nobody_hears(_: str) -> None:
+    """Nobody wants to know."""
