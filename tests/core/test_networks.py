@@ -155,6 +155,31 @@ def test_what_is_under_way_is_counted_until_it_ends(how: str) -> None:
     assert joined.held_bytes() == 0
 
 
+def test_what_a_silent_neighbour_was_sent_has_failed_and_what_waits_for_it_is_released() -> None:
+    joined = Joined({("A", "B"): 1}, RULES, capacity=3)
+    there = receiver(joined, "B", "work")
+    joined.sides["B", "A"].stalled = True
+    link = sender(joined, "A", "work")
+    sent = send(joined, link, 5)
+    begun = sender(joined, "A", "work").begin(LARGE[:200_000])
+    joined.pump()
+    joined["A"].core.give_up(joined.sides["A", "B"].trunk)
+    joined.pump()
+    assert [each.history for each in sent] == [[(Modified(delivery_failed=True), True)]] * 3 + [
+        [(Released(), True)]
+    ] * 2
+    assert begun.outcome == Released()
+    assert joined.under_way() == 0
+    begun.finish(LARGE[200_000:])
+    joined.sides["B", "A"].stalled = False  # it is heard again, with what it thinks of them
+    settle(joined, there)
+    assert joined.held_bytes() == 0
+    [after] = send(joined, link)
+    there.received[-1].settle()
+    joined.pump()
+    assert after.outcome == Accepted()
+
+
 def test_what_waits_for_a_trunk_that_breaks_is_released_and_no_longer_counted() -> None:
     joined = Joined({("A", "B"): 1}, RULES, capacity=3)
     there = receiver(joined, "B", "work")

@@ -78,6 +78,7 @@ cdef class Egress(LinkSink):
     cpdef abort(self, Delivery out)
     @cython.locals(session=Session, code=int, state=bytes, out=Delivery)
     cpdef lost(self, list own=*)
+    cpdef give_up(self)
     cdef _give_back(self, Delivery out)
     @cython.locals(ahead=Message)
     cpdef relieve(self, Delivery out)

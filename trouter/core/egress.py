@@ -428,6 +428,27 @@ class Egress(LinkSink):
 
     # --- the end
 
+    def give_up(self) -> None:
+        """Nothing is heard from the other side: what it was sent has failed, what waits is released. The link stays.
+
+        Should the other side be heard of again, it learns that all this is settled.
+        """
+        session = self.link._session
+        for out in [each for each in self.queue if not each.aborted]:
+            self._take_out(out)
+            if out.begun:
+                self.link.abort(out)
+            self._give_back(out)
+            out.complete = out.aborted = True
+        for out in [each for each in session.outgoing.all() if each.link is self.link]:
+            code, state, partner = out.remote_code, out.remote_state, out.partner
+            if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
+                code, state = out.remote_code, out.remote_state = MODIFIED, FAILED_STATE
+            out.partner = None
+            self._settle(out, code, state)
+            if partner is not None:
+                tell_sender(out, partner, code, state, True)
+
     def lost(self, own: list[Delivery] | None = None) -> None:
         """The link is gone: what it had in full has failed, what it had not is released (routing.md 2.7).
 

@@ -117,6 +117,12 @@ class Router:
         self.witness.attached(link)
         return True
 
+    def give_up(self, trunk: Trunk) -> None:
+        """Nothing is heard from a neighbour although the connection stands: nobody waits for what it was sent."""
+        for egress in list(self.egresses()):
+            if egress.trunk is trunk and egress is not trunk.control_out:
+                egress.give_up()
+
     def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
         """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach.
 

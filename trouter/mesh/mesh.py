@@ -205,6 +205,18 @@ class Mesh:
         if advertise and self._links:
             self._advertise(now_s)
 
+    @property
+    def silent_at_s(self) -> float:
+        """When the first of the neighbours has been silent for too long, if nothing is heard of it; inf without any."""
+        heard_s = [self._links[connection].confirmed_s for connection in self._neighbours.values()]
+        return min(heard_s, default=float("inf")) + self._timers.hello_max_age_s
+
+    def check_silence(self, now_s: float) -> None:
+        """Give up neighbours that have been silent for too long; between two ticks, at ``silent_at_s``."""
+        for router in list(self._neighbours):
+            self._choose_way(router, now_s, "no hello")
+        self._recompute(now_s)
+
     def _say_hello(self, now_s: float) -> None:
         timers = self._timers
         if now_s - self._last_hello_s < timers.hello_interval_s:

@@ -119,6 +119,16 @@ class Backbone:
         self._work()
         self.topology.tick(self._now())
 
+    @property
+    def silent_at_s(self) -> float:
+        """See ``Mesh``."""
+        return self.mesh.silent_at_s
+
+    def check_silence(self) -> None:
+        """A neighbour may have been silent for too long by now."""
+        self.mesh.check_silence(self._now())
+        self._work()
+
     def _take(self, trunk: Trunk, data: bytes) -> None:
         self.taken += 1
         way = self.mesh.take(data, trunk.number, self._now())
@@ -163,6 +173,9 @@ class Backbone:
             log.info("neighbour %s is reached over [C%d] now", event.router, event.connection)
         elif isinstance(event, NeighbourDown):
             log.info("router %s is a neighbour no longer: %s", event.router, event.why)
+            for trunk in self._network.trunks:
+                if trunk.neighbour == event.router:
+                    self._router.give_up(trunk)
         elif isinstance(event, Ignored):
             detail = f" ({event.detail})" if event.detail else ""
             log.warning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
@@ -13,6 +14,10 @@ from trouter.mesh.mesh import Timers
 from .backbone import TICK_S, Backbone
 from .hub import Hub
 from .recorder import Recorder
+
+
+#: A neighbour is silent for too long once this much more has passed.
+_AFTER_S: Final = 0.001
 
 
 def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float], recorder: Recorder) -> Backbone:
@@ -38,4 +43,10 @@ async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
         backbone.tick()
         hub.flush()
         due_s = max(due_s + TICK_S, trio.current_time())
-        await trio.sleep_until(due_s)
+        while trio.current_time() < due_s:
+            silent_s = backbone.silent_at_s + _AFTER_S
+            await trio.sleep_until(min(due_s, silent_s))
+            if trio.current_time() >= silent_s:
+                hub.tell_time()
+                backbone.check_silence()
+                hub.flush()
