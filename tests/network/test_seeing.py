@@ -9,20 +9,17 @@ from typing import Any
 import pytest
 
 from tests.management.node import Node, node_of
-from tests.networks import client_port, network, wait_for_links
+from tests.network.conftest import RING, Ring
+from tests.networks import client_port
 from tests.routers import RunningRouter
 from trouter.client import Message, connect
 
 Routers = dict[str, RunningRouter]
-#: A ring of four: two ways of equal cost from A to D, and from B to C.
-RING = {"A": (), "B": ("A",), "C": ("A",), "D": ("B", "C")}
 
 
-@pytest.fixture(scope="module")
-def routers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Routers]:
-    with network(tmp_path_factory.mktemp("ring"), RING, router="raIntervalFluxSeconds: 1") as started:
-        wait_for_links(started, RING)
-        yield started
+@pytest.fixture
+def routers(ring: Ring) -> Routers:
+    return ring.routers
 
 
 @pytest.fixture
@@ -93,6 +90,7 @@ def test_the_router_counts_the_others(at_a: Node) -> None:
     assert (row["nodeCount"], row["connectionCount"]) == (3, 3)
     assert row["duplicateIds"] == []
     assert row["meshFaults"]["same-id"] == row["meshFaults"]["malformed"] == 0
+    # What routers tell each other, and what another router passes on, is nobody's here.
     assert at_a.query("router", names=["presettledDeliveries"]) == [{"presettledDeliveries": 0}]
 
 

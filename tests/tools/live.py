@@ -85,6 +85,6 @@ def without_column(text: str, head: str) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """The words of a text alone: numbers, and the widths that follow from them, are gone."""
-    text = re.sub(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])", "N", text)
+    """The words of a text alone: numbers, sizes, and the widths that follow from them, are gone."""
+    text = re.sub(r"(?<![\w.])(?:\d[\d,]*(?:\.\d+)?|SIZE)(?![\w.])", "N", text)
     return re.sub(r"=+", "=", re.sub(r"(?<=\S) {2,}", "  ", text))

@@ -15,8 +15,8 @@ import trio
 
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.options import ConnectionOptions, add_connection_options, seconds
-from trouter.tools.views import ALL_ENTITIES, GENERAL, VIEWS, View
-from trouter.tools.views.owners import OWNERS
+from trouter.tools.views import ALL_ENTITIES, GENERAL, OWN_VIEWS, VIEWS, View
+from trouter.tools.views.paths import paths
 from trouter.tools.views.rates import Rates
 from trouter.tools.views.render import Look
 from trouter.tools.views.show import Window, Wishes
@@ -28,13 +28,15 @@ _EVERYTHING: Final = "all-entities"
 _FILTERS: Final = {"vhost": CONNECTIONS, "address": ADDRESSES, "connection": CONNECTIONS}
 #: Moves the cursor home and erases what is on the screen.
 _CLEAR: Final = "\x1b[H\x1b[2J"
-_BY_NAME: Final = {view.name: view for view in (*VIEWS, OWNERS)}
+_BY_NAME: Final = {view.name: view for view in (*VIEWS, *OWN_VIEWS)}
 
 _EPILOG: Final = """examples:
   trouter stat -c                        who is connected
   trouter stat -l --address 'orders*'    the links of some addresses
   trouter stat -a --watch 2              addresses with their rates, every two seconds
   trouter stat --why orders              why does nothing arrive?
+  trouter stat --paths A B               which routers a message from A to B passes
+  trouter stat --topology                what changed in the network, why, and for how long
   trouter stat -g --json                 for programs
 """
 
@@ -63,15 +65,19 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
         "--all-entities", action="store_const", dest="view", const=_EVERYTHING, help="show most of the above"
     )
     if not older:
-        one.add_argument("--memory", action="store_const", dest="view", const=OWNERS.name, help=OWNERS.help)
+        for view in OWN_VIEWS:
+            one.add_argument(*view.flags, action="store_const", dest="view", const=view.name, help=view.help)
         one.add_argument("--why", metavar="ADDRESS", help="say why messages for an address do not flow")
+        one.add_argument(
+            "--paths", nargs=2, metavar=("A", "B"), help="show the way from router A to router B, hop by hop"
+        )
     target = add_connection_options(parser)
     target.add_argument("--all-routers", action="store_true", help="show it of every router of the network")
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="show N rows at most; 0 is all")
     parser.add_argument("--csv", action="store_true", help="cells in quotes, with commas between them")
     parser.set_defaults(run=run, command_parser=parser, view=None)
     if older:
-        parser.set_defaults(why=None, json=False, watch=None, vhost=None, address=None, connection=None)
+        parser.set_defaults(why=None, paths=None, json=False, watch=None, vhost=None, address=None, connection=None)
     else:
         _add_own_options(parser)
 
@@ -173,8 +179,9 @@ def wishes_of(arguments: argparse.Namespace) -> Wishes:
     if arguments.vhost == "":
         raise UsageError("argument --vhost: a name is needed")
     named = [_FILTERS[name].name for name in asked if name not in filters]
-    if arguments.view is not None or arguments.why is not None:
-        named.append(arguments.view or "why")
+    own = next((name for name in ("why", "paths") if getattr(arguments, name) is not None), None)
+    if arguments.view is not None or own is not None:
+        named.append(arguments.view or own or "")
     if len(set(named)) > 1:
         raise UsageError(f"one view at a time, not {' and '.join(sorted(set(named)))}")
     views = _views(arguments, named[0] if named else None, next(iter(filters), None))
@@ -182,6 +189,8 @@ def wishes_of(arguments: argparse.Namespace) -> Wishes:
         if not all(name in view.filters for view in views):
             shown = f"--{_EVERYTHING}" if len(views) > 1 else views[0].flags[0]
             raise UsageError(f"argument --{name}: of no use with {shown}")
+    if arguments.paths is not None and (arguments.all_routers or _one_router(arguments)):
+        raise UsageError("argument --paths: it asks the routers on the way, not those of -r, -d or --all-routers")
     if arguments.csv and arguments.json:
         raise UsageError("argument --json: not allowed with argument --csv")
     return Wishes(
@@ -202,6 +211,8 @@ def _views(arguments: argparse.Namespace, named: str | None, filtered: str | Non
     """What is named, else what a filter stands for, else the router in general."""
     if named == "why":
         return (why(arguments.why),)
+    if named == "paths":
+        return (paths(*arguments.paths),)
     if named == _EVERYTHING:
         return ALL_ENTITIES
     if named is not None:

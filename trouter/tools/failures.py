@@ -44,6 +44,10 @@ class ValidationError(Exception):
     """Something that the schema does not know, found before anything was sent."""
 
 
+class NoPath(Exception):
+    """There is no way from one router to another, and what may be the cause."""
+
+
 class UsageError(Exception):
     """The command line makes no sense; told on stderr with exit status 2."""
 

@@ -111,12 +111,18 @@ class Node:
             Properties(to=self._options.address, reply_to=self._receiver.address, correlation_id=number),
             {key: value for key, value in request.items() if value is not None},
         )
-        with _told(self._options), _in_time(self._options, f"no answer from {self._options.address}"):
+        with _told(self._options), _in_time(self._options, f"no answer from {self._options.address}{self._cure()}"):
             outcome = await self._sender.send(message)
             if outcome != ACCEPTED:
                 raise ConnectionException(f"{self._options.address} did not take the request: {outcome}")
             answer = await self._answer(number)
         return _body_of(answer)
+
+    def _cure(self) -> str:
+        """What to look at when another router keeps silent: whoever asks for one that is not there is not refused."""
+        if not self._options.router or self._options.path:
+            return ""
+        return f" (is router {self._options.router} in reach? `stat -n` lists those that are)"
 
     async def ask(self, operation: str, *, body: object = None, **properties: Any) -> Any:
         """As `call`, of the management node itself."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from .events import LOG
 from .model import View
 from .overview import GENERAL, POLICY, POOLS
+from .owners import OWNERS
 from .routes import AUTO_LINKS, LINK_ROUTES
+from .topology import TOPOLOGY
 from .traffic import ADDRESSES, CONNECTIONS, EDGES, LINKS, NODES
 from .vhosts import VHOST_GROUPS, VHOST_STATS, VHOSTS
 
-__all__ = ["ALL_ENTITIES", "GENERAL", "VIEWS", "View"]
+__all__ = ["ALL_ENTITIES", "GENERAL", "OWN_VIEWS", "VIEWS", "View"]
 
 #: In the order of the help.
 VIEWS = (
@@ -28,6 +30,9 @@ VIEWS = (
     VHOST_STATS,
     LOG,
 )
+
+#: Those that the older tool does not have.
+OWN_VIEWS = (OWNERS, TOPOLOGY)
 
 #: What --all-entities shows, one after the other.
 ALL_ENTITIES = (

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from trouter.tools import formats
 
 from .lookup import Lookup
+
+if TYPE_CHECKING:
+    from trouter.tools.node import Node
 
 PREFIX = "org.apache.qpid.dispatch."
 
@@ -113,6 +117,8 @@ class View:
     listings: Callable[[Sequence[Rows]], list[Listing]]
     #: Date and router id come first.
     dated: bool = True
+    #: How to get the answers where it takes more than requests to one node.
+    gather: Callable[[Node], Awaitable[list[Rows]]] | None = None
     #: The filters that apply to the rows of the first request.
     filters: Mapping[str, Filter] = field(default_factory=dict)
 

@@ -125,6 +125,8 @@ class Window:
 
     async def _listings(self, node: Node, view: View) -> list[Listing]:
         """What a view makes of the router's answers."""
+        if view.gather is not None:
+            return view.listings(await view.gather(node))
         filters = {name: wanted for name, wanted in self._wishes.filters.items() if name in view.filters}
         limit = 0 if filters else self._wishes.limit
         answers = [await _answer(node, request, limit) for request in view.requests]

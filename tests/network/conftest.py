@@ -1,0 +1,50 @@
+"""A ring of four routers that the tests of this folder look at; nobody changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+import trio
+
+from tests.networks import client_port, network, wait_for_links
+from tests.routers import RunningRouter
+from tests.tools.live import Ran, run
+
+#: Who dials whom. There are two ways of equal cost from A to D, and from B to C.
+RING = {"A": (), "B": ("A",), "C": ("A",), "D": ("B", "C")}
+#: Name of the golden file -> the options, in the order in which A is asked.
+LOOKS = {
+    "nodes": ["-n"],
+    "nodes-verbose": ["-n", "-v"],
+    "nodes-of-d": ["-n", "-r", "D"],
+    "nodes-of-all": ["-n", "--all-routers"],
+    "general-of-d": ["-g", "-r", "D"],
+    "addresses": ["-a"],
+    "paths": ["--paths", "A", "D"],
+    "paths-csv": ["--paths", "D", "B", "--csv"],
+    "paths-nowhere": ["--paths", "B", "B"],
+}
+
+
+class Ring(NamedTuple):
+    """The routers by id, and what `trouter stat` showed of them before anybody else came."""
+
+    routers: dict[str, RunningRouter]
+    looks: dict[str, Ran]
+
+
+@pytest.fixture(scope="package")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
+    with network(tmp_path_factory.mktemp("ring"), RING, router="raIntervalFluxSeconds: 1") as routers:
+        wait_for_links(routers, RING)
+        bus = f"127.0.0.1:{client_port(routers['A'])}"
+        looks: dict[str, Ran] = {}
+
+        async def look() -> None:
+            for name, options in LOOKS.items():
+                looks[name] = await run("stat", "-b", bus, "-t", "30", *options)
+
+        trio.run(look)
+        yield Ring(routers, looks)

@@ -1,0 +1,92 @@
+"""What `trouter stat` shows of a network, as it was when somebody looked at it: golden files.
+
+To write them anew: TROUTER_GOLDEN=write.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.network.conftest import LOOKS, Ring
+from tests.networks import client_port
+from tests.tools.live import Ran, run, steady, without_numbers
+from trouter.cli import main
+
+GOLDEN = Path(__file__).parent / "golden"
+#: Views of counters, which depend on how often somebody asked before.
+IN_WORDS = {"addresses", "general-of-d"}
+#: A date, and what depends on who connected first.
+_VARYING = (
+    (re.compile(r"(?<=Last Topology Change: ).*"), "THEN"),
+    (re.compile(r"(?m)^(  [ABCD] +- +)\d\d"), r"\1N "),
+    (re.compile(r"(?m)^(  [ABCD] +- +)\d\b"), r"\1N"),
+    (re.compile(r" +$", re.MULTILINE), ""),
+)
+
+
+def settled(text: str) -> str:
+    text = steady(text)
+    for pattern, instead in _VARYING:
+        text = pattern.sub(instead, text)
+    return text
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_view_of_the_network_looks_as_it_did(name: str, ring: Ring) -> None:
+    ran = ring.looks[name]
+    assert (ran.status, ran.err) == (0, ""), ran.out
+    text = settled(ran.out)
+    if name in IN_WORDS:
+        text = without_numbers(text)
+    golden = GOLDEN / f"{name}.txt"
+    if os.environ.get("TROUTER_GOLDEN") == "write":
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_there_is_no_golden_file_too_many() -> None:
+    assert {path.stem for path in GOLDEN.iterdir()} == set(LOOKS)
+
+
+async def asked(ring: Ring, *options: str, of: str = "A", timeout: str = "30") -> Ran:
+    return await run("stat", "-b", f"127.0.0.1:{client_port(ring.routers[of])}", "-t", timeout, *options)
+
+
+async def test_the_history_tells_how_the_network_came_together(ring: Ring) -> None:
+    ran = await asked(ring, "--topology")
+    assert (ran.status, ran.err) == (0, "")
+    assert "Topology Changes" in ran.out
+    heads = next(line for line in ran.lines if "change" in line)
+    assert heads.split() == ["change", "began", "took", "at", "rest", "moved", "in", "reach", "why"]
+    assert re.search(r"D is in reach via [BC], cost 2 \(", ran.out)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--paths", "X", "A"], "NoPath: A knows no router X, only A, B, C, D: is it started with this id"),
+        (["--paths", "A", "X"], "NoPath: A knows no router X, only A, B, C, D: is it started with this id"),
+    ],
+)
+async def test_a_way_that_there_is_not_is_told_with_what_to_look_at(ring: Ring, options: list[str], said: str) -> None:
+    ran = await asked(ring, *options)
+    assert (ran.status, ran.out[: len(said)]) == (1, said)
+
+
+async def test_a_router_that_there_is_not_is_told_with_what_to_look_at(ring: Ring) -> None:
+    ran = await asked(ring, "-g", "-r", "X", timeout="0.5")
+    assert ran.status == 1
+    assert ran.out.startswith("Timeout: no answer from _topo/0/X/$management (is router X in reach? `stat -n` lists ")
+
+
+@pytest.mark.parametrize("options", [["-r", "B"], ["--all-routers"], ["-n"]])
+def test_a_path_goes_with_no_other_choice(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["stat", "--paths", "A", "B", *options])
+    assert ended.value.code == 2
+    assert "--paths" in capsys.readouterr().err

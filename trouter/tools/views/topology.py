@@ -1,0 +1,60 @@
+"""How the network has changed lately."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trouter.tools import formats
+
+from .model import Field, Listing, Request, Row, Rows, View, attribute
+
+
+def _seconds(value: object) -> str:
+    """Milliseconds as seconds."""
+    found = formats.number(value)
+    return "" if found is None else f"{found / 1000:.3f}"
+
+
+def _began(value: object) -> str:
+    found = formats.number(value)
+    return "" if found is None else formats.topology_time(found / 1000)
+
+
+CHANGE_FIELDS = (
+    Field("change", lambda row: str(row.get("identity")).partition("/")[2]),
+    attribute("began", "began", _began),
+    attribute("took", "convergenceMs", _seconds),
+    attribute("at rest", "settled", lambda value: "yes" if value else "no"),
+    attribute("moved", "movedCount"),
+    attribute("in reach", "reachableCount"),
+    attribute("rounds", "rounds", detail=True),
+    attribute("cause", "cause", detail=True),
+    attribute("why", "why"),
+    attribute("who", "moved", formats.listed, detail=True),
+)
+EVENT_FIELDS = (attribute("change", "change"), attribute("event", "event"))
+
+
+def _listings(answers: Sequence[Rows]) -> list[Listing]:
+    """The changes, and below them what happened in the last of them."""
+    changes = answers[0]
+    listings = [Listing("Topology Changes", CHANGE_FIELDS, changes, empty="The network has not changed: it has nobody")]
+    if changes:
+        listings.append(Listing("\nThe Last Change", EVENT_FIELDS, _events(changes[-1]), key="event"))
+    return listings
+
+
+def _events(change: Row) -> Rows:
+    events = change.get("events")
+    number = str(change.get("identity")).partition("/")[2]
+    lines = events if isinstance(events, list | tuple) else ()
+    return [{"change": number, "event": line} for line in lines]
+
+
+TOPOLOGY = View(
+    "topology",
+    ("--topology",),
+    "show how the network changed lately, why, and how long that took",
+    (Request("topologyChange"),),
+    _listings,
+)
