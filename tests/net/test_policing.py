@@ -14,7 +14,16 @@ from trouter.hooks import Plugins, VhostPolicy, hookimpl
 from trouter.net import host_names
 from trouter.net.hold import UNFIT, Hold
 from trouter.net.host_names import HostNames
-from trouter.net.policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant, Denied, Policing
+from trouter.net.policing import (
+    CONNECTION_DENIED,
+    EVERYTHING,
+    NOTHING,
+    ROUTER_ROLES,
+    SESSION_DENIED,
+    Applicant,
+    Denied,
+    Policing,
+)
 from trouter.net.recorder import Recorder
 from trouter.records import PolicyDecision, Record
 from trouter.security.policy import Admission, Policy
@@ -315,3 +324,71 @@ def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> N
     (record,) = takes.records
     assert isinstance(record, PolicyDecision)
     assert (record.op, record.allow, record.rule, record.addr) == ("send", False, "reserved", "_local/q")
+
+
+# --- those whom no vhost holds
+
+
+def test_who_is_in_no_vhost_has_no_rights_while_there_is_a_policy() -> None:
+    made, _ = policing()
+    router = applicant(7, role="inter-router")
+    enter(made, router)
+    assert made.rights(7) == NOTHING
+    assert made.may_send(7, "$management")
+    assert made.rights(8) == NOTHING
+    assert not made.may_send(8, "x")
+    assert (made.rights(0), made.may_send(0, "x")) == (EVERYTHING, True)
+    made.become(compiled("policy { enableVhostPolicy: no }"))
+    assert (made.rights(7), made.rights(8), made.may_send(8, "x")) == (EVERYTHING, EVERYTHING, True)
+
+
+def test_who_came_without_a_policy_is_judged_by_it_whatever_a_vhost_without_a_name_says() -> None:
+    made, _ = policing("policy { enableVhostPolicy: no }")
+    held = enter(made, applicant(hostname="nowhere"))
+    made.become(
+        compiled(
+            "policy { enableVhostPolicy: yes, defaultVhost: }\n"
+            'vhost { hostname: "", applyTo: new, groups: { all: { users: bob, remoteHosts: * } } }'
+        )
+    )
+    assert held.errors == [CONNECTION_DENIED]
+
+
+# --- what messages and sessions are held to
+
+
+def hold_of(made: Policing, who: Applicant, *, stamps: bool = False) -> Hold:
+    admission = made.admit(who)
+    assert admission is not None
+    return Hold(made, Plugins(), made.hold(who, admission, Holder()), stamps=stamps)
+
+
+@pytest.mark.parametrize(
+    ("more", "own", "stamp"),
+    [
+        ({}, b"alice", b"alice"),
+        ({"authenticated": False}, None, None),
+        ({"role": "route-container"}, None, b"alice"),
+        ({"outgoing": True}, None, b"alice"),
+    ],
+    ids=["a user", "nobody", "a broker", "whom we called"],
+)
+def test_without_a_policy_a_name_that_was_proven_is_kept(
+    more: dict[str, Any], own: bytes | None, stamp: bytes | None
+) -> None:
+    made, _ = policing("policy { enableVhostPolicy: no }")
+    stamping = hold_of(made, applicant(1, **more), stamps=True).check(of_tenant=False)
+    plain = hold_of(made, applicant(2, **more)).check(of_tenant=False)
+    assert (None if plain is None else plain.user) == own
+    assert (None if stamping is None else stamping.stamp) == stamp
+    assert plain is None or plain.stamp is None
+
+
+def test_as_many_sessions_as_the_group_says() -> None:
+    made, takes = policing(POLICY.replace("sources: *,", "sources: *, maxSessions: 2,"))
+    hold = hold_of(made, applicant())
+    assert hold.may_begin(1) is None
+    assert hold.may_begin(2) == SESSION_DENIED
+    record = takes.records[-1]
+    assert isinstance(record, PolicyDecision)
+    assert (record.op, record.rule, record.allow) == ("begin", "one:all:maxSessions", False)

@@ -1,0 +1,85 @@
+"""Which links a connection may have: each row is one attach, and what is said to it by which rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trouter.security.links import LinkVerdict, judge_link
+from trouter.security.policy import Admission
+from trouter.wire.performatives import Attach, Coordinator, Source, Target
+from trouter.wire.types import Symbol
+
+from .policies import group, opened
+
+STRICT = "sources: in\ntargets: out\nmaxSenders: 2\nmaxReceivers: 3\nallowWaypointLinks: no\nallowFallbackLinks: no"
+LENIENT = "sources: *\n targets: *\n allowDynamicSource: yes\n allowAnonymousSender: yes"
+
+
+def sender(target: Any) -> Attach:
+    return Attach("link", 0, False, source=Source(), target=target, initial_delivery_count=0)
+
+
+def receiver(source: Any) -> Attach:
+    return Attach("link", 0, True, source=source, target=Target())
+
+
+def capable(*capabilities: str) -> dict[str, Any]:
+    return {"capabilities": tuple(map(Symbol, capabilities))}
+
+
+ROWS: dict[str, tuple[Attach, bool, str, bool, str]] = {
+    "a target of its own": (sender(Target("out")), True, "targets:1", True, "targets:1"),
+    "another target": (sender(Target("in")), False, "targets:none", True, "targets:1"),
+    "a source of its own": (receiver(Source("in")), True, "sources:1", True, "sources:1"),
+    "another source": (receiver(Source("out")), False, "sources:none", True, "sources:1"),
+    "no target": (sender(None), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "an empty target": (sender(Target("")), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "a dynamic target": (sender(Target(dynamic=True)), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "a dynamic target with an address": (
+        sender(Target("out", dynamic=True)), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "a target that is no text": (sender(Target(7)), False, "target", False, "target"),
+    "a dynamic source": (receiver(Source(dynamic=True)), False, "allowDynamicSource", True, "allowDynamicSource"),
+    "a dynamic source with an address": (
+        receiver(Source("in", dynamic=True)), False, "allowDynamicSource", True, "allowDynamicSource"),
+    "no source": (receiver(None), False, "source", False, "source"),
+    "an empty source": (receiver(Source("")), False, "source", False, "source"),
+    "a source that is no text": (receiver(Source(7)), False, "source", False, "source"),
+    "a coordinator": (sender(Coordinator()), True, "coordinator", True, "coordinator"),
+    "a waypoint": (sender(Target("out", **capable("qd.waypoint"))), False, "allowWaypointLinks", True, "targets:1"),
+    "the waypoint of a phase": (
+        receiver(Source("in", **capable("x", "qd.waypoint_3"))), False, "allowWaypointLinks", True, "sources:1"),
+    "a fallback": (receiver(Source("in", **capable("qd.fallback"))), False, "allowFallbackLinks", True, "sources:1"),
+    "another capability": (receiver(Source("in", **capable("qd.way", "queue"))), True, "sources:1", True, "sources:1"),
+}  # fmt: skip
+
+
+def judged(settings: str, attach: Attach, others: int = 0) -> LinkVerdict:
+    return judge_link(opened(group(settings)), attach, lambda: others)
+
+
+@pytest.mark.parametrize(("attach", "strictly", "rule", "leniently", "other"), ROWS.values(), ids=ROWS)
+def test_a_link_is_judged(attach: Attach, strictly: bool, rule: str, leniently: bool, other: str) -> None:
+    assert judged(STRICT, attach) == LinkVerdict(strictly, f"v:g:{rule}")
+    assert judged(LENIENT, attach) == LinkVerdict(leniently, f"v:g:{other}")
+
+
+@pytest.mark.parametrize(
+    ("attach", "most", "limit"),
+    [(sender(Target("out")), 2, "maxSenders"), (receiver(Source("in")), 3, "maxReceivers")],
+    ids=["senders", "receivers"],
+)
+def test_there_are_as_many_as_the_group_says(attach: Attach, most: int, limit: str) -> None:
+    assert judged(STRICT, attach, most - 1).allowed
+    assert judged(STRICT, attach, most) == LinkVerdict(False, f"v:g:{limit}", too_many=True)
+    assert judged(LENIENT, attach, 10**6).allowed
+
+
+def test_who_is_held_to_nothing_is_not_counted() -> None:
+    def counts() -> int:
+        raise AssertionError("nobody need count")
+
+    admission = group(STRICT, vhost=" maxConnections: 9").admit(None, "us", "x", authenticated=False, connector=True)
+    assert isinstance(admission, Admission)
+    assert judge_link(admission, receiver(None), counts).allowed
