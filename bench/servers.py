@@ -48,8 +48,11 @@ defaults
     timeout server 1h
 listen bench
     bind 127.0.0.1:{port}
-    server sink 127.0.0.1:{sink_port}
+    {rest}
 """
+#: What HAProxy does with a connection: it has it with a server, or closes it when it arrives.
+TO_SINK: Final = "server sink 127.0.0.1:{}"
+REFUSED: Final = "tcp-request connection reject"
 RABBIT_CONF: Final = """
 listeners.tcp.1 = 127.0.0.1:{port}
 log.file.level = warning
@@ -190,15 +193,16 @@ class Router(Server):
 
 
 class HAProxy(Server):
-    """HAProxy copying octets to a server behind it; one thread, as the router has."""
+    """HAProxy copying octets to a server behind it, or closing every connection; one thread, as the router has."""
 
     name = "haproxy"
 
-    def __init__(self, folder: Path, sink_port: int) -> None:
+    def __init__(self, folder: Path, sink_port: int | None) -> None:
         port = free_port()
         folder.mkdir(parents=True)
         configuration = folder / "haproxy.cfg"
-        configuration.write_text(HAPROXY_CONF.format(port=port, sink_port=sink_port))
+        rest = REFUSED if sink_port is None else TO_SINK.format(sink_port)
+        configuration.write_text(HAPROXY_CONF.format(port=port, rest=rest))
         super().__init__(["haproxy", "-db", "-q", "-f", str(configuration)], folder, {}, port)
 
 

@@ -1,7 +1,8 @@
 """SASL PLAIN (RFC 4616): a name and a password, checked against a file of salted hashes (``users_file``).
 
 Without encryption it serves only whom the listener's ``allowInsecurePlain`` lets through. Checking is slow on purpose,
-so it runs in few threads beside the event loop, with a short queue; when that is full the peer is asked to come back.
+so it runs in few threads beside the event loop, which give way to it, with a short queue; when that is full the peer is
+asked to come back.
 The file may change while the router runs: who is in it no more, or is disabled, or has expired, may stay no longer.
 """
 
@@ -25,6 +26,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
+from trouter_plugins.background import in_background
 from trouter_plugins.users import Users
 from trouter_plugins.users_file import UsersStore, open_store
 
@@ -113,7 +115,7 @@ class PlainExchange:
         user = credentials.user
         if self._hashing.statistics().tasks_waiting >= MAX_WAITING:
             return Refused("too many passwords are being checked", temporary=True, user=user)
-        right = await trio.to_thread.run_sync(self._users.verify, user, credentials.password, limiter=self._hashing)
+        right = await in_background(self._users.verify, user, credentials.password, limiter=self._hashing)
         if not right:
             return Refused("wrong user or password", user=user)
         return Authenticated(user, still_good=partial(self._admits, user))

@@ -26,7 +26,7 @@ from trouter.wire.performatives import (
 )
 from trouter_plugins.users_file import put_user
 
-OK, AUTH = 0, 1
+OK, AUTH, TEMPORARY = 0, 1, 4
 SECRET = "wonderland"
 #: Locks without delays, so that no test has to wait.
 LOCKING = "authDelayAfter: 1000, authLockoutAfter: 3, authLockoutSeconds: 3600"
@@ -149,6 +149,22 @@ def test_whoever_goes_away_while_made_to_wait_is_not_waited_for(start_router: St
         assert peer.number
 
 
+def test_many_passwords_tried_at_once_are_not_judged_at_once(start_router: StartRouter, users: Path) -> None:
+    guesses = "authDelayAfter: 1, authLongestDelaySeconds: 1, handshakeExempt: none"
+    router = start(start_router, users, guesses)
+    with ExitStack() as stack:
+        peers = [stack.enter_context(Peer(router.port, opened=False)) for _ in range(6)]
+        for peer in peers:
+            peer.raw(SASL_HEADER)
+            peer.expect_header(SASL_HEADER)
+            peer.expect(SaslMechanisms)
+        for number, peer in enumerate(peers):
+            peer.say(SaslInit("PLAIN", f"\0user{number}\0wrong".encode()), frame_type=1)
+        codes = [peer.expect(SaslOutcome).code for peer in peers]
+    assert codes[0] == AUTH
+    assert TEMPORARY in codes
+
+
 def test_an_outcome_that_is_delayed_comes_even_when_the_handshake_would_be_over(
     start_router: StartRouter, users: Path
 ) -> None:
@@ -215,6 +231,28 @@ def test_so_many_connections_a_second_from_one_host(start_router: StartRouter) -
     assert closed > 0
     router.wait_for_line("refused: more than acceptRatePerHost 1 a second from 127.0.0.1")
     assert len(router.matching("acceptRatePerHost")) < closed or closed == 1
+
+
+def test_who_guesses_on_although_there_are_too_many_before_him_is_soon_closed_when_he_arrives(
+    start_router: StartRouter, users: Path
+) -> None:
+    guesses = "authDelayAfter: 1, authLongestDelaySeconds: 1, handshakeExempt: none"
+    router = start(start_router, users, f"{guesses}, acceptRatePerHost: 1, acceptBurstPerHost: 11")
+    guess = SASL_HEADER + frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
+    assert attempt(router, "alice", "wrong") == AUTH
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(guess)
+        heard = [b"anything"]
+        while heard[-1] and len(heard) < 6:  # fewer than may arrive at once
+            with closing(socket.create_connection(("127.0.0.1", router.port), DEADLINE_S)) as sock:
+                try:
+                    sock.sendall(guess)
+                except ConnectionError:
+                    pass
+                heard.append(end_of(sock))
+    assert heard[-1] == b""
+    router.wait_for_line("refused: SASL PLAIN .*: too many failures")
+    router.wait_for_line("refused: more than acceptRatePerHost 1 a second from 127.0.0.1")
 
 
 # Dawdling

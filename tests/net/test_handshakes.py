@@ -11,6 +11,7 @@ from trouter.net.handshakes import HandshakeRules, Handshakes, Newcomer
 
 HOST = "192.0.2.1"
 RULES = HandshakeRules()
+ANYWHERE = ipaddress.ip_network("0.0.0.0/0")
 
 
 class Clock:
@@ -105,6 +106,36 @@ def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Cl
     assert [bool(handshakes.too_fast(HOST)) for _ in range(60)] == [False] * 50 + [True] * 10
     clock.now += 3600.0
     assert [bool(handshakes.too_fast(HOST)) for _ in range(110)] == [False] * 100 + [True] * 10
+
+
+def test_who_comes_in_vain_has_arrived_more_than_once(handshakes: Handshakes, clock: Clock) -> None:
+    for _ in range(9):
+        assert handshakes.too_fast(HOST) == ""
+        handshakes.came_in_vain(HOST)
+    assert [bool(handshakes.too_fast(HOST)) for _ in range(2)] == [False, True]
+    handshakes.came_in_vain(HOST)  # and now he owes
+    assert handshakes.too_fast("192.0.2.2") == ""
+    clock.now += 0.2
+    assert handshakes.too_fast(HOST)
+    clock.now += 0.02
+    assert handshakes.too_fast(HOST) == ""
+
+
+def test_who_comes_in_vain_owes_no_more_than_may_arrive_at_once(handshakes: Handshakes, clock: Clock) -> None:
+    for _ in range(1000):
+        handshakes.came_in_vain(HOST)
+    assert handshakes.too_fast(HOST)
+    clock.now += 2.03
+    assert handshakes.too_fast(HOST) == ""
+
+
+@pytest.mark.parametrize("rules", [replace(RULES, arrivals_per_second=0), replace(RULES, exempt=(ANYWHERE,))])
+def test_who_may_arrive_as_often_as_he_likes_owes_nothing(handshakes: Handshakes, rules: HandshakeRules) -> None:
+    handshakes.rules = rules
+    for _ in range(1000):
+        handshakes.came_in_vain(HOST)
+    assert not handshakes._arrivals
+    assert handshakes.too_fast(HOST) == ""
 
 
 def test_arrivals_are_remembered_of_so_many_hosts(handshakes: Handshakes, monkeypatch: pytest.MonkeyPatch) -> None:

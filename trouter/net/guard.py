@@ -17,6 +17,7 @@ from trouter.records.text import clean
 from .handshakes import HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
 from .memory import MemoryWatch
+from .turns import Turns
 
 #: Connections turned away are told one by one, and no more than one in this time.
 TELL_EVERY_S: Final = 1.0
@@ -32,6 +33,7 @@ class Guard:
         self.memory = memory
         self.lockout = Lockout(now)
         self.handshakes = Handshakes(now)
+        self.turns = Turns()
         #: Connections turned away by ``turns_away``.
         self.turned_away = 0
         self._now = now

@@ -18,6 +18,8 @@ from .lockout import LOOPBACK, Network, place_of, within
 GRACE_S: Final = 2.0
 #: Places whose arrivals are remembered.
 MAX_PLACES: Final = 100_000
+#: A connection whose login is turned away because too many before it failed counts as so many arrivals more.
+IN_VAIN: Final = 10
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 
 
@@ -89,17 +91,38 @@ class Handshakes:
         rules = self.rules
         if not rules.arrivals_per_second or within(rules.exempt, host):
             return ""
-        place, now_s = place_of(host), self._now()
-        burst = max(rules.arrivals_at_once, 1)
-        left, then_s = self._arrivals.get(place, (float(burst), now_s))
-        left = min(burst, left + (now_s - then_s) * rules.arrivals_per_second)
+        place = place_of(host)
+        left = self._left(place)
         if left < 1:
             return f"more than acceptRatePerHost {rules.arrivals_per_second} a second from {place}"
-        self._arrivals[place] = (left - 1, now_s)
+        self._arrive(place, left - 1)
+        return ""
+
+    def came_in_vain(self, host: str) -> None:
+        """Somebody from ``host`` was turned away at its login because too many before it failed.
+
+        Closing a connection when it arrives costs much less than hearing who it is and saying no.
+        """
+        if self.rules.arrivals_per_second and not within(self.rules.exempt, host):
+            place = place_of(host)
+            self._arrive(place, max(self._left(place) - IN_VAIN, -self._burst))
+
+    @property
+    def _burst(self) -> int:
+        return max(self.rules.arrivals_at_once, 1)
+
+    def _left(self, place: str) -> float:
+        """How many more may arrive from a place now; negative for how many less in time to come."""
+        now_s = self._now()
+        left, then_s = self._arrivals.get(place, (float(self._burst), now_s))
+        return min(self._burst, left + (now_s - then_s) * self.rules.arrivals_per_second)
+
+    def _arrive(self, place: str, left: float) -> None:
+        """So many are left from now on."""
+        self._arrivals[place] = (left, self._now())
         self._arrivals.move_to_end(place)
         if len(self._arrivals) > MAX_PLACES:
             self._arrivals.popitem(last=False)
-        return ""
 
     def too_many(self, host: str, role: str) -> str:
         """Why nobody can be taken from ``host`` before others have come to their Open; empty if somebody can."""

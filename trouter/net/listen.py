@@ -23,6 +23,8 @@ from .sockets import close_all
 
 #: Connections taken from one socket before other tasks get their turn.
 ACCEPTS_IN_A_ROW: Final = 16
+#: After somebody was turned away, for so long nobody is taken: a flood is met in heaps, not one wake-up for each.
+FLOOD_PAUSE_S: Final = 0.01
 #: How long to wait when the system has no more descriptors or memory for a connection.
 OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
@@ -149,7 +151,7 @@ class Listener:
             self._services.policing.left()
 
     async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
-        in_a_row = 0
+        in_a_row, refused = 0, self.refused
         while True:
             rate = self._rate
             if rate is not None:
@@ -158,7 +160,11 @@ class Listener:
                 accepted, address = sock.accept()
             except BlockingIOError:
                 in_a_row = 0
-                await trio.lowlevel.wait_readable(sock)
+                if self.refused == refused:
+                    await trio.lowlevel.wait_readable(sock)
+                else:
+                    refused = self.refused
+                    await trio.sleep(FLOOD_PAUSE_S)
                 continue
             except OSError as error:
                 if self._accepting.cancel_called:

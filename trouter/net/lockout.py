@@ -15,11 +15,14 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 #: The first wait; each further failure doubles it, up to the longest.
 FIRST_WAIT_S: Final = 1.0
 MAX_ENTRIES: Final = 100_000
+#: Hosts whose text is not read again: whoever floods a router comes from few of them.
+MAX_READ: Final = 4096
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 #: This machine: what seems to come from it may be everybody, sent on by a proxy.
@@ -94,6 +97,11 @@ class Lockout:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def busy_place(self, host: str) -> str:
+        """Where attempts from ``host`` may have to wait for one another; empty where they never do."""
+        key = self._place_key(host)
+        return "" if key is None or self.rules.mode != "enforce" else key.place
 
     def wait_s(self, host: str) -> float | None:
         """How long the next attempt from ``host`` has to wait before it is looked at; None if too many wait already."""
@@ -199,6 +207,7 @@ class Lockout:
         return None if within(rules.exempt, host) or within(rules.shared, host) else Key(place_of(host))
 
 
+@lru_cache(maxsize=MAX_READ)
 def place_of(host: str) -> str:
     """What is one place with ``host``: an IPv4 address, an IPv6 network of 64 bits, or what is no address itself."""
     address = _address(host)
@@ -215,6 +224,7 @@ def within(networks: Iterable[Network], host: str) -> bool:
     return address is not None and any(address in network for network in networks)
 
 
+@lru_cache(maxsize=MAX_READ)
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeAlias
 
 import trio
 
@@ -53,6 +54,9 @@ REASONS: Final = {
 
 def _never(seconds: float) -> None:
     """A login that is over postpones nothing."""
+
+
+Answer: TypeAlias = Challenge | Authenticated | Refused
 
 
 class Login:
@@ -125,23 +129,30 @@ class Login:
             session.close()
 
     async def begin(self, init: SaslInitReceived) -> bool:
-        """The first step, when its turn has come; whether the peer is in."""
+        """The first step; whether the peer is in."""
         self.mechanism = init.mechanism.upper()
-        wait_s = self._guard.lockout.wait_s(self.facts.remote_host)
-        if wait_s is None:
-            self._refuse(Refused(THROTTLED, temporary=True))
-            return False
-        await self._wait(wait_s)
         if self.facts.listener.auth_service:
-            return await self._conclude(await self._start(init))
+            return await self._conclude(await self._in_turn(partial(self._start, init)))
         self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
         return await self.respond(init.response or b"")
 
     async def respond(self, response: bytes) -> bool:
         """One step of the exchange; whether the peer is in."""
-        return await self._conclude(await self._ask(response))
+        return await self._conclude(await self._in_turn(partial(self._ask, response)))
 
-    async def _conclude(self, answer: Challenge | Authenticated | Refused) -> bool:
+    async def _in_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
+        """What comes of a step, which is taken after as long a wait as others' failures have made due."""
+        host, lockout = self.facts.remote_host, self._guard.lockout
+        while True:
+            async with self._guard.turns.of(lockout.busy_place(host), lockout.rules.delay_after):
+                wait_s = 0.0 if self._waited_s else lockout.wait_s(host)
+                if wait_s == 0:
+                    return await step()
+            if wait_s is None:
+                return Refused(THROTTLED, temporary=True)
+            await self._wait(wait_s)
+
+    async def _conclude(self, answer: Answer) -> bool:
         """Judge what came of a step, and tell the peer; whether it is in."""
         answer = await self._judge(answer)
         if isinstance(answer, Challenge):
@@ -157,7 +168,7 @@ class Login:
         self._sasl.finish(SASL_OK, answer.data or None)
         return True
 
-    async def _judge(self, answer: Challenge | Authenticated | Refused) -> Challenge | Authenticated | Refused:
+    async def _judge(self, answer: Answer) -> Answer:
         """What stands, after as long a wait as failures before this one have made due.
 
         A mechanism may prove that it knows the password with its last challenge: by then it is judged.
@@ -201,7 +212,7 @@ class Login:
             log.error("[C%d] whether its credentials are good cannot be told: %s", number, kind)
             return False
 
-    async def _ask(self, response: bytes) -> Challenge | Authenticated | Refused:
+    async def _ask(self, response: bytes) -> Answer:
         """What the plugin says, or the refusal that stands for its silence."""
         exchange = self._session or self._exchange
         if exchange is None:
@@ -210,7 +221,7 @@ class Login:
             return await self._plugins.respond_or_refuse(exchange, response)
         return Refused(TOO_SLOW, temporary=True)
 
-    async def _start(self, init: SaslInitReceived) -> Challenge | Authenticated | Refused:
+    async def _start(self, init: SaslInitReceived) -> Answer:
         """What the service says to the peer's choice."""
         service, session = self._service, self._session
         if service is None or session is None:
@@ -227,6 +238,8 @@ class Login:
 
     def _refuse(self, refusal: Refused) -> None:
         """Turn the peer away; it learns only whether to come back later."""
+        if refusal.reason == THROTTLED:
+            self._guard.handshakes.came_in_vain(self.facts.remote_host)
         code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
         reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
         self._record(code, refusal.user, reason)

@@ -1,0 +1,38 @@
+"""Slow work gives way to the event loop's thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+import trio
+
+from trouter_plugins.background import NICER, in_background
+
+
+def nice() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+async def test_the_thread_is_nicer_than_ours_once_and_for_all_and_ours_stays_as_it_is() -> None:
+    own = nice()
+    limiter = trio.CapacityLimiter(1)
+    for _ in range(3):  # most likely in the same thread
+        assert await in_background(nice, limiter=limiter) == min(own + NICER, 19)
+    assert nice() == own
+
+
+async def test_what_the_work_returns_or_raises_is_passed_on() -> None:
+    limiter = trio.CapacityLimiter(1)
+    assert await in_background(max, 1, 3, 2, limiter=limiter) == 3
+    with pytest.raises(ZeroDivisionError):
+        await in_background(divmod, 1, 0, limiter=limiter)
+
+
+async def test_no_more_threads_than_the_limiter_has_room_for() -> None:
+    limiter = trio.CapacityLimiter(1)
+    await limiter.acquire_on_behalf_of("another")
+    with trio.move_on_after(0):
+        await in_background(nice, limiter=limiter)
+        pytest.fail("it ran beside the limiter")

@@ -1,0 +1,40 @@
+"""Logins of one place that are looked at at a time: as many as may fail before the next one has to wait.
+
+Else whoever tries many passwords at once would have them all judged before the first failure is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+
+class Turns:
+    """By place; nothing is kept of a place where nobody waits or is looked at."""
+
+    def __init__(self) -> None:
+        self._limiters: dict[str, trio.CapacityLimiter] = {}
+
+    def __len__(self) -> int:
+        return len(self._limiters)
+
+    @asynccontextmanager
+    async def of(self, place: str, most: int) -> AsyncIterator[None]:
+        """Hold one of the ``most`` turns of ``place``; wait until there is one. For an empty place there always is."""
+        if not place:
+            yield
+            return
+        limiter = self._limiters.setdefault(place, trio.CapacityLimiter(most))
+        limiter.total_tokens = most
+        turn = object()
+        try:
+            await limiter.acquire_on_behalf_of(turn)
+            try:
+                yield
+            finally:
+                limiter.release_on_behalf_of(turn)
+        finally:
+            if not limiter.borrowed_tokens:  # who waited has it by now
+                self._limiters.pop(place, None)
