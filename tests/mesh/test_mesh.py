@@ -24,6 +24,7 @@ from trouter.mesh.events import (
 from trouter.mesh.faults import INTERVAL_S, Fault
 from trouter.mesh.mesh import ORPHAN_TICKS, Mesh, Timers
 from trouter.mesh.messages import (
+    ALL_ADDRESSES_TO,
     ALL_ROUTERS_TO,
     HELLO_TO,
     MAX_COST,
@@ -516,14 +517,47 @@ def test_a_neighbour_with_our_id_is_told_though_its_messages_name_us_in_their_tr
     assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [Fault.SAME_ID]
 
 
-def test_news_of_links_go_to_all_neighbours_and_what_is_none_along_the_tree(bench: Bench) -> None:
-    for number, name in enumerate(("R2", "R3", "R4"), 1):
+@pytest.fixture
+def crossing(bench: Bench) -> Bench:
+    """R2, R3 and R4 are neighbours of ours and of each other, and only R3 has R5 behind it."""
+    names = ("R2", "R3", "R4")
+    for number, name in enumerate(names, 1):
         bench.neighbour(name, over=number)
-        bench.hear(LinkStateUpdate(name, 7, 2, {ME: 1, **{other: 1 for other in ("R2", "R3", "R4") if other != name}}))
-    news = compose(RouterAdvertisement("R2", 7, 2, 0), ALL_ROUTERS_TO)
-    assert take(bench, news).hops == ("R3", "R4")
-    assert take(bench, news).hops == ()
-    assert take(bench, compose(RouterAdvertisement("R2", 7, 2, 5), ALL_ROUTERS_TO)).hops == ()
+    for number, name in enumerate(names, 1):
+        peers = dict.fromkeys((ME, *names), 1) | ({"R5": 1} if name == "R3" else {})
+        bench.hear(LinkStateUpdate(name, 7, 2, peers), over=number)
+    bench.hear(LinkStateUpdate("R5", 7, 1, {"R3": 1}), RouterAdvertisement("R5", 7, 1, 0), over=2)
+    return bench
+
+
+def test_news_of_links_go_to_all_neighbours_and_what_is_none_along_the_tree(crossing: Bench) -> None:
+    news = compose(RouterAdvertisement("R5", 7, 2, 0), ALL_ROUTERS_TO)
+    assert take(crossing, news, over=2).hops == ("R2", "R3", "R4"), "the trace of this one names R5 alone"
+    crossing.tick()
+    assert take(crossing, news, over=2).hops == ()
+    assert take(crossing, compose(RouterAdvertisement("R2", 7, 2, 0), ALL_ROUTERS_TO)).hops == ("R3", "R4")
+    addresses = compose(RouterAdvertisement("R2", 7, 2, 5), ALL_ROUTERS_TO)
+    assert take(crossing, addresses).hops == (), "nobody lies behind us for R2"
+
+
+def test_nothing_goes_on_twice(bench: Bench) -> None:
+    bench.neighbour("R2", over=1)
+    bench.neighbour("R3", over=2)
+    same = compose(RouterAdvertisement("R2", 7, 1, 1), ALL_ROUTERS_TO)
+    assert [take(bench, same).hops for _ in range(3)] == [("R3",), (), ()]
+    bench.tick()
+    assert take(bench, same).hops == ("R3",), "it is said again in time, for those who missed it"
+    change = compose(MobileAddressUpdate("R2", 1, added=("M0a",)), ALL_ADDRESSES_TO)
+    assert [take(bench, change).hops for _ in range(3)] == [("R3",), (), ()]
+    missed = compose(MobileAddressUpdate("R2", 5, added=("M0a",)), ALL_ADDRESSES_TO)
+    assert [take(bench, missed).hops for _ in range(3)] == [("R3",), (), ()], "those behind us may not have missed one"
+
+
+@pytest.mark.parametrize("message", [LinkStateRequest("R2"), LinkStateUpdate("R2", 7, 9, {ME: 1})])
+def test_what_is_for_one_router_does_not_go_on_when_it_is_sent_to_all(bench: Bench, message: Message) -> None:
+    bench.neighbour("R2", over=1)
+    bench.neighbour("R3", over=2)
+    assert take(bench, compose(message, ALL_ROUTERS_TO)).hops == ()
 
 
 def test_two_neighbours_with_one_id_do_not_take_turns(bench: Bench) -> None:

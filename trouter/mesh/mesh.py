@@ -4,15 +4,17 @@ Time is an argument, in seconds of any clock that only goes forward. Messages an
 what comes of them stands in ``events`` until it is taken. ``tick`` is called once a second.
 
 Nobody is believed more than needed. A connection belongs to the router that spoke over it first. News of a router's
-state are passed to all neighbours, not only along the tree, since those behind us may not agree yet on the tree; what
-is no news goes along the tree alone. How much is remembered, asked, answered and worked out in a second has bounds.
+links go to all neighbours, not only along the tree, since those behind us may not agree yet on the tree; what is no
+news goes along the tree alone, and nothing goes on twice. How much is remembered, asked, answered and worked out in a
+second has bounds.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Final
 
 from trouter.wire.errors import DecodeError
@@ -55,6 +57,8 @@ ORPHAN_TICKS: Final = 3
 ASK_AGAIN_S: Final = 2.0
 #: Advertisements in a row that must be older than what is known before they are believed: one may have been late.
 OLDER_IN_A_ROW: Final = 2
+#: The same advertisement is sent on again no sooner: as long as routers disagree on the tree it comes by many ways.
+SPREAD_AGAIN_S: Final = 1.0
 #: Between two ticks: questions asked; links followed to find the ways anew, once at least; addresses told.
 QUESTIONS_PER_TICK: Final = 1000
 LINKS_PER_TICK: Final = 50_000
@@ -70,6 +74,14 @@ TAKEN_AT: Final[Mapping[type, str]] = {
 }
 
 _NEVER: Final = float("-inf")
+
+
+class Spread(Enum):
+    """How far a message for all goes from here."""
+
+    NOWHERE = auto()
+    ALONG_THE_TREE = auto()
+    TO_ALL = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,13 +338,16 @@ class Mesh:
         except DecodeError as error:
             self._complain(Fault.MALFORMED, str(error), connection, now_s)
         else:
-            return way.flood() if self.receive(message, connection, now_s) else way
+            spread = self.receive(message, connection, now_s)
+            if spread is Spread.TO_ALL:
+                return replace(way, hops=way.around)
+            return way if spread is Spread.ALONG_THE_TREE else replace(way, hops=())
         return Relay("")
 
-    def receive(self, message: Message | Newer, connection: int, now_s: float) -> bool:
+    def receive(self, message: Message | Newer, connection: int, now_s: float) -> Spread:
         """Take a message that came in over the control link of ``connection``; what makes no sense changes nothing.
 
-        True says that it is news which all routers should have soon.
+        Says which neighbours get it too, if it is for all.
         """
         if isinstance(message, Newer):
             self._complain(Fault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
@@ -350,8 +365,8 @@ class Mesh:
         elif isinstance(message, MobileAddressRequest):
             self._hear_question(message, connection, now_s)
         else:
-            self._hear_addresses(message, connection, now_s)
-        return False
+            return self._hear_addresses(message, connection, now_s)
+        return Spread.NOWHERE
 
     def _hear_namesake(self, message: Message, connection: int, now_s: float) -> None:
         """Our own words come back to us, or another router has our id."""
@@ -381,20 +396,24 @@ class Mesh:
             self._choose_way(hello.id, now_s, "")
         self._recompute(now_s)
 
-    def _hear_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
+    def _hear_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> Spread:
         node = self._obtain(heard.id, connection, now_s)
         if node is None or self._is_late(node, heard, connection, now_s):
-            return False
+            return Spread.NOWHERE
         node.heard_s = now_s
         known = (node.instance, node.advertised_links)
         self._note_instance(node, heard.instance, now_s)
         node.advertised_links = max(heard.link_sequence, 1)
         node.advertised_addresses = heard.mobile_sequence
+        node.spread_change = min(node.spread_change, heard.mobile_sequence)
         news = known != (node.instance, node.advertised_links)
         self._recompute(now_s)
         if news or node.asked_links_s <= now_s - ASK_AGAIN_S:
             self._ask_links(node, now_s)
-        return news and heard.id in self.paths.next_hop
+        if heard == node.spread and now_s - node.spread_s < SPREAD_AGAIN_S:
+            return Spread.NOWHERE
+        node.spread, node.spread_s = heard, now_s
+        return Spread.TO_ALL if news and heard.id in self.paths.next_hop else Spread.ALONG_THE_TREE
 
     def _is_late(self, node: Node, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
         """Whether the advertisement is older than what is known, and so was late, or is another router's.
@@ -466,31 +485,44 @@ class Mesh:
             self._addresses_left -= len(self._told) + 1
             self._send(self._all_told, mobile_address(router))
 
-    def _hear_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
+    def _hear_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Spread:
         node = self._nodes.get(heard.id)
         if node is None:
             self._complain(Fault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
-            return
+            return Spread.NOWHERE
         if heard.exist is not None:
-            if heard.sequence < node.mobile_sequence:
-                return  # on its way since before what we know
-            hints = heard.hints or (NO_HINT,) * len(heard.exist)
-            told = dict(zip(heard.exist, hints, strict=True))
-            gone = tuple(key for key in node.addresses if key not in told)
+            self._learn_all(node, heard, connection, now_s)
         elif heard.sequence == node.mobile_sequence + 1:
             hints = heard.hints or (NO_HINT,) * len(heard.added)
-            told, gone = dict(zip(heard.added, hints, strict=True)), heard.deleted
-        else:
-            if heard.sequence > node.mobile_sequence:
-                node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
-                if node.asked_addresses_s <= now_s - ASK_AGAIN_S:
-                    self._ask_addresses(node, now_s)
-            return
-        node.mobile_sequence = heard.sequence
-        if not self._map(node, told, gone):
-            self._complain(Fault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, heard.id)
+            self._learn(
+                node, heard.sequence, dict(zip(heard.added, hints, strict=True)), heard.deleted, connection, now_s
+            )
+        elif heard.sequence > node.mobile_sequence:
+            node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
+            if node.asked_addresses_s <= now_s - ASK_AGAIN_S:
+                self._ask_addresses(node, now_s)
+        if heard.sequence <= node.spread_change:
+            return Spread.NOWHERE
+        node.spread_change = heard.sequence
+        return Spread.ALONG_THE_TREE
+
+    def _learn_all(self, node: Node, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
+        if heard.exist is None or heard.sequence < node.mobile_sequence:
+            return  # on its way since before what we know
+        hints = heard.hints or (NO_HINT,) * len(heard.exist)
+        told = dict(zip(heard.exist, hints, strict=True))
+        gone = tuple(key for key in node.addresses if key not in told)
+        self._learn(node, heard.sequence, told, gone, connection, now_s)
 
     # --- what comes of it
+
+    def _learn(
+        self, node: Node, sequence: int, told: Mapping[str, int], gone: tuple[str, ...], connection: int, now_s: float
+    ) -> None:
+        """What ``node`` has told at ``sequence``."""
+        node.mobile_sequence = sequence
+        if not self._map(node, told, gone):
+            self._complain(Fault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, node.id)
 
     def _map(self, node: Node, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
         """``node`` listens on what it ``told``, and not on what is ``gone``; whether there was room for all of it."""
@@ -523,6 +555,7 @@ class Mesh:
         node.advertised_addresses = 0
         node.asked_links_s = node.asked_addresses_s = _NEVER
         node.older_in_a_row = node.strange_starts = 0
+        node.spread, node.spread_change = None, 0
         self._unmap(node)
         self._reshape(now_s, f"{node.id} has restarted", f"{node.id}:0")
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from .messages import RouterAdvertisement
+
 #: Routers; links of all of them; octets of the addresses of all of them.
 MAX_ROUTERS: Final = 10_000
 MAX_LINKS: Final = 500_000
@@ -40,6 +42,10 @@ class Node:
     #: How many advertisements in a row were older than what is known, and how many came from another start.
     older_in_a_row: int = 0
     strange_starts: int = 0
+    #: The advertisement of it that was sent on last, and when; the number of the last change of its addresses that was.
+    spread: RouterAdvertisement | None = None
+    spread_s: float = _NEVER
+    spread_change: int = 0
 
     def wants_links(self) -> bool:
         return self.link_sequence < self.advertised_links

@@ -8,7 +8,7 @@ with messages of clients: who knows little of the network yet thinks it narrower
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
@@ -48,10 +48,6 @@ class Relay:
     data: bytes = b""
     #: All neighbours that it has not come through, if it is for all.
     around: tuple[str, ...] = ()
-
-    def flood(self) -> Relay:
-        """The same, sent on to all whom it has not come through."""
-        return replace(self, hops=self.around)
 
 
 def relay(data: bytes, me: str, paths: Paths) -> Relay:

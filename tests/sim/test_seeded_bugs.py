@@ -1,0 +1,112 @@
+"""Bugs put in on purpose: the storms find each of them, so that there is reason to believe them when they find none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.sim.test_mesh import storm
+from trouter.mesh import mesh, paths
+from trouter.mesh.mesh import Mesh
+from trouter.mesh.nodes import Node
+from trouter.mesh.paths import Paths
+
+#: Storms within which each bug is found.
+SEEDS = range(60)
+
+Patch = pytest.MonkeyPatch
+
+
+def the_later_of_equal_ways(patch: Patch) -> None:
+    """Of the ways that cost the same, the one through the router whose id comes last."""
+    patch.setattr(paths, "sorted", lambda routers: sorted(routers, reverse=True), raising=False)
+
+
+def every_way_costs_one(patch: Patch) -> None:
+    def flat(me: str, links: Mapping[str, Mapping[str, int]]) -> Paths:
+        return Paths(me, {router: dict.fromkeys(peers, 1) for router, peers in links.items()})
+
+    patch.setattr(mesh, "Paths", flat)
+
+
+def everybody_lies_behind_us(patch: Patch) -> None:
+    """The valid origins are not asked."""
+    patch.setattr(Paths, "beyond", lambda self, origin: frozenset(self.next_hop))
+
+
+def nobody_lies_behind_us(patch: Patch) -> None:
+    """Nothing of others is sent on."""
+    beyond = Paths.beyond
+    patch.setattr(Paths, "beyond", lambda self, origin: beyond(self, origin) if origin == self._me else frozenset())
+
+
+def a_lost_question_is_not_asked_again(patch: Patch) -> None:
+    patch.setattr(mesh, "ASK_AGAIN_S", float("inf"))
+
+
+def links_are_told_to_nobody(patch: Patch) -> None:
+    patch.setattr(Mesh, "_answer_links", lambda self, router: None)
+
+
+def a_restart_voids_nothing(patch: Patch) -> None:
+    def keep(self: Mesh, node: Node, now_s: float) -> None:
+        node.older_in_a_row = 0
+
+    patch.setattr(Mesh, "_restart", keep)
+
+
+def addresses_outlive_their_router(patch: Patch) -> None:
+    def keep(self: Mesh, node: Node) -> None:
+        node.mobile_sequence = 0
+
+    patch.setattr(Mesh, "_unmap", keep)
+
+
+def changes_are_taken_in_any_order(patch: Patch) -> None:
+    hear = Mesh._hear_addresses
+
+    def hear_any(self: Mesh, heard: Any, connection: int, now_s: float) -> None:
+        node = self.routers.get(heard.id)
+        if node is not None and heard.exist is None:
+            node.mobile_sequence = heard.sequence - 1
+        hear(self, heard, connection, now_s)
+
+    patch.setattr(Mesh, "_hear_addresses", hear_any)
+
+
+def a_lost_connection_changes_no_links(patch: Patch) -> None:
+    def forget(self: Mesh, connection: int, now_s: float) -> None:
+        link = self._links.pop(connection, None)
+        if link is not None:
+            self._neighbours.pop(link.router, None)
+            self._reshape(now_s, "a bug")
+            self._recompute(now_s)
+
+    patch.setattr(Mesh, "link_down", forget)
+
+
+BUGS: list[Callable[[Patch], None]] = [
+    the_later_of_equal_ways,
+    every_way_costs_one,
+    everybody_lies_behind_us,
+    nobody_lies_behind_us,
+    a_lost_question_is_not_asked_again,
+    links_are_told_to_nobody,
+    a_restart_voids_nothing,
+    addresses_outlive_their_router,
+    changes_are_taken_in_any_order,
+    a_lost_connection_changes_no_links,
+]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_the_storms_find_a_bug(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    bug(monkeypatch)
+    for seed in SEEDS:
+        try:
+            storm(seed)
+        except AssertionError:
+            return
+    pytest.fail(f"{len(SEEDS)} storms have not found it")
