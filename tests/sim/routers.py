@@ -1,0 +1,409 @@
+"""Whole routers in one process: routing cores, engines, meshes and clients, joined by octets that take their time.
+
+Nothing is left out but sockets and tasks. A ``Site`` is a router with its clients; sites are joined by ``Line``s, over
+which their engines speak AMQP as they do over TCP. Time is a number.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from trouter.core.attach import PeerTerms
+from trouter.core.network import PRIORITIES, Trunk
+from trouter.core.table import AddressRule
+from trouter.core.trunking import begin_links
+from trouter.engine.connection import Connection
+from trouter.engine.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    SessionBegun,
+    SessionEnded,
+)
+from trouter.engine.limits import EngineLimits
+from trouter.mesh.mesh import Mesh, Timers
+from trouter.net.backbone import Backbone
+from trouter.testing.memory import (
+    LIMITS,
+    MemoryClient,
+    MemoryReceiver,
+    MemoryRouter,
+    MemorySender,
+    ReceivedMessage,
+    SentMessage,
+    compose,
+)
+from trouter.wire.performatives import Accepted, Open, Rejected, Released
+
+#: A line over which nothing comes for so long is given up by its ends.
+IDLE_S = 16.0
+CAPACITY = 50
+TREATMENTS = ("closest", "balanced", "multicast")
+RULES = [AddressRule(name, is_prefix=True, distribution=name) for name in TREATMENTS]
+TIMERS = Timers(ra_interval_s=10.0, remote_ls_max_age_s=20.0)
+
+
+@dataclass(eq=False)
+class End:
+    """One end of a line: an engine, and what the routing there sees of it."""
+
+    site: Site
+    number: int
+    connection: Connection
+    cost: int
+    dials: bool
+    trunk: Trunk | None = None
+    gone: bool = False
+
+    def hear(self, data: bytes) -> None:
+        """Octets came from the other end."""
+        if self.gone:
+            return
+        self.connection.receive_data(data)
+        while self.connection.events:
+            self._serve(self.connection.events.pop(0))
+
+    def take(self) -> bytes:
+        """Octets for the other end."""
+        self.connection.flush()
+        taken = bytes(self.connection.out)
+        self.connection.out.clear()
+        if self.connection.paused:
+            self.connection.resume_output()
+        return taken
+
+    def lose(self) -> None:
+        """The line is cut."""
+        if self.gone:
+            return
+        self.gone = True
+        core = self.site.memory.core
+        core.container_gone(self.number)
+        for session in self.connection.sessions():
+            core.lose_session(session)
+        if self.trunk is not None:
+            self.site.backbone.leave(self.trunk)
+        self.connection.forget()
+
+    def _serve(self, event: Event) -> None:
+        """What ``trouter.net`` does, without tasks."""
+        core = self.site.memory.core
+        if isinstance(event, ConnectionOpened):
+            self._join()
+        elif isinstance(event, SessionBegun):
+            if not core.session_begun(event.session):
+                event.session.begin()
+        elif isinstance(event, LinkAttached):
+            if not core.answered(event.link) and event.link.sink not in core.links.values():
+                core.attach(event.link, self.terms)
+        elif isinstance(event, LinkDetached):
+            core.detach(event.link, event.closed, heard=event.error)
+        elif isinstance(event, SessionEnded):
+            core.lose_session(event.session)
+            event.session.end()
+            self.connection.drop_session(event.session)
+        elif isinstance(event, ConnectionClosed):
+            raise AssertionError(f"{self.site.name} closes a line: {event}")
+
+    def _join(self) -> None:
+        core = self.site.memory.core
+        remote = self.connection.remote_open
+        assert remote is not None
+        self.trunk = Trunk(self.number, self.connection, CAPACITY, self.cost, remote.container_id)
+        self.terms = PeerTerms(
+            link_capacity=CAPACITY, strip_in=False, strip_out=False, connection_number=self.number, trunk=self.trunk
+        )
+        self.connection.open()
+        self.site.backbone.enter(self.trunk)
+        if self.dials:
+            sessions = [self.connection.add_session() for _ in range(1 + PRIORITIES)]
+            for session in sessions:
+                session.begin()
+            begin_links(core, self.trunk, sessions, CAPACITY)
+
+
+@dataclass(eq=False)
+class Line:
+    """A connection between two sites; what one end sends may be lost, or wait."""
+
+    number: int
+    ends: tuple[End, End]
+    delay_s: float
+    dead: set[End] = field(default_factory=set)
+    #: What waits on a line that is stalled, by the end that it is for.
+    waiting: dict[End, list[bytes]] | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.ends[0].site.name, self.ends[1].site.name
+
+    def other(self, end: End) -> End:
+        return self.ends[1] if end is self.ends[0] else self.ends[0]
+
+
+class Site:
+    """A router with its clients."""
+
+    def __init__(self, name: str, boot: int, now: Callable[[], float]) -> None:
+        self.name = name
+        self.memory = MemoryRouter(RULES, router_id=name, mode="interior")
+        self.backbone = Backbone(self.memory.core, boot, TIMERS, now)
+        self.ends: list[End] = []
+        self.client: MemoryClient = self.memory.connect(PeerTerms(link_capacity=CAPACITY, strip_out=False))
+        self.receivers: list[Receiver] = []
+        self.senders: dict[str, MemorySender] = {}
+        self._numbers = itertools.count(100)
+
+    def add_end(self, cost: int, dials: bool) -> End:
+        limits = EngineLimits(first_outgoing_id=LIMITS.first_outgoing_id, idle_timeout_s=0.0)
+        opened = Open(container_id=self.name, max_frame_size=16384, channel_max=32767)
+        connection = Connection(limits, opened, self.memory._outbox, None, server=not dials)
+        end = End(self, next(self._numbers), connection, cost, dials)
+        self.ends.append(end)
+        if dials:
+            connection.open()
+        return end
+
+    @property
+    def listening(self) -> set[str]:
+        """Keys of the addresses that have receivers here."""
+        return {f"M0{receiver.address}" for receiver in self.receivers}
+
+
+class Receiver:
+    """A client's link to receive on, and what became of the messages."""
+
+    def __init__(self, site: Site, address: str, link: MemoryReceiver) -> None:
+        self.site = site
+        self.address = address
+        self.link = link
+        self.looked = 0
+
+    def news(self) -> list[ReceivedMessage]:
+        """Whole messages that came since this was asked last."""
+        whole = [message for message in self.link.received[self.looked :] if message.complete]
+        self.looked = len(self.link.received)
+        return whole
+
+
+@dataclass
+class Posted:
+    """A message that a client sent, and the site that it was sent at."""
+
+    site: Site
+    address: str
+    sent: SentMessage
+    settled: bool
+
+
+class Network:
+    """Sites, the lines between them, the octets under way, and a book of every message."""
+
+    def __init__(self, seed_of_order: int = 0) -> None:
+        self.now_s = 1000.0
+        self.sites: dict[str, Site] = {}
+        self.lines: dict[int, Line] = {}
+        #: By body: what was sent; who accepted it; how often each receiver got it.
+        self.posted: dict[bytes, Posted] = {}
+        self.accepted: dict[bytes, int] = {}
+        self.arrivals: dict[bytes, list[Receiver]] = {}
+        #: What a receiver says of a message: an outcome, and after how many seconds.
+        self.judge: Callable[[], tuple[object, float]] = lambda: (Accepted(), 0.0)
+        self._under_way = 0
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count(seed_of_order)
+        self._boots = itertools.count(1)
+        self._line_numbers = itertools.count(1)
+        self._bodies = itertools.count(1)
+
+    # --- sites and lines
+
+    def start(self, *names: str) -> None:
+        for place, name in enumerate(names):
+            site = self.sites[name] = Site(name, next(self._boots), lambda: self.now_s)
+            self._later(0.1 + place * 0.07, partial(self._tick, site))
+
+    def stop(self, name: str) -> None:
+        """The process is killed."""
+        for number, line in list(self.lines.items()):
+            if name in line.names:
+                self.cut(number, killed=name)
+        del self.sites[name]
+
+    def connect(self, one: str, other: str, cost: int = 1, delay_s: float = 0.001) -> int:
+        number = next(self._line_numbers)
+        ends = self.sites[one].add_end(cost, True), self.sites[other].add_end(cost, False)
+        self.lines[number] = Line(number, ends, delay_s)
+        for end in ends:
+            self._settle(end.site)
+        return number
+
+    def cut(self, number: int, killed: str = "") -> None:
+        """The line is cut; both ends see it, but for one that was ``killed``."""
+        line = self.lines.pop(number)
+        for end in line.ends:
+            end.site.ends.remove(end)
+            if end.site.name == killed:
+                end.gone = True
+            else:
+                end.lose()
+                self._settle(end.site)
+
+    def die(self, number: int, end: int) -> None:
+        """What one end sends is lost from now on; in time the ends give the line up."""
+        line = self.lines[number]
+        line.dead.add(line.ends[end])
+        self._later(IDLE_S, lambda: self.cut(number) if number in self.lines else None)
+
+    def stall(self, number: int, seconds: float) -> None:
+        """Nothing comes through for a while, and then all of it."""
+        line = self.lines[number]
+        if line.waiting is None:
+            line.waiting = {end: [] for end in line.ends}
+            self._later(seconds, lambda: self._go_on(line))
+
+    def _go_on(self, line: Line) -> None:
+        waiting, line.waiting = line.waiting or {}, None
+        for end, octets in waiting.items():
+            for data in octets:
+                self._under_way += 1
+                self._arrive(line, end, data)
+
+    # --- clients
+
+    def listen(self, name: str, address: str, credit: int = 1000) -> Receiver:
+        site = self.sites[name]
+        receiver = Receiver(site, address, site.client.receiver(address, credit=credit, pump=False))
+        site.receivers.append(receiver)
+        self._settle(site)
+        return receiver
+
+    def leave(self, receiver: Receiver) -> None:
+        receiver.site.receivers.remove(receiver)
+        receiver.link.link.detach(True)
+        self._settle(receiver.site)
+
+    def post(self, name: str, address: str, settled: bool = False, size: int = 10, anonymous: bool = False) -> bytes:
+        """Send a message from a client at a site; its body, by which it is known."""
+        site = self.sites[name]
+        target = "" if anonymous else address
+        sender = site.senders.get(target)
+        if sender is None:
+            sender = site.senders[target] = site.client.sender(target or None, pump=False)
+            self._settle(site)
+        body = f"{next(self._bodies)}-{name}-{address}-".encode().ljust(size, b".")
+        message = compose(body, to=address)
+        sent = sender.send(message, settled=settled, frames=1 + size // 5000)
+        self.posted[body] = Posted(site, address, sent, settled)
+        self._settle(site)
+        return body
+
+    def _judge(self, site: Site) -> bool:
+        """Receivers take their messages; whether there were any."""
+        found = False
+        for receiver in site.receivers:
+            for message in receiver.news():
+                found = True
+                self.arrivals.setdefault(message.body, []).append(receiver)
+                trace = (message.annotations or {}).get("x-opt-qd.trace", [])
+                assert len(set(trace)) == len(trace), f"it went in a circle: {trace}"  # type: ignore[arg-type,call-overload]
+                outcome, after_s = self.judge()
+                if message.settled:
+                    continue
+                if after_s:
+                    self._later(after_s, partial(self._say, receiver, message, outcome))
+                else:
+                    self._say(receiver, message, outcome)
+        return found
+
+    def _say(self, receiver: Receiver, message: ReceivedMessage, outcome: object) -> None:
+        site = receiver.site
+        if self.sites.get(site.name) is site and receiver in site.receivers:
+            if isinstance(outcome, Accepted):
+                self.accepted[message.body] = self.accepted.get(message.body, 0) + 1
+            message.settle(outcome)
+            self._later(0.0, lambda: self._settle(site))
+
+    # --- time
+
+    def run(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while self._due and self._due[0][0] <= end_s:
+            self.now_s, _, action = heapq.heappop(self._due)
+            action()
+        self.now_s = end_s
+
+    def rest(self) -> None:
+        """Run until no octets are under way."""
+        begun_s = self.now_s
+        while self._under_way:
+            assert self.now_s - begun_s < 10.0, "there is always something under way"
+            self.run(0.01)
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (self.now_s + seconds, next(self._order), action))
+
+    def _tick(self, site: Site) -> None:
+        if self.sites.get(site.name) is site:
+            site.memory.now_s = self.now_s
+            site.backbone.tick()
+            self._settle(site)
+            self._later(1.0, partial(self._tick, site))
+
+    # --- octets under way
+
+    def _settle(self, site: Site) -> None:
+        """Let a site do what it has to do, and send what it has to send."""
+        if self.sites.get(site.name) is not site:
+            return
+        site.memory.now_s = self.now_s
+        while True:
+            site.memory.pump()
+            moved = self._judge(site)
+            for line in list(self.lines.values()):
+                for end in line.ends:
+                    if end.site is site and (data := end.take()):
+                        moved = True
+                        self._carry(line, end, data)
+            if not moved:
+                return
+
+    def _carry(self, line: Line, end: End, data: bytes) -> None:
+        if end not in line.dead:
+            self._under_way += 1
+            self._later(line.delay_s, partial(self._arrive, line, line.other(end), data))
+
+    def _arrive(self, line: Line, end: End, data: bytes) -> None:
+        self._under_way -= 1
+        if self.lines.get(line.number) is not line:
+            return
+        if line.waiting is not None:
+            line.waiting[end].append(data)
+            return
+        end.site.memory.now_s = self.now_s
+        end.hear(data)
+        self._settle(end.site)
+
+    # --- what should be
+
+    @property
+    def routers(self) -> dict[str, Mesh]:
+        return {name: site.backbone.mesh for name, site in self.sites.items()}
+
+    def live_links(self) -> dict[tuple[str, str], int]:
+        """The cost of the way between each two sites that a line which is wholly alive connects."""
+        links: dict[tuple[str, str], int] = {}
+        for line in self.lines.values():
+            if not line.dead:
+                for names in (line.names, line.names[::-1]):
+                    links[names] = min(links.get(names, line.ends[0].cost), line.ends[0].cost)
+        return links
+
+
+__all__ = ["IDLE_S", "TREATMENTS", "Network", "Rejected", "Released"]

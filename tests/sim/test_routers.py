@@ -1,0 +1,244 @@
+"""Storms over networks of whole routers under load: nothing is lost track of, nothing comes twice, credit is kept.
+
+TROUTER_SIM_ROUTER_SEEDS says how many storms are tried, TROUTER_SIM_SEED which one is tried alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+
+import networkx as nx
+import pytest
+
+from tests.sim.routers import CAPACITY, IDLE_S, TREATMENTS, Network, Site
+from tests.sim.seeds import chosen_seeds
+from tests.sim.test_mesh import check, oracle
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.engine.connection import Connection
+from trouter.engine.link import IncomingLink, Link
+from trouter.wire.performatives import Accepted, Modified, Rejected, Released
+
+SEEDS = chosen_seeds("TROUTER_SIM_ROUTER_SEEDS", 40)
+#: For routers that are silent to be forgotten, for lines that are dead one way to be given up, and a little more.
+CALM_S = 20.0 + 10.0 + IDLE_S + 15.0
+ADDRESSES = [f"{treatment}.{name}" for treatment in TREATMENTS for name in "ab"]
+
+
+def shape(names: list[str], chance: random.Random) -> list[tuple[str, str]]:
+    """Who is joined to whom: a line, ring, star, tree, full mesh, or at random."""
+    pairs = {
+        "line": list(itertools.pairwise(names)),
+        "ring": [*itertools.pairwise(names), (names[-1], names[0])],
+        "star": [(names[0], name) for name in names[1:]],
+        "tree": [(names[(number - 1) // 2], names[number]) for number in range(1, len(names))],
+        "mesh": list(itertools.combinations(names, 2)),
+        "random": [(name, chance.choice(names[:place])) for place, name in enumerate(names) if place]
+        + [tuple(chance.sample(names, 2)) for _ in names],  # type: ignore[misc]
+    }[chance.choice(["line", "ring", "star", "tree", "mesh", "random"])]
+    return list(dict.fromkeys(pairs))
+
+
+class Storm:
+    """One network, and the chance by which everything happens in it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = chance = random.Random(seed)
+        self.network = Network()
+        self.network.judge = self._judge
+        names = [f"R{number}" for number in chance.sample(range(100), chance.randint(2, 6))]
+        self.network.start(*names)
+        for one, other in shape(names, chance):
+            self._connect(one, other)
+
+    def _connect(self, one: str, other: str) -> None:
+        self.network.connect(
+            one, other, self.chance.choice([1, 1, 1, 2, 5]), self.chance.choice([0.0, 0.001, 0.05, 0.2])
+        )
+
+    def _judge(self) -> tuple[object, float]:
+        """What a receiver says of a message, and how soon."""
+        outcome = self.chance.choice([Accepted(), Accepted(), Accepted(), Released(), Rejected(), Modified(True)])
+        return outcome, self.chance.choice([0.0, 0.0, 0.01, 0.4, 2.0])
+
+    def rage(self) -> None:
+        """Things happen, and go wrong."""
+        chance, network = self.chance, self.network
+        network.run(chance.choice([0.0, 1.0, 6.0]))
+        for _ in range(chance.randint(20, 60)):
+            network.run(chance.choice([0.0, 0.0, 0.001, 0.02, 0.3, 1.0, 3.0]))
+            kind = chance.choice(
+                ["post"] * 8 + ["listen", "listen", "leave", "cut", "reconnect", "die", "stall", "restart"]
+            )
+            getattr(self, f"_{kind}")()
+
+    def _site(self) -> str:
+        return self.chance.choice(sorted(self.network.sites))
+
+    def _line(self) -> int | None:
+        return self.chance.choice(sorted(self.network.lines)) if self.network.lines else None
+
+    def _post(self) -> None:
+        chance = self.chance
+        name, address = self._site(), chance.choice(ADDRESSES)
+        for _ in range(chance.choice([1, 1, 3, 20, 80])):
+            size = chance.choice([10, 10, 10, 10, 40_000])
+            self.network.post(name, address, chance.random() < 0.3, size, chance.random() < 0.3)
+
+    def _listen(self) -> None:
+        self.network.listen(self._site(), self.chance.choice(ADDRESSES), self.chance.choice([3, 1000]))
+
+    def _leave(self) -> None:
+        receivers = [receiver for site in self.network.sites.values() for receiver in site.receivers]
+        if receivers:
+            self.network.leave(self.chance.choice(receivers))
+
+    def _cut(self) -> None:
+        if (number := self._line()) is not None:
+            self.network.cut(number)
+
+    def _reconnect(self) -> None:
+        one, other = self.chance.sample(sorted(self.network.sites), 2)
+        if not any({one, other} == set(line.names) for line in self.network.lines.values()):
+            self._connect(one, other)
+
+    def _die(self) -> None:
+        if (number := self._line()) is not None:
+            self.network.die(number, self.chance.randint(0, 1))
+
+    def _stall(self) -> None:
+        if (number := self._line()) is not None:
+            self.network.stall(number, self.chance.choice([0.1, 1.0, 2.0, 6.0]))
+
+    def _restart(self) -> None:
+        name = self._site()
+        lines = [line for line in self.network.lines.values() if name in line.names]
+        self.network.stop(name)
+        self.network.start(name)
+        for line in lines:
+            self._connect(*line.names)
+
+    def calm(self) -> None:
+        """All is quiet, and receivers take whatever comes."""
+        self.network.judge = lambda: (Accepted(), 0.0)
+        for site in self.network.sites.values():
+            for receiver in site.receivers:
+                receiver.link.grant(100_000)
+        self.network.run(CALM_S)
+
+
+def together(network: Network, name: str) -> list[Site]:
+    """The sites that can be reached from one, itself among them."""
+    reached = nx.single_source_dijkstra_path_length(oracle(network), name)  # type: ignore[arg-type]
+    return [network.sites[each] for each in reached]
+
+
+def check_outcomes(network: Network) -> None:
+    """Whoever is there to hear it has heard one outcome of each message, and no better one than a receiver gave."""
+    for body, posted in network.posted.items():
+        if network.sites.get(posted.site.name) is not posted.site:
+            continue  # killed with the router
+        accepted = network.accepted.get(body, 0)
+        if not posted.address.startswith("multicast"):
+            assert accepted <= 1, f"{body!r} was accepted {accepted} times"
+        if posted.settled or not posted.sent.delivery.begun:
+            continue
+        final = [state for state, settled in posted.sent.history if settled]
+        assert len(final) == 1, f"{body!r} heard {posted.sent.history}"
+        if isinstance(final[0], Accepted):
+            assert accepted, f"{body!r} is said to be accepted by nobody"
+
+
+def pairs(one: Connection, other: Connection) -> list[tuple[Link, Link]]:
+    """The links of one connection, each with what the other side has of it."""
+    there = {(link.name, link.incoming): link for session in other.sessions() for link in session.all_links()}
+    return [(link, there[link.name, not link.incoming]) for session in one.sessions() for link in session.all_links()]
+
+
+def check_credit(network: Network) -> None:
+    """Both sides of each link count the same credit, and nothing waits or is under way."""
+    network.rest()
+    joined = [
+        (end.connection, line.other(end).connection)
+        for line in network.lines.values()
+        if not line.dead
+        for end in line.ends
+    ]
+    joined += [(site.client.server, site.client.connection) for site in network.sites.values()]
+    for one, other in joined:
+        for link, there in pairs(one, other):
+            assert link.credit == there.credit, f"{link.name}: {link.credit} here, {there.credit} there"
+            if isinstance(link.sink, Ingress):
+                assert isinstance(link, IncomingLink)
+                assert link.sink.unsettled == 0
+                held = link.credit + link.sink.pending
+                assert CAPACITY / 2 <= held <= CAPACITY, f"{link.name}: {held} of {CAPACITY}"
+            elif isinstance(link.sink, Egress):
+                assert link.sink.backlog == 0, f"{link.name}: {link.sink.backlog} wait"
+    for site in network.sites.values():
+        assert site.memory.core.unsettled() == 0
+        assert site.memory.held_bytes() == 0
+        for end in site.ends:
+            assert end.trunk is not None
+            counts = {
+                each.record.key if hasattr(each, "record") else "": found.count
+                for each, found in end.trunk.outstanding.items()
+            }
+            assert not any(counts.values()), f"{site.name} counts {counts} to {end.trunk.neighbour}"
+
+
+def check_tables(network: Network) -> None:
+    """Every router routes to those which listen and can be reached, and to nobody else."""
+    for name, site in network.sites.items():
+        expected = {other.name: other.listening for other in together(network, name) if other is not site}
+        routers = site.memory.core.network.routers
+        assert expected.keys() == {each for each, router in routers.items() if router.trunk is not None}
+        for other, keys in expected.items():
+            records = routers[other].addresses
+            assert {key for key in records if key[0] == "M"} == keys
+            for record in records.values():
+                assert routers[other] in record.forwarder.remotes
+
+
+def check_delivery(network: Network) -> None:
+    """On a settled network every message finds its receivers, each once."""
+    for name in sorted(network.sites):
+        near = together(network, name)
+        for address in ADDRESSES:
+            listening = [receiver for site in near for receiver in site.receivers if receiver.address == address]
+            bodies = [
+                network.post(name, address, settled, anonymous=anonymous)
+                for settled in (False, True)
+                for anonymous in (False, True)
+            ]
+            network.run(8.0)
+            for body in bodies:
+                what = f"{body!r} to {sorted(each.site.name for each in listening)}"
+                got = Counter(network.arrivals.get(body, ()))
+                if address.startswith("multicast"):
+                    assert got == Counter(listening), f"{what}: {[each.site.name for each in got]}"
+                elif listening:
+                    assert sum(got.values()) == 1, f"{what}: {[each.site.name for each in got]}"
+                    assert set(got) <= set(listening)
+                else:
+                    assert not got, what
+                posted = network.posted[body]
+                if listening and not posted.settled:
+                    assert posted.sent.history == [(Accepted(), True)], f"{what}: {posted.sent.history}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_after_a_storm_every_message_has_its_end_and_the_network_its_order(seed: int) -> None:
+    storm = Storm(seed)
+    network = storm.network
+    storm.rage()
+    storm.calm()
+    check(network, {name: site.listening for name, site in network.sites.items()})  # type: ignore[arg-type]
+    check_tables(network)
+    check_outcomes(network)
+    check_credit(network)
+    check_delivery(network)
+    check_outcomes(network)
+    check_credit(network)
