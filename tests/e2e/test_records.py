@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from proton import ConnectionException, Message
 from proton.reactor import AtMostOnce
-from proton.utils import BlockingConnection, LinkDetached
+from proton.utils import BlockingConnection, LinkDetached, SendException
 
 from tests.e2e.peer import Peer
 from tests.management.node import node_of
@@ -141,6 +141,11 @@ def test_what_came_and_went_adds_up(records: list[dict[str, Any]]) -> None:
         assert sum(interval["d_msgs"] for interval in intervals) == intervals[-1]["c_msgs"] == 5
         assert sum(interval["d_accepted"] for interval in intervals) == intervals[-1]["c_accepted"] == 5
         assert all(interval["t0"] <= interval["t1"] for interval in intervals)
+        assert (
+            sum(interval["d_bytes"] for interval in intervals)
+            == intervals[-1]["c_bytes"]
+            == 5 * len(Message("x").encode())
+        )
 
 
 def test_latency_is_told_by_class_of_address(records: list[dict[str, Any]]) -> None:
@@ -294,3 +299,29 @@ def test_attaches_that_are_denied_over_and_over_are_told_together(start_router: 
         assert len(lines) == len(denied)
         more = [int(found[1]) for each in lines if (found := re.search(r"\(and (\d+) more\)$", each))]
         assert len(lines) + sum(more) == 300
+
+
+def test_what_nobody_takes_is_counted_for_whoever_sent_it(start_router: StartRouter, tmp_path: Path) -> None:
+    router = start_router(f"""
+    router {{ id: R }}
+    listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+    recordLog {{ dir: {tmp_path}/kept, kinds: telemetry }}
+    """)
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    receiver, sender = client.create_receiver("q", credit=10), client.create_sender(None)
+    sender.link.send(Message("x", address="q"))
+    receiver.receive(timeout=10)
+    receiver.accept()
+    with pytest.raises(SendException):
+        sender.send(Message("x", address="nowhere"), timeout=10)
+    settled = client.create_sender(None, options=AtMostOnce())
+    settled.send(Message("x", address="nowhere"))
+    settled.close()  # type: ignore[no-untyped-call]
+    client.close()
+    router.wait_for_line(r"\[C1\] Connection Closed")
+    assert router.stop() == 0
+    told = [
+        record for record in of(records_of(tmp_path / "kept"), "delivery.interval", final=True) if record["dir"] == "in"
+    ]
+    assert sorted((each["c_msgs"], each.get("c_undeliverable", 0)) for each in told) == [(1, 1), (2, 1)]
+    assert all(each["c_bytes"] > each["c_msgs"] * len(Message("x").encode()) for each in told)

@@ -6,6 +6,7 @@ cdef class Counters:
     cdef public Py_ssize_t rejected
     cdef public Py_ssize_t released
     cdef public Py_ssize_t modified
+    cdef public Py_ssize_t undeliverable
     cdef public Py_ssize_t delayed_1s
     cdef public Py_ssize_t delayed_10s
 

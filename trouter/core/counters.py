@@ -16,6 +16,7 @@ class Counters:
         "presettled",
         "rejected",
         "released",
+        "undeliverable",
     )
 
     def __init__(self) -> None:
@@ -26,6 +27,8 @@ class Counters:
         self.rejected = 0
         self.released = 0
         self.modified = 0
+        #: Those that nobody was there to take, released or dropped by the router itself.
+        self.undeliverable = 0
         self.delayed_1s = 0
         self.delayed_10s = 0
 

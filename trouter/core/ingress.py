@@ -596,6 +596,7 @@ class Ingress(InEndpoint):
         if self.record is None or self.via_edge:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
+        self.counters.undeliverable += 1
         if message is not None:
             message.now_routed()
         self.link.drain()
@@ -609,6 +610,8 @@ class Ingress(InEndpoint):
         if message is not None:
             message.now_routed()
             message.forget()
+        if code == RELEASED:
+            self.counters.undeliverable += 1
         if delivery.remote_settled:
             self._count_dropped()
         else:

@@ -28,6 +28,7 @@ cdef class Link(LinkPort):
     cdef public bint closed
     cdef public bint reported
     cdef public object context
+    cdef public Py_ssize_t octets
 
 
 cdef class IncomingLink(Link):

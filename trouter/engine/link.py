@@ -44,6 +44,7 @@ class Link(LinkPort):
         "handle",
         "incoming",
         "name",
+        "octets",
         "remote_attach",
         "remote_handle",
         "reported",
@@ -66,6 +67,8 @@ class Link(LinkPort):
         #: The holder was told that the link is over, although it had not detached it, and has not answered yet.
         self.reported = False
         self.context: Any = None
+        #: Octets of messages that came on the link, or went.
+        self.octets = 0
 
     def step(self, step: LinkStep) -> None:
         """Advance the machine; IllegalStep."""
@@ -235,6 +238,7 @@ class IncomingLink(Link):
             delivery.remote_settled = True
             self._session.incoming.remove(delivery.delivery_id)
         delivery.octets += end - start
+        self.octets += end - start
         if self.max_message_bytes > 0 and delivery.octets > self.max_message_bytes:
             self._session.settle_incoming(delivery, _REJECTED, _TOO_LARGE, True)
             self._abort(delivery)
@@ -423,6 +427,7 @@ class OutgoingLink(Link):
             else:
                 self.writer.again(out, frame_more, data, start, stop)
             connection.touch()
+            self.octets += stop - start
             start = stop
             if not frame_more:
                 delivery.complete = True

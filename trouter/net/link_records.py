@@ -31,6 +31,7 @@ Endpoint = Ingress | Egress
 #: What is counted: the name in the record, and in the core.
 COUNTED: Final = {
     "msgs": "deliveries",
+    "undeliverable": "undeliverable",
     "accepted": "accepted",
     "rejected": "rejected",
     "released": "released",
@@ -41,9 +42,11 @@ COUNTED: Final = {
     "delayed10s": "delayed_10s",
 }
 Counts = tuple[int, ...]
-_NONE: Final[Counts] = (0,) * len(COUNTED)
-_DELTAS: Final = tuple(f"d_{name}" for name in COUNTED)
-_CUMULATIVE: Final = tuple(f"c_{name}" for name in COUNTED)
+#: The octets of messages come last; the link counts them.
+_NAMES: Final = (*COUNTED, "bytes")
+_NONE: Final[Counts] = (0,) * len(_NAMES)
+_DELTAS: Final = tuple(f"d_{name}" for name in _NAMES)
+_CUMULATIVE: Final = tuple(f"c_{name}" for name in _NAMES)
 
 
 class _Told:
@@ -193,7 +196,7 @@ _undelivered: Final[Any] = LINK_COLUMNS["undeliveredCount"]
 
 def _counts(endpoint: Endpoint) -> Counts:
     counters = endpoint.counters
-    return tuple([getattr(counters, name) for name in COUNTED.values()])
+    return (*[getattr(counters, name) for name in COUNTED.values()], endpoint.link.octets)
 
 
 def _direction(endpoint: Endpoint) -> str:

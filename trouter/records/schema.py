@@ -154,6 +154,7 @@ class LinkDetached(PeerRecord, tag="link.detached"):
 class DeliveryInterval(Record, tag="delivery.interval"):
     """What came and went on a link between ``t0`` and ``t1``: ``d_*`` within it, ``c_*`` since the attach.
 
+    ``bytes`` are octets of messages, as they came or went; ``undeliverable`` those that nobody was there to take.
     For each link the sum of ``d_*`` is ``c_*`` of the last; a lost record shows, and how much it told is known.
     """
 
@@ -188,6 +189,10 @@ class DeliveryInterval(Record, tag="delivery.interval"):
     user: str | None = None
     addr: str | None = None
     tenant: str | None = None
+    d_bytes: int = 0
+    d_undeliverable: int = 0
+    c_bytes: int = 0
+    c_undeliverable: int = 0
 
 
 class LatencySketch(Record, tag="latency.sketch"):
