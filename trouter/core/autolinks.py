@@ -182,6 +182,10 @@ class Activation:
         phase = FALLBACK_PHASE if outgoing and rule.fallback else str(rule.phase)
         return table.obtain(rule.address, outgoing, phase, treatment)
 
+    def made(self, link: Link) -> bool:
+        """See ``LinkOwner``."""
+        return link is self._link
+
     def answered(self, link: Link) -> None:
         """The peer has answered; without an address it is about to refuse."""
         attach, sink = link.remote_attach, link.sink
@@ -190,6 +194,7 @@ class Activation:
         if not isinstance(terminus, Source | Target) or terminus.address in (None, ""):
             return
         self.state = ACTIVE
+        self._router.witness.activated(self)
         if isinstance(sink, Ingress):
             sink.open()
         elif isinstance(sink, Egress):

@@ -44,6 +44,9 @@ class Parting(NamedTuple):
 class LinkOwner(Protocol):
     """Who made a link of the router's own, or joined a peer's to one."""
 
+    def made(self, link: Link) -> bool:
+        """Whether the link is one of ours, and not the peer's that it was joined to."""
+
     def answered(self, link: Link) -> None:
         """The peer answered the attach of a link of ours."""
 

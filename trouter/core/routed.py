@@ -151,6 +151,10 @@ class RoutedLink:
 
     # --- the answer
 
+    def made(self, link: Link) -> bool:
+        """See ``LinkOwner``."""
+        return link is self.far
+
     def answered(self, link: Link) -> None:
         """The container answered: so is the peer, in its own words."""
         near, attach = self.near, link.remote_attach

@@ -114,7 +114,6 @@ class Router:
         if owner is None:
             return False
         owner.answered(link)
-        self.witness.attached(link)
         return True
 
     def give_up(self, trunk: Trunk) -> None:
@@ -122,6 +121,11 @@ class Router:
         for egress in list(self.egresses()):
             if egress.trunk is trunk and egress is not trunk.control_out:
                 egress.give_up()
+
+    def is_own(self, link: Link) -> bool:
+        """Whether the link was attached by this router of its own accord."""
+        owner: LinkOwner | None = link.context
+        return owner is not None and owner.made(link)
 
     def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
         """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach.

@@ -120,11 +120,15 @@ class Routes:
         #: Termini that outlive their links may be routed.
         self.resumable = True
         self.reach: Reach = _nowhere
+        table.is_routed = self._takes_senders
 
     def __len__(self) -> int:
         return len(self._patterns)
 
     # --- where a link goes
+
+    def _takes_senders(self, text: str) -> bool:
+        return self.find(text, IN) is not None
 
     def find(self, text: str, direction: str) -> Pattern | None:
         """The pattern that the address ``text``, qualified by its tenant, falls under; None if it is nobody's."""
@@ -252,6 +256,7 @@ class Routes:
             pattern = self._patterns[identity] = Pattern(key, record)
             self._trees[identity[0]].insert("/".join(identity[1]), pattern)
             self._table.records[key] = record
+            self._table.forget_spellings()
         return pattern
 
     def _release(self, pattern: Pattern) -> None:
@@ -259,6 +264,7 @@ class Routes:
         if pattern.unused and self._patterns.pop(identity, None) is not None:
             self._trees[identity[0]].remove("/".join(identity[1]))
             del self._table.records[pattern.key]
+            self._table.forget_spellings()
 
     def _begin(self, pattern: Pattern, hop: Hop) -> None:
         pattern.hops.insert(0, hop)

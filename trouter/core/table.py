@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,17 +68,19 @@ class AddressTable:
         self.tenants = Tenants()
         #: What there is in the space of each tenant.
         self.spaces = Spaces(self.records)
+        #: Whether messages to an address are none of ours, because links to it go to a container as a whole.
+        self.is_routed: Callable[[str], bool] = _never
         self.network = Network(self)
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
         self._rules.insert(rule.tree_pattern, rule)
-        self._forget_spellings()
+        self.forget_spellings()
 
     def remove_rule(self, rule: AddressRule) -> None:
         """Take a pattern out again; KeyError if it is not there. Records that exist keep their treatment."""
         self._rules.remove(rule.tree_pattern)
-        self._forget_spellings()
+        self.forget_spellings()
 
     def replace_rule(self, old: AddressRule, new: AddressRule) -> None:
         """``remove_rule`` and ``add_rule`` in one; whatever either raises, nothing has changed then."""
@@ -88,7 +91,7 @@ class AddressTable:
             self.add_rule(old)
             raise
 
-    def _forget_spellings(self) -> None:
+    def forget_spellings(self) -> None:
         """Where anonymous messages go may have changed with the rules."""
         for known in (self.known, *(tenant.known for tenant in self.tenants)):
             forget_spellings(known)
@@ -202,6 +205,8 @@ class AddressTable:
         address = self._address_of(text, tenant)
         if tenant is not None and not self.is_open_to(tenant, address):
             return None
+        if address.letter == MOBILE and self.is_routed(address.text) and not self.is_served(address):
+            return None
         known = self.known_first if phase == 0 else self.known
         if tenant is not None:
             known = tenant.known
@@ -248,3 +253,8 @@ class AddressTable:
         if fallback is not None:
             record.fallback = None
             self.release(fallback)
+
+
+def _never(_: str) -> bool:
+    """For a table without link routes."""
+    return False

@@ -191,6 +191,10 @@ class Uplink:
         link.context = self
         return link
 
+    def made(self, link: Link) -> bool:
+        """All that it owns are links of ours."""
+        return True
+
     def answered(self, link: Link) -> None:
         """The interior router answered one of our attaches."""
         if self._replies is not None and link is self._replies.link:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 class Witness:
     """Hears, and does not look."""
 
-    def attached(self, link: Link) -> None:
-        """The peer has answered the attach of a link of the router's own."""
-
     def ended(self, link: Link, parting: Parting) -> None:
         """The router ends a link; the peer has yet to be told."""
+
+    def activated(self, activation: Activation) -> None:
+        """An auto link's link stands."""
 
     def failed(self, activation: Activation) -> None:
         """An auto link's link was detached or lost; somebody is to ``retry`` it after a while."""

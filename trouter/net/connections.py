@@ -12,6 +12,7 @@ from trouter.wire.performatives import Error
 from trouter.wire.types import Long, UInt
 
 if TYPE_CHECKING:
+    from trouter.core.containers import Container
     from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
     from trouter.hooks import TlsFacts
@@ -73,6 +74,9 @@ class ConnectionFacts(Protocol):
 
     def about(self) -> dict[str, Any]:
         """What every record about it says."""
+
+    def as_container(self) -> Container:
+        """The connection as one on which the router attaches links of its own."""
 
     def row(self, now_s: float) -> dict[str, object]:
         """The attributes of management's type connection, AMQP-typed, in their order."""

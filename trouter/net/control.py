@@ -16,6 +16,7 @@ import trio
 
 from trouter import logs
 from trouter.config import (
+    AutoLinkEntity,
     ChangeRefused,
     Changes,
     Configuration,
@@ -23,6 +24,7 @@ from trouter.config import (
     ConnectorEntity,
     Entity,
     EntityType,
+    LinkRouteEntity,
     PolicyEntity,
     RouterEntity,
     Updated,
@@ -33,7 +35,7 @@ from trouter.config import (
     updated,
 )
 from trouter.config.facts import listener_facts, router_facts
-from trouter.core.table import AddressTable
+from trouter.core.router import Router
 from trouter.hooks import ConfigurationRefused, Plugins
 from trouter.management.ports import ReloadReport, Rights
 from trouter.security.entries import EntryError
@@ -52,6 +54,7 @@ from .parts import Change
 from .policing import Policing
 from .record_logs import RecordLogs
 from .recorder import Recorder
+from .routes import ConfiguredRoutes
 from .rules import Rules
 from .secure import Secure
 from .service import Service, service_of
@@ -87,7 +90,8 @@ class Control:
         connectors: Connectors,
         connections: Connections,
         numbers: ConnectionNumbers,
-        table: AddressTable,
+        router: Router,
+        flush: Callable[[], None],
         plugins: Plugins,
         auth_services: AuthServices,
         secure: Secure,
@@ -106,7 +110,8 @@ class Control:
         self._read = read
         self._connections = connections
         self._numbers = numbers
-        self._rules = Rules(table)
+        self._rules = Rules(router.table)
+        self._routes = ConfiguredRoutes(router, flush)
         self._plugins = plugins
         self._auth_services = auth_services
         self._secure = secure
@@ -159,7 +164,9 @@ class Control:
         self._change_records.done(operation, kind, identity, values)
 
     def status(self, entity: Entity) -> Mapping[str, object]:
-        """What is observed of a connector, and of the policy; nothing of what is not in service."""
+        """What is observed of a connector, a link route, an auto link and the policy; nothing of what is withheld."""
+        if isinstance(entity, LinkRouteEntity | AutoLinkEntity):
+            return self._routes.status(entity)
         if isinstance(entity, PolicyEntity):
             return self._policing.shown_policy()
         connector = self.connectors.find(entity) if isinstance(entity, ConnectorEntity) else None
@@ -356,12 +363,14 @@ class Control:
             with collecting():
                 change.add(await self._prepare_policy(configuration))
             change.add(self.connectors.prepare(service.connectors))
-            change.add(self._rules.prepare(configuration.addresses, configuration.link_routes))
+            change.add(self._rules.prepare(configuration.addresses))
             change.add(self._auth_services.prepare(configuration.auth_services))
             change.add(PendingService(self, service))
             with collecting():
                 change.add(await self._record_logs.prepare(configuration.record_logs))
             change.add(PendingGuard(self._guard, configuration.router))
+            resumable = configuration.router.allow_resumable_link_route
+            change.add(self._routes.prepare(configuration.link_routes, configuration.auto_links, resumable=resumable))
             if logs_too:
                 with collecting():
                     change.add(logs.prepare(configuration.logs, configuration.router))

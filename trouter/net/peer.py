@@ -18,7 +18,7 @@ from typing import Any, Final
 import trio
 
 from trouter.core.attach import PeerTerms
-from trouter.core.containers import Container
+from trouter.core.containers import ROUTE_CONTAINER, Container, Parting
 from trouter.core.edges import EdgePeer
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -103,6 +103,8 @@ class PeerSettings:
     #: The name and the role of what the connection came through.
     name: str = ""
     role: str = "normal"
+    #: That name if it was given one, and has not merely got it.
+    given_name: str = ""
     #: How it is known whose the connection is; None where nobody asks.
     tenancy: Tenancy | None = None
     #: The vhost whose policy applies whatever the peer asks for, "" for none.
@@ -298,6 +300,14 @@ class Peer:
             for link in session.all_links():
                 if isinstance(link.sink, Ingress | Egress):
                     yield link.sink.identity
+
+    def as_container(self) -> Container:
+        """The connection as one on which the router attaches links of its own."""
+        return self._sessions.as_container(self.settings.given_name)
+
+    def link_ended(self, link: Link, parting: Parting) -> None:
+        """The router ends a link of the connection's for a reason of its own."""
+        self._sessions.ended(link, parting)
 
     def row(self, now_s: float) -> dict[str, object]:
         """What management shows (management.md 11)."""
@@ -685,6 +695,8 @@ class Peer:
         self._account.open(self, remote)
         if self._is_uplink and self._uplinks is not None:
             self._uplinks.enter(self)
+        if self.role == ROUTE_CONTAINER:
+            self._hub.router.container_came(self.as_container())
 
     def _trunk_of(self, remote: Open) -> Trunk:
         """What the routing sees of a connection between routers."""
@@ -711,10 +723,7 @@ class Peer:
 
     def uplink_container(self) -> tuple[Container, int]:
         """See ``uplinks.Holder``."""
-        remote = self.connection.remote_open
-        container_id = "" if remote is None else remote.container_id
-        container = Container(self.connection, self._sessions.terms, container_id, self.listener, self.role)
-        return container, self.settings.link_capacity
+        return self.as_container(), self.settings.link_capacity
 
     def _leave_edge(self) -> None:
         """The connection is over; a second call does nothing."""

@@ -35,6 +35,7 @@ from .hub import Hub
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners, Standing
 from .observers import Observers
+from .own_links import OwnLinks
 from .pacing import keep_pace
 from .parts import Change
 from .peer import LINGER_S, Services
@@ -145,7 +146,8 @@ class RouterProcess:
             Connectors(self._make_connector),
             self.services.connections,
             self._numbers,
-            self.router.table,
+            self.router,
+            self.hub.flush,
             plugins,
             self.services.auth_services,
             self.services.secure,
@@ -155,6 +157,7 @@ class RouterProcess:
             self.services.guard,
             self._backbone.topology if self._backbone is not None else None,
         )
+        self._own_links = OwnLinks(self.hub)
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
         self._ready = ready or _nobody_waits
@@ -227,6 +230,7 @@ class RouterProcess:
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
         nursery.start_soon(self._telemetry.run)
+        nursery.start_soon(self._own_links.run)
         if self._backbone is not None:
             nursery.start_soon(keep_in_touch, self._backbone, self.hub)
             nursery.start_soon(drop_silent, self.hub, self.services.connections)

@@ -6,14 +6,12 @@ There may be thousands, and most of them stay when one changes; so what was made
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from trouter.config import AddressEntity, LinkRouteEntity
-from trouter.core.patterns import PatternTree, pattern_tokens
-from trouter.core.table import UNAVAILABLE, AddressRule, AddressTable
+from trouter.config import AddressEntity
+from trouter.core.table import AddressRule, AddressTable
 
-#: An entity, what was made of it, and the rule's tokens as one text.
-Made = tuple[AddressEntity | LinkRouteEntity, AddressRule, str]
+#: An entity, and what was made of it.
+Made = tuple[AddressEntity, AddressRule]
 
 
 class Rules:
@@ -25,23 +23,10 @@ class Rules:
         self.made: dict[int, Made] = {}
         self.present: dict[int, AddressRule] = {}
 
-    def prepare(self, addresses: Iterable[AddressEntity], link_routes: Iterable[LinkRouteEntity]) -> PendingRules:
-        """The rules for these; they hold for addresses that come into being afterwards.
-
-        What belongs to a link route can be had by nobody: it is not ours to treat as messages.
-        """
-        entities: tuple[AddressEntity | LinkRouteEntity, ...] = (*addresses, *link_routes)
-        made = {id(entity): self.made.get(id(entity)) or _make(entity) for entity in entities}
-        routed: PatternTree[AddressRule] = PatternTree()
-        wanted: dict[int, AddressRule] = {}
-        for entity, rule, pattern in made.values():
-            if isinstance(entity, LinkRouteEntity) and pattern not in routed:  # one for each direction is enough
-                routed.insert(pattern, rule)
-                wanted[id(rule)] = rule
-        for entity, rule, pattern in made.values():
-            if isinstance(entity, AddressEntity) and not (len(routed) and routed.match(pattern)):
-                wanted[id(rule)] = rule
-        return PendingRules(self, made, wanted)
+    def prepare(self, addresses: Iterable[AddressEntity]) -> PendingRules:
+        """The rules for these; they hold for addresses that come into being afterwards."""
+        made = {id(entity): self.made.get(id(entity)) or (entity, _make(entity)) for entity in addresses}
+        return PendingRules(self, made, {id(rule): rule for _, rule in made.values()})
 
 
 class PendingRules:
@@ -69,20 +54,15 @@ class PendingRules:
         """Nothing was opened."""
 
 
-def _make(entity: AddressEntity | LinkRouteEntity) -> Made:
-    if entity.prefix is not None:
-        rule = AddressRule(entity.prefix, True, name=entity.name)
-    else:
-        rule = AddressRule(entity.pattern or "", False, name=entity.name)
-    if isinstance(entity, AddressEntity):
-        rule = replace(
-            rule,
-            distribution=entity.distribution,
-            ingress_phase=entity.ingress_phase,
-            egress_phase=entity.egress_phase,
-            priority=-1 if entity.priority is None else entity.priority,
-            enable_fallback=entity.enable_fallback,
-        )
-    else:
-        rule = replace(rule, distribution=UNAVAILABLE)
-    return entity, rule, "/".join(pattern_tokens(rule.tree_pattern))
+def _make(entity: AddressEntity) -> AddressRule:
+    is_prefix = entity.prefix is not None
+    return AddressRule(
+        entity.prefix or entity.pattern or "",
+        is_prefix,
+        name=entity.name,
+        distribution=entity.distribution,
+        ingress_phase=entity.ingress_phase,
+        egress_phase=entity.egress_phase,
+        priority=-1 if entity.priority is None else entity.priority,
+        enable_fallback=entity.enable_fallback,
+    )

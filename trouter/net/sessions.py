@@ -16,6 +16,7 @@ import trio
 
 from trouter.core.attach import DISALLOWED, PeerTerms
 from trouter.core.attach import hold as hold_messages
+from trouter.core.containers import Container, Parting
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.ports import Gate
@@ -74,6 +75,7 @@ class Sessions:
         self.terms = PeerTerms()
         self._hold: Hold | None = None
         self._withheld = False
+        self._container: Container | None = None
         self._turn_out = turn_out
         self._hub = hub
         self._connection = connection
@@ -83,19 +85,34 @@ class Sessions:
         #: As many links may the peer have, and those it has.
         self.most_links = 1 << 62
         self._routed: set[int] = set()
+        #: Those of the sessions that we began.
+        self._own: set[SessionPort] = set()
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
     def admit(self, terms: PeerTerms, hold: Hold) -> None:
         """The connection is open, under these terms."""
         self._hold = hold
-        self.terms = self._under(terms, hold)
+        self._go_by(self._under(terms, hold))
+
+    def _go_by(self, terms: PeerTerms) -> None:
+        self.terms = terms
+        if self._container is not None:
+            self._container.terms = terms
+
+    def as_container(self, name: str) -> Container:
+        """The connection as one on which the router attaches links of its own, under the terms of the day."""
+        if self._container is None:
+            remote = self._connection.remote_open
+            container_id = "" if remote is None else remote.container_id
+            self._container = Container(self._connection, self.terms, container_id, name, self.terms.role)
+        return self._container
 
     def withhold(self, withheld: bool) -> None:
         """Let the peer have no more credit for now, or again what it is owed."""
         if self._hold is None:
             return
         self._withheld = withheld
-        self.terms = self._under(self.terms, self._hold)
+        self._go_by(self._under(self.terms, self._hold))
         for session in self._connection.sessions():
             for link in session.all_links():
                 # what routers tell each other of the network goes on: without it there would be none
@@ -113,12 +130,13 @@ class Sessions:
     def forget(self) -> None:
         """The connection is gone: let go of what refers back to it."""
         self._hold = None
+        self._container = None
         self._turn_out = _nobody_hears
 
     def judge_again(self) -> None:
         """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
         hold, router = self._held(), self._hub.router
-        self.terms = self._under(self.terms, hold)
+        self._go_by(self._under(self.terms, hold))
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
             session.count_in(self._shares())
@@ -126,15 +144,16 @@ class Sessions:
             sink, attach = link.sink, link.remote_attach
             if getattr(sink, "identity", 0) not in router.links or attach is None:
                 continue
-            error = hold.may_attach(attach, partial(kept.__getitem__, link.incoming))
+            own = router.is_own(link)
+            error = None if own else hold.may_attach(attach, partial(kept.__getitem__, link.incoming))
             if error is not None:
                 self._uncount(link)
                 router.detach(link, True, error)
                 self._tell_end(link, "detached by policy", False)
                 self._records.gone(router, link, "policy", closed=True, condition=error.condition)
                 continue
-            kept[link.incoming] += 1
-            if hold.share is not None and sink not in hold.share.links:
+            kept[link.incoming] += not own
+            if not own and hold.share is not None and sink not in hold.share.links:
                 hold.share.attached(sink, self._address_key(attach) or getattr(sink.record, "key", None))
             if isinstance(sink, Ingress):
                 hold_messages(sink, self.terms.check)
@@ -194,13 +213,16 @@ class Sessions:
             channel, most = session.remote_channel, limits.channel_max
             self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=most))
             return
-        error = None if ours else self._held().may_begin(len(self._inboxes))
+        error = None if ours else self._held().may_begin(len(self._inboxes) - len(self._own))
         if error is not None:
             session.end(error)
             return
         sender, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
         self._inboxes[session] = sender
         session.count_in(self._shares())
+        if ours:
+            self._own.add(session)
+            self._hub.router.session_begun(session)
         session.begin()
         nursery.start_soon(self._serve, session, receiver)
 
@@ -214,6 +236,7 @@ class Sessions:
         self._lose_links(session)
         session.end()
         self._connection.drop_session(session)
+        self._own.discard(session)
         inbox = self._inboxes.pop(session, None)
         if inbox is not None:
             inbox.close()
@@ -230,6 +253,7 @@ class Sessions:
 
     def lose_all_links(self) -> None:
         """The connection is over, and all that it has is lost."""
+        self._hub.router.container_gone(self.terms.connection_number)
         for session in self._connection.sessions():
             self._lose_links(session)
 
@@ -293,9 +317,12 @@ class Sessions:
 
     def _count(self, incoming: bool) -> int:
         """The links that the peer has in one direction."""
-        routed = self._hub.router.links
+        router = self._hub.router
         links = (link for session in self._connection.sessions() for link in session.all_links())
-        return sum(link.incoming == incoming and getattr(link.sink, "identity", 0) in routed for link in links)
+        return sum(
+            link.incoming == incoming and getattr(link.sink, "identity", 0) in router.links and not router.is_own(link)
+            for link in links
+        )
 
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
@@ -305,9 +332,18 @@ class Sessions:
                 self._turn_out(error)
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
-        self._hub.router.detach(link, event.closed, heard=event.error)
+        self._hub.router.detach(link, event.closed, heard=_heard(event))
         self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
+
+    def ended(self, link: Link, parting: Parting) -> None:
+        """The router ends a link of the connection's for a reason of its own."""
+        blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
+        self._uncount(link)
+        why = "" if parting.error is None else f": {parting.error.description or parting.error.condition}"
+        self._tell_end(link, "detached by the router", blocked, why)
+        condition = None if parting.error is None else parting.error.condition
+        self._records.gone(self._hub.router, link, "routed", closed=parting.closed, condition=condition)
 
     def _lose_links(self, session: Session) -> None:
         """What the session still has is lost; a second call does nothing."""
@@ -348,6 +384,11 @@ def _tell_session_end(what: str, fault: object, count: int) -> None:
 
 def _nobody_hears(_: Error) -> None:
     """There is no connection any more."""
+
+
+def _heard(event: LinkDetached) -> Error | None:
+    """Why a link ended, as whoever is at its other end is to hear it."""
+    return event.error if event.fault is None else Error(event.fault.condition, event.fault.text)
 
 
 def _condition_of(event: LinkDetached) -> str | None:

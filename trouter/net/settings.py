@@ -98,6 +98,7 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         logged_components=entity.message_logging_components,
         handshake_timeout_s=HANDSHAKE_TIMEOUT_S,
         name=entity.name,
+        given_name=entity.given_name,
         role=entity.role,
         policy_vhost=entity.policy_vhost or "",
         cost=entity.cost,

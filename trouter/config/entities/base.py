@@ -19,8 +19,6 @@ ROLES: Final = ("normal", "inter-router", "route-container", "edge")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 NO_POLICY: Final = "this version has no vhost policy"
-NO_LINK_ROUTES: Final = "this version routes no links"
-NO_AUTO_LINKS: Final = "this version attaches no links of its own"
 NO_EXCHANGES: Final = "this version has no exchanges"
 
 C = TypeVar("C", bound=type)

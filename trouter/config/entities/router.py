@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from trouter.config import files, texts
-from trouter.config.entities.base import DISTRIBUTIONS, NO_LINK_ROUTES, Entity, entity
+from trouter.config.entities.base import DISTRIBUTIONS, Entity, entity
 from trouter.config.schema import Kind, Reload, attribute, reported
 
 
@@ -87,7 +87,7 @@ class RouterEntity(Entity):
         reload=Reload.RESTART,
     )
     allow_resumable_link_route: bool = attribute(
-        Kind.BOOLEAN, "Whether routed links may be resumable.", True, inert=NO_LINK_ROUTES
+        Kind.BOOLEAN, "Whether the termini of routed links may outlive the links.", True
     )
     timestamps_in_utc: bool = attribute(
         Kind.BOOLEAN, "Log times in UTC, not in local time.", False, name="timestampsInUTC"

@@ -7,9 +7,7 @@ from typing import Any, Final
 
 from trouter.config.entities.base import (
     DISTRIBUTIONS,
-    NO_AUTO_LINKS,
     NO_EXCHANGES,
-    NO_LINK_ROUTES,
     Numbered,
     entity,
 )
@@ -77,11 +75,9 @@ class AddressEntity(Numbered):
     "router.config.linkRoute",
     "Links to some addresses are routed to a broker as a whole.",
     "linkRoute",
-    instead="links to these addresses are refused",
     schema_key="linkRoute",
     operations=CREATE_DELETE,
     core=True,
-    unserved=NO_LINK_ROUTES,
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRouteEntity(Numbered):
@@ -126,11 +122,9 @@ class LinkRouteEntity(Numbered):
     "router.config.autoLink",
     "A link that the router attaches to a broker by itself.",
     "autoLink",
-    instead="it stays inactive",
     schema_key="autoLink",
     operations=CREATE_DELETE,
     core=True,
-    unserved=NO_AUTO_LINKS,
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoLinkEntity(Numbered):

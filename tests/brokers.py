@@ -1,0 +1,227 @@
+"""A small broker by python-qpid-proton, for the links that routers attach to brokers: queues, and transactions.
+
+It listens for routers, or dials one; it answers attaches with the termini that it is asked for. All that happens to it
+happens in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from proton import Condition, Delivery, Described, Endpoint, Event, Message, Terminus, ulong
+from proton.handlers import MessagingHandler
+from proton.reactor import ApplicationEvent, Container, EventInjector
+
+from tests.routers import DEADLINE_S
+
+DECLARE, DISCHARGE, DECLARED, TRANSACTIONAL = 0x31, 0x32, 0x33, 0x34
+
+
+class Broker(MessagingHandler):
+    """What it has been told; ``wait`` for it. ``refused`` addresses get no link."""
+
+    def __init__(self, name: str, dials: int = 0) -> None:
+        super().__init__(prefetch=100, auto_accept=False)
+        self.name = name
+        self.port = 0
+        self.queues: dict[str, deque[Message]] = defaultdict(deque)
+        self.refused: dict[str, Condition] = {}
+        #: Links as they were attached: name, whether we send, address, capabilities.
+        self.attached: list[tuple[str, bool, str | None, list[str]]] = []
+        self.detached: list[tuple[str, bool, str | None]] = []
+        #: What was asked of the coordinator, and the transactions that messages came under.
+        self.asked: list[int] = []
+        self.enlisted: list[bytes] = []
+        self.received: list[Message] = []
+        self.dispositions: list[str] = []
+        self.links: list[Any] = []
+        self.sessions: list[Any] = []
+        self._dials = dials
+        self._changed = threading.Condition()
+        self._injector = EventInjector()
+        self._container = Container(self)
+        self._container.container_id = name
+        self._transactions = 0
+        self._refusing: dict[Any, Condition] = {}
+
+    # --- from the test's thread
+
+    def run(self) -> None:
+        self._container.run()
+
+    def wait(self, condition: Callable[[Broker], Any]) -> None:
+        """Wait until it holds."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: condition(self), DEADLINE_S), f"never came to be: {vars(self)}"
+
+    def do(self, what: Callable[[Broker], Any]) -> None:
+        """Have something done in the broker's thread, and wait for it."""
+        done = threading.Event()
+
+        def run() -> None:
+            what(self)
+            done.set()
+
+        self._injector.trigger(ApplicationEvent("order", subject=run))
+        assert done.wait(DEADLINE_S)
+
+    def stop(self) -> None:
+        self._injector.trigger(ApplicationEvent("order", subject=self._container.stop))
+
+    # --- in the broker's thread
+
+    def on_order(self, event: Event) -> None:
+        event.subject()
+
+    def on_start(self, event: Event) -> None:
+        event.container.selectable(self._injector)
+        if self._dials:
+            event.container.connect(f"127.0.0.1:{self._dials}", allowed_mechs="ANONYMOUS", reconnect=False)
+        else:
+            acceptor = event.container.listen("127.0.0.1:0")
+            self.port = acceptor._selectable._delegate.getsockname()[1]
+            self._tell()
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def on_connection_opening(self, event: Event) -> None:
+        connection: Any = event.connection
+        connection.container = self.name
+
+    def on_link_opening(self, event: Event) -> None:
+        link: Any = event.link
+        coordinates = link.remote_target.type == Terminus.COORDINATOR
+        terminus = link.remote_source if link.is_sender else link.remote_target
+        address = "$coordinator" if coordinates else terminus.address
+        capabilities = _symbols(terminus.capabilities)
+        why = self.refused.get(address)
+        link.source.copy(link.remote_source)
+        link.target.copy(link.remote_target)
+        if terminus.dynamic:
+            (link.source if link.is_sender else link.target).address = f"{self.name}.temporary"
+        self.attached.append((link.name, link.is_sender, address, capabilities))
+        self.links.append(link)
+        if event.session not in self.sessions:
+            self.sessions.append(event.session)
+        if why is not None:
+            link.source.address = link.target.address = None
+            self._refusing[link] = why
+        self._tell()
+
+    def on_link_local_open(self, event: Event) -> None:
+        link: Any = event.link
+        why = self._refusing.pop(link, None)
+        if why is not None:
+            link.condition = why
+            link.close()
+
+    def _gone(self, event: Event, closed: bool) -> None:
+        link: Any = event.link
+        condition = link.remote_condition
+        self.detached.append((link.name, closed, None if condition is None else condition.name))
+        self._tell()
+
+    def on_link_closing(self, event: Event) -> None:
+        self._gone(event, True)
+
+    def on_link_error(self, event: Event) -> None:
+        self._gone(event, True)
+        event.link.close()
+
+    def on_link_remote_detach(self, event: Event) -> None:
+        self._gone(event, False)
+        event.link.detach()
+
+    def on_connection_error(self, event: Event) -> None:
+        pass
+
+    def on_transport_error(self, event: Event) -> None:
+        pass
+
+    def on_sendable(self, event: Event) -> None:
+        self._serve(event.sender)
+
+    def _serve(self, sender: Any) -> None:
+        queue = self.queues[sender.source.address]
+        while queue and sender.credit > 0:
+            sender.send(queue.popleft())
+
+    def put(self, address: str, message: Message) -> None:
+        """A message for whoever receives from the address."""
+        self.queues[address].append(message)
+        for link in self.links:
+            if link.is_sender and link.source.address == address and link.state & Endpoint.REMOTE_ACTIVE:
+                self._serve(link)
+
+    def on_message(self, event: Event) -> None:
+        delivery: Any = event.delivery
+        message = event.message
+        if event.link.remote_target.type == Terminus.COORDINATOR:
+            self._coordinate(delivery, message)
+        else:
+            if delivery.remote_state == TRANSACTIONAL:
+                self.enlisted.append(bytes(delivery.remote.data[0]))
+                delivery.local.data = [delivery.remote.data[0], Described(ulong(0x24), [])]
+                delivery.update(TRANSACTIONAL)
+                delivery.settle()
+            else:
+                self.accept(delivery)
+            self.received.append(message)
+        self._tell()
+
+    def _coordinate(self, delivery: Any, message: Message) -> None:
+        what = int(message.body.descriptor)
+        self.asked.append(what)
+        if what == DECLARE:
+            self._transactions += 1
+            delivery.local.data = [f"txn-{self._transactions}".encode()]
+            delivery.update(DECLARED)
+        else:
+            delivery.update(Delivery.ACCEPTED)
+        delivery.settle()
+
+    def on_accepted(self, event: Event) -> None:
+        self.dispositions.append("accepted")
+        self._tell()
+
+    def on_rejected(self, event: Event) -> None:
+        self.dispositions.append("rejected")
+        self._tell()
+
+    def on_modified(self, event: Event) -> None:
+        self.dispositions.append("modified")
+        self._tell()
+
+    def on_released(self, event: Event) -> None:
+        self.dispositions.append("released")
+        self._tell()
+
+
+def _symbols(data: Any) -> list[str]:
+    """One symbol, or an array of them."""
+    data.rewind()
+    if not data.next():
+        return []
+    found = data.get_object()
+    return [str(found)] if isinstance(found, str) else [str(each) for each in found]
+
+
+@contextmanager
+def broker(name: str = "B", dials: int = 0) -> Iterator[Broker]:
+    """A broker that runs; with ``dials`` it calls the router at that port, else it listens."""
+    made = Broker(name, dials)
+    thread = threading.Thread(target=made.run, daemon=True)
+    thread.start()
+    try:
+        made.wait(lambda b: b.port or dials)
+        yield made
+    finally:
+        made.stop()
+        thread.join(DEADLINE_S)
+        assert not thread.is_alive()

@@ -1,0 +1,109 @@
+"""Configured link routes and auto links, in the core, and how that changes; what is observed of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from trouter.config import AutoLinkEntity, LinkRouteEntity
+from trouter.core.autolinks import AutoLink, AutoLinkRule
+from trouter.core.router import Router
+from trouter.core.routes import LinkRoute
+
+Made = LinkRoute | AutoLinkRule
+
+
+class ConfiguredRoutes:
+    """What of both is configured. ``flush`` writes out what a change leaves to be written."""
+
+    def __init__(self, router: Router, flush: Callable[[], None]) -> None:
+        self.router = router
+        self.flush = flush
+        #: By the identity of the entity's object, which is kept and so is unique.
+        self.routes: dict[int, tuple[LinkRouteEntity, LinkRoute]] = {}
+        self.auto_links: dict[int, tuple[AutoLinkEntity, AutoLink]] = {}
+
+    def prepare(
+        self, link_routes: Iterable[LinkRouteEntity], auto_links: Iterable[AutoLinkEntity], *, resumable: bool
+    ) -> PendingRoutes:
+        """These and no others; links that a route carries outlive it."""
+        return PendingRoutes(self, list(link_routes), list(auto_links), resumable)
+
+    def status(self, entity: LinkRouteEntity | AutoLinkEntity) -> Mapping[str, object]:
+        """What is observed of one."""
+        if isinstance(entity, LinkRouteEntity):
+            _, route = self.routes.get(id(entity), (None, None))
+            active = route is not None and self.router.routes.is_active(route)
+            return {"operStatus": "active" if active else "inactive"}
+        _, auto = self.auto_links.get(id(entity), (None, None))
+        if auto is None:
+            return {}
+        identity = auto.identity
+        return {
+            "linkRef": str(identity) if identity else None,
+            "operStatus": auto.state,
+            "lastError": auto.last_error or None,
+        }
+
+
+class PendingRoutes:
+    """Link routes and auto links that are ready to be; what cannot be was found out when they were read."""
+
+    def __init__(
+        self,
+        configured: ConfiguredRoutes,
+        link_routes: list[LinkRouteEntity],
+        auto_links: list[AutoLinkEntity],
+        resumable: bool,
+    ) -> None:
+        self._configured = configured
+        self._link_routes = {id(entity): entity for entity in link_routes}
+        self._auto_links = {id(entity): entity for entity in auto_links}
+        self._resumable = resumable
+
+    def apply(self) -> None:
+        present, router = self._configured, self._configured.router
+        router.routes.resumable = self._resumable
+        for key in [key for key in present.routes if key not in self._link_routes]:
+            router.routes.remove(present.routes.pop(key)[1])
+        for key in [key for key in present.auto_links if key not in self._auto_links]:
+            router.auto_links.remove(present.auto_links.pop(key)[1])
+        for key, link_route in self._link_routes.items():
+            if key not in present.routes:
+                route = route_of(link_route)
+                router.routes.add(route, iter(router.containers.meant(route.container_id, route.connection)))
+                present.routes[key] = link_route, route
+        for key, auto_link in self._auto_links.items():
+            if key not in present.auto_links:
+                present.auto_links[key] = auto_link, router.auto_links.add(rule_of(auto_link))
+        present.flush()
+
+    def drop(self) -> None:
+        """Nothing was opened."""
+
+
+def route_of(entity: LinkRouteEntity) -> LinkRoute:
+    """The route that an entity asks for."""
+    return LinkRoute(
+        entity.prefix or entity.pattern or "",
+        entity.direction,
+        is_prefix=entity.prefix is not None,
+        container_id=entity.container_id or "",
+        connection=entity.connection or "",
+        add_prefix=entity.add_external_prefix or "",
+        del_prefix=entity.del_external_prefix or "",
+        name=entity.name,
+    )
+
+
+def rule_of(entity: AutoLinkEntity) -> AutoLinkRule:
+    """The auto link that an entity asks for."""
+    return AutoLinkRule(
+        entity.address,
+        entity.direction,
+        phase=entity.phase,
+        container_id=entity.container_id or "",
+        connection=entity.connection or "",
+        external_address=entity.external_address or "",
+        fallback=entity.fallback,
+        name=entity.name,
+    )
