@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from proton import Condition, Delivery, Described, Endpoint, Event, Message, Terminus, ulong
+from proton import Condition, Delivery, Described, Endpoint, Message, Terminus, ulong
 from proton.handlers import MessagingHandler
 from proton.reactor import ApplicationEvent, Container, EventInjector
 
@@ -74,15 +74,15 @@ class Broker(MessagingHandler):
 
     # --- in the broker's thread
 
-    def on_order(self, event: Event) -> None:
+    def on_order(self, event: Any) -> None:
         event.subject()
 
-    def on_start(self, event: Event) -> None:
+    def on_start(self, event: Any) -> None:
         event.container.selectable(self._injector)
         if self._dials:
             event.container.connect(f"127.0.0.1:{self._dials}", allowed_mechs="ANONYMOUS", reconnect=False)
         else:
-            acceptor = event.container.listen("127.0.0.1:0")
+            acceptor: Any = event.container.listen("127.0.0.1:0")
             self.port = acceptor._selectable._delegate.getsockname()[1]
             self._tell()
 
@@ -90,11 +90,11 @@ class Broker(MessagingHandler):
         with self._changed:
             self._changed.notify_all()
 
-    def on_connection_opening(self, event: Event) -> None:
+    def on_connection_opening(self, event: Any) -> None:
         connection: Any = event.connection
         connection.container = self.name
 
-    def on_link_opening(self, event: Event) -> None:
+    def on_link_opening(self, event: Any) -> None:
         link: Any = event.link
         coordinates = link.remote_target.type == Terminus.COORDINATOR
         terminus = link.remote_source if link.is_sender else link.remote_target
@@ -114,37 +114,37 @@ class Broker(MessagingHandler):
             self._refusing[link] = why
         self._tell()
 
-    def on_link_local_open(self, event: Event) -> None:
+    def on_link_local_open(self, event: Any) -> None:
         link: Any = event.link
         why = self._refusing.pop(link, None)
         if why is not None:
             link.condition = why
             link.close()
 
-    def _gone(self, event: Event, closed: bool) -> None:
+    def _gone(self, event: Any, closed: bool) -> None:
         link: Any = event.link
         condition = link.remote_condition
         self.detached.append((link.name, closed, None if condition is None else condition.name))
         self._tell()
 
-    def on_link_closing(self, event: Event) -> None:
+    def on_link_closing(self, event: Any) -> None:
         self._gone(event, True)
 
-    def on_link_error(self, event: Event) -> None:
+    def on_link_error(self, event: Any) -> None:
         self._gone(event, True)
         event.link.close()
 
-    def on_link_remote_detach(self, event: Event) -> None:
+    def on_link_remote_detach(self, event: Any) -> None:
         self._gone(event, False)
         event.link.detach()
 
-    def on_connection_error(self, event: Event) -> None:
+    def on_connection_error(self, event: Any) -> None:
         pass
 
-    def on_transport_error(self, event: Event) -> None:
+    def on_transport_error(self, event: Any) -> None:
         pass
 
-    def on_sendable(self, event: Event) -> None:
+    def on_sendable(self, event: Any) -> None:
         self._serve(event.sender)
 
     def _serve(self, sender: Any) -> None:
@@ -159,7 +159,7 @@ class Broker(MessagingHandler):
             if link.is_sender and link.source.address == address and link.state & Endpoint.REMOTE_ACTIVE:
                 self._serve(link)
 
-    def on_message(self, event: Event) -> None:
+    def on_message(self, event: Any) -> None:
         delivery: Any = event.delivery
         message = event.message
         if event.link.remote_target.type == Terminus.COORDINATOR:
@@ -175,7 +175,7 @@ class Broker(MessagingHandler):
             self.received.append(message)
         self._tell()
 
-    def _coordinate(self, delivery: Any, message: Message) -> None:
+    def _coordinate(self, delivery: Any, message: Any) -> None:
         what = int(message.body.descriptor)
         self.asked.append(what)
         if what == DECLARE:
@@ -186,19 +186,19 @@ class Broker(MessagingHandler):
             delivery.update(Delivery.ACCEPTED)
         delivery.settle()
 
-    def on_accepted(self, event: Event) -> None:
+    def on_accepted(self, event: Any) -> None:
         self.dispositions.append("accepted")
         self._tell()
 
-    def on_rejected(self, event: Event) -> None:
+    def on_rejected(self, event: Any) -> None:
         self.dispositions.append("rejected")
         self._tell()
 
-    def on_modified(self, event: Event) -> None:
+    def on_modified(self, event: Any) -> None:
         self.dispositions.append("modified")
         self._tell()
 
-    def on_released(self, event: Event) -> None:
+    def on_released(self, event: Any) -> None:
         self.dispositions.append("released")
         self._tell()
 

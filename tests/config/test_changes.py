@@ -224,8 +224,6 @@ def test_what_a_file_could_not_say_is_refused(short: str, attributes: dict[str, 
 
 
 UNSERVED = {
-    "a link route": ("router.config.linkRoute", {"prefix": "a", "dir": "in"}, "this version routes no links"),
-    "an auto link": ("router.config.autoLink", {"addr": "a", "dir": "in"}, "this version attaches no links of its own"),
     "an exchange": ("router.config.exchange", {"name": "e", "address": "a"}, "this version has no exchanges"),
     "a tenant": (
         "listener",

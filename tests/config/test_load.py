@@ -579,8 +579,6 @@ def test_the_page_in_the_manual_is_fresh() -> None:
 # ------------------------------------------------------------------------------------------------- what is not served
 NOT_SERVED = {
     "a tenant": ("listener { multiTenant: yes }", "listener", "multiTenant: without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom"),
-    "a link route": ("linkRoute { prefix: a, direction: in }", "linkRoute", "this version routes no links"),
-    "an auto link": ("autoLink { addr: a, dir: in }", "autoLink", "this version attaches no links of its own"),
     "an exchange": ("exchange { name: a, address: b }", "exchange", "this version has no exchanges"),
     "a console": ("console { home: a, proxy: b }", "console", "trouter starts no other programs"),
 }  # fmt: skip

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from trouter.core.attach import PeerTerms
+from trouter.core.check import MessageCheck
 from trouter.core.containers import MAX_SESSIONS
 from trouter.core.routes import LinkRoute
+from trouter.core.rows import address_row, link_row, router_row
 from trouter.core.tenants import Tenant
 from trouter.engine.limits import EngineLimits
 from trouter.engine.states import LinkState
@@ -683,11 +685,12 @@ def test_routes_of_equal_patterns_share_one_address() -> None:
 
 
 def test_links_that_a_route_carries_outlive_it() -> None:
-    router, broker, client = routed()
+    carried = both()
+    router, broker, client = routed(*carried)
     sender = client.sender("broker.q")
     end = broker.attached[0]
     assert isinstance(end, MemoryReceiver)
-    for route in both():
+    for route in carried:
         router.core.routes.remove(route)
     end.grant(1)
     router.pump()
@@ -732,6 +735,77 @@ def test_a_tenants_links_go_to_routes_with_its_name() -> None:
     other = router.connect(PeerTerms(tenant=Tenant("t2")))
     assert other.receiver("broker.q").attach is not None
     assert len(broker.attached) == 1
+
+
+# --- policy
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"), [(b"eve", True), (b"", True), (None, True), (b"adam", False), (b"ev", False)]
+)
+def test_a_forged_user_id_is_rejected(name: bytes | None, taken: bool) -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    broker = router.connect(container_id="B", role="route-container")
+    told: list[tuple[str, str]] = []
+    check = MessageCheck(b"eve", None, None, lambda *what: told.append(what))
+    sender = router.connect(PeerTerms(check=check)).sender("broker.q")
+    (end,) = broker.attached
+    assert isinstance(end, MemoryReceiver)
+    end.grant(5)
+    router.pump()
+    sent = sender.send(compose(b"x", user_id=name, to="elsewhere"))
+    router.pump()
+    if taken:
+        assert end.bodies == [b"x"]
+        return
+    assert end.received == []
+    assert isinstance(sent.outcome, Rejected)
+    assert sent.outcome.error == Error("amqp:unauthorized-access", "user_id proxy violation")
+    assert len(told) == 1
+    assert sender.credit == 5
+
+
+def test_anonymous_messages_do_not_enter_link_routes() -> None:
+    route = both()[0]
+    router, _, client = routed(route)
+    client.receiver("broker.q", credit=1)
+    anonymous = client.sender()
+    sent = anonymous.send(compose(b"x", to="broker.q"))
+    router.pump()
+    assert sent.outcome == Released()
+    router.core.routes.remove(route)
+    sent = anonymous.send(compose(b"x", to="broker.q"))
+    router.pump()
+    assert sent.outcome is None  # it waits for the receiver's word
+
+
+# --- what management shows
+
+
+def test_rows_of_a_routed_link_and_its_address() -> None:
+    router, broker, client = routed()
+    sender = client.sender("broker.q")
+    end = broker.attached[0]
+    assert isinstance(end, MemoryReceiver)
+    end.grant(3)
+    router.pump()
+    sender.send(compose(b"x"))
+    router.pump()
+    rows = [link_row(router.core, each) for each in router.core.links.values()]
+    assert {row["owningAddr"] for row in rows} == {"M0broker.q"}
+    assert [row["peer"] for row in rows] == [rows[1]["identity"], rows[0]["identity"]]
+    assert {row["capacity"] for row in rows} == {0}
+    address = address_row(router.core, router.core.table.records["Cbroker"])
+    shown = (
+        "distribution",
+        "containerCount",
+        "deliveriesIngress",
+        "deliveriesEgress",
+        "deliveriesEgressRouteContainer",
+    )
+    assert [address[name] for name in shown] == ["linkBalanced", 1, 1, 1, 1]
+    assert router_row(router.core)["deliveriesEgressRouteContainer"] == 1
 
 
 # --- bounds

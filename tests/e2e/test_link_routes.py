@@ -12,7 +12,7 @@ from proton.utils import LinkDetached
 
 from tests.brokers import DECLARE, DISCHARGE, TRANSACTIONAL, Broker, broker
 from tests.e2e.by_proton import Client, Ear, said
-from tests.routers import RunningRouter, StartRouter, running
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 
 OPEN = "host: 127.0.0.1, saslMechanisms: ANONYMOUS"
 LOST = ("qd:routed-link-lost", "Connectivity to the peer container was lost")
@@ -52,21 +52,17 @@ def client(here: RunningRouter) -> Iterator[Client]:
     made.close()
 
 
-def received(client: Client, receiver: Any) -> Message:
-    return receiver.receive(timeout=60)
-
-
 def test_a_message_goes_to_the_brokers_queue_and_comes_from_it(client: Client, there: Broker) -> None:
     sender = client.create_sender("b.one")
     message = Message(body="hello", properties={"x": 1}, annotations={symbol("x-opt-mine"): "yes"})
     before = len(there.received)
     assert sender.send(message).remote_state == Delivery.ACCEPTED
     there.wait(lambda b: len(b.received) > before)
-    got = there.received[-1]
+    got: Any = there.received[-1]
     assert (got.body, got.properties, got.annotations) == ("hello", {"x": 1}, {symbol("x-opt-mine"): "yes"})
     there.do(lambda b: b.put("b.one", got))
     receiver = client.create_receiver("b.one")
-    assert received(client, receiver).body == "hello"
+    assert receiver.receive(timeout=DEADLINE_S).body == "hello"
     receiver.accept()
     client.wait(lambda: "accepted" in there.dispositions)
 
@@ -107,7 +103,7 @@ def test_a_large_message_passes_both_ways(client: Client, there: Broker) -> None
     there.wait(lambda b: len(b.received) > before)
     assert there.received[-1].body == body
     there.do(lambda b: b.put("b.large", Message(body=body)))
-    assert received(client, client.create_receiver("b.large")).body == body
+    assert client.create_receiver("b.large").receive(timeout=DEADLINE_S).body == body
 
 
 def test_a_transaction_is_declared_used_and_discharged(client: Client, there: Broker) -> None:
@@ -118,12 +114,12 @@ def test_a_transaction_is_declared_used_and_discharged(client: Client, there: Br
 
     control = client.create_sender(None, options=Coordinator())
     assert there.attached[-1][2:] == ("$coordinator", ["amqp:local-transactions"])
-    declared = control.link.send(Message(body=Described(ulong(DECLARE), [None]), inferred=True))
+    declared: Any = control.link.send(Message(body=Described(ulong(DECLARE), [None]), inferred=True))
     client.wait(lambda: declared.settled)
     assert declared.remote_state == 0x33
     (transaction,) = declared.remote.data
     sender = client.create_sender("b.transacted")
-    sent = sender.link.delivery("1")
+    sent: Any = sender.link.delivery("1")
     sent.local.data = [transaction]
     sent.update(TRANSACTIONAL)
     sender.link.stream(Message(body="in it").encode())
@@ -132,7 +128,7 @@ def test_a_transaction_is_declared_used_and_discharged(client: Client, there: Br
     assert sent.remote_state == TRANSACTIONAL
     assert sent.remote.data[0] == transaction
     there.wait(lambda b: bytes(transaction) in b.enlisted)
-    discharged = control.link.send(Message(body=Described(ulong(DISCHARGE), [transaction, False]), inferred=True))
+    discharged: Any = control.link.send(Message(body=Described(ulong(DISCHARGE), [transaction, False]), inferred=True))
     client.wait(lambda: discharged.settled)
     assert discharged.remote_state == Delivery.ACCEPTED
     assert there.asked[-2:] == [DECLARE, DISCHARGE]
@@ -147,7 +143,7 @@ def test_messages_pass_through_the_broker_on_their_way(client: Client, there: Br
     there.wait(lambda b: len(b.received) > before)
     assert there.received[-1].body == "job"
     there.do(lambda b: b.put("work", there.received[-1]))
-    assert received(client, receiver).body == "job"
+    assert receiver.receive(timeout=DEADLINE_S).body == "job"
     receiver.accept()
 
 

@@ -207,15 +207,63 @@ def test_an_auto_link_has_one_place_to_go(node: Node) -> None:
 @pytest.mark.parametrize(
     ("kind", "attributes"),
     [
-        ("router.config.linkRoute", {"prefix": "b2", "direction": "in", "containerId": "B"}),
-        ("router.config.autoLink", {"address": "q", "direction": "in", "containerId": "B"}),
-        ("router.connection.linkRoute", {"pattern": "x", "direction": "in"}),
+        ("router.config.exchange", {"name": "x", "address": "y"}),
     ],
 )
 def test_what_this_version_does_not_serve_is_refused(node: Node, kind: str, attributes: dict[str, Any]) -> None:
     status, text = node.refused("CREATE", attributes, type=kind)
     assert status == 501
     assert text
+
+
+# --- link routes of a connection's own
+
+
+def test_a_connection_makes_link_routes_for_itself_alone(shared: RunningRouter, node: Node) -> None:
+    kind = "router.connection.linkRoute"
+    made = node.create(kind, {"pattern": "mine.*.#", "direction": "in"}, name="first")
+    assert list(made) == ["name", "identity", "type", "pattern", "direction", "containerId"]
+    assert (made["name"], made["pattern"], made["direction"]) == ("first", "mine.*.#", "in")
+    assert node.query(kind) == [made]
+    assert node.get("READ", type=kind, name="first") == made
+    (row,) = [each for each in node.query("router.address") if each["key"] == "Emine.*.#"]
+    assert (row["containerCount"], row["distribution"]) == (1, "linkBalanced")
+    with node_of(shared.port) as other:
+        assert other.query(kind) == []
+        assert other.refused("READ", type=kind, name="first")[0] == 404
+        assert other.refused("DELETE", type=kind, identity=made["identity"])[0] == 404
+        assert other.refused("DELETE", type=kind, name="first")[0] == 404
+    assert node.refused("CREATE", {"pattern": "x", "direction": "out"}, type=kind, name="first")[0] == 400
+    assert node.ask("DELETE", type=kind, identity=made["identity"]).status == 204
+    assert node.query(kind) == []
+    assert not [each for each in node.query("router.address") if each["key"].startswith("E")]
+
+
+def test_link_routes_of_a_connection_go_with_it(shared: RunningRouter, node: Node) -> None:
+    with node_of(shared.port) as other:
+        other.create("router.connection.linkRoute", {"pattern": "passing/#", "direction": "out"})
+        assert [each for each in node.query("router.address") if each["key"] == "Dpassing"]
+    shared.wait_for_line("Link Route Deactivated")
+    assert not [each for each in node.query("router.address") if each["key"] == "Dpassing"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "text"),
+    [
+        ({"direction": "in"}, "Pattern field is required"),
+        ({"pattern": "", "direction": "in"}, "Pattern must be a non-empty string type"),
+        ({"pattern": 5, "direction": "in"}, "Pattern must be a non-empty string type"),
+        ({"pattern": "///", "direction": "in"}, "Pattern invalid - no tokens"),
+        ({"pattern": "x" * 5000, "direction": "in"}, "longer than 4096 octets"),
+        ({"pattern": "x"}, "No 'direction' attribute provided"),
+        ({"pattern": "x", "direction": "both"}, "Invalid value for 'direction'"),
+        ({"pattern": "x", "direction": "in", "containerId": "c"}, "'containerId' of"),
+    ],
+)
+def test_a_link_route_of_a_connection_that_cannot_be(node: Node, attributes: dict[str, Any], text: str) -> None:
+    status, description = node.refused("CREATE", attributes, type="router.connection.linkRoute")
+    assert status == 400
+    assert text in description
 
 
 # --- connections and links

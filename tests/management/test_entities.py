@@ -91,7 +91,7 @@ def test_routes_carry_old_and_new_names_and_say_that_they_are_inactive(node: Nod
     auto = node.get("READ", type="router.config.autoLink", name="autoLink/0")
     assert (auto["address"], auto["addr"], auto["direction"], auto["dir"]) == ("queue", "queue", "in", "in")
     assert (auto["operStatus"], auto["externalAddr"]) == ("inactive", None)
-    assert auto["lastError"]
+    assert (auto["lastError"], auto["linkRef"]) == (None, None)
     route = node.get("READ", type="router.config.linkRoute", name="linkRoute/0")
     assert (route["direction"], route["dir"], route["operStatus"]) == ("in", "in", "inactive")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trouter.config import AddressEntity, LinkRouteEntity
+from trouter.config import AddressEntity
 from trouter.core.table import AddressTable
 from trouter.net.rules import Rules
 
@@ -15,12 +15,7 @@ ADDRESSES = st.lists(
     st.builds(AddressEntity, prefix=st.sampled_from(WORDS), distribution=st.sampled_from(DISTRIBUTIONS)),
     unique_by=lambda entity: entity.prefix,
 )
-LINK_ROUTES = st.lists(
-    st.builds(LinkRouteEntity, prefix=st.sampled_from(WORDS), direction=st.sampled_from(("in", "out"))),
-    unique_by=lambda entity: (entity.prefix, entity.direction),
-    max_size=2,
-)
-CONFIGURATIONS = st.lists(st.tuples(ADDRESSES, LINK_ROUTES), min_size=1, max_size=4)
+CONFIGURATIONS = st.lists(ADDRESSES, min_size=1, max_size=4)
 ASKED = (*WORDS, "a.q", "a.b.q", "x.q", "other")
 
 
@@ -28,35 +23,23 @@ def answers(table: AddressTable) -> list[str]:
     return [table.rule_for(table.parse(address)).distribution for address in ASKED]
 
 
-def follow(rules: Rules, addresses: list[AddressEntity], link_routes: list[LinkRouteEntity]) -> list[str]:
-    rules.prepare(addresses, link_routes).apply()
+def follow(rules: Rules, addresses: list[AddressEntity]) -> list[str]:
+    rules.prepare(addresses).apply()
     return answers(rules.table)
 
 
 @given(CONFIGURATIONS)
-def test_what_was_before_leaves_no_trace(
-    configurations: list[tuple[list[AddressEntity], list[LinkRouteEntity]]],
-) -> None:
+def test_what_was_before_leaves_no_trace(configurations: list[list[AddressEntity]]) -> None:
     rules = Rules(AddressTable("R"))
-    for addresses, link_routes in configurations:
-        rules.prepare([], []).drop()
-        assert follow(rules, addresses, link_routes) == follow(Rules(AddressTable("R")), addresses, link_routes)
-
-
-@given(ADDRESSES, LINK_ROUTES)
-def test_what_is_below_a_link_route_is_nobodys(
-    addresses: list[AddressEntity], link_routes: list[LinkRouteEntity]
-) -> None:
-    found = dict(zip(ASKED, follow(Rules(AddressTable("R")), addresses, link_routes), strict=True))
-    for address, distribution in found.items():
-        if any(address == each.prefix or address.startswith(f"{each.prefix}.") for each in link_routes):
-            assert distribution == "unavailable"
+    for addresses in configurations:
+        rules.prepare([]).drop()
+        assert follow(rules, addresses) == follow(Rules(AddressTable("R")), addresses)
 
 
 @given(ADDRESSES)
 def test_only_what_changes_is_touched(addresses: list[AddressEntity]) -> None:
     rules = Rules(AddressTable("R"))
-    follow(rules, addresses, [])
+    follow(rules, addresses)
     before = list(rules.present.values())
-    follow(rules, addresses, [])
+    follow(rules, addresses)
     assert all(one is other for one, other in zip(before, rules.present.values(), strict=True))

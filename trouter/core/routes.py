@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Final, NamedTuple
 
 from .containers import Container
@@ -113,7 +112,6 @@ class Routes:
         self._trees: dict[str, PatternTree[Pattern]] = {IN: PatternTree(), OUT: PatternTree()}
         self._patterns: dict[Identity, Pattern] = {}
         self._scoped: dict[int, Scoped] = {}
-        self._next_scoped = count(1)
         self.advertise: Callable[[str], None] = _nobody_hears
         self.withdraw: Callable[[str], None] = _nobody_hears
         self.changed: Callable[[LinkRoute, Container, bool], None] = _nobody_looks
@@ -203,18 +201,17 @@ class Routes:
 
     # --- what connections ask for themselves
 
-    def add_scoped(self, container: Container, route: LinkRoute) -> int | None:
-        """Route links to the connection that asks for them, for as long as it stands; a number to know the route by.
+    def add_scoped(self, container: Container, route: LinkRoute, number: int) -> bool:
+        """Route links to the connection that asks for them, for as long as it stands; ``number`` is its identity.
 
-        None when it has as many as it may. PatternError when the pattern has no token.
+        False when the connection has as many as it may. PatternError when the pattern has no token.
         """
         key = route.key  # finds fault first
         if sum(scoped.container is container for scoped in self._scoped.values()) >= MAX_SCOPED:
-            return None
-        number = next(self._next_scoped)
+            return False
         self._scoped[number] = Scoped(container, route)
         self._begin(self._obtain(key), Hop(container, route))
-        return number
+        return True
 
     def remove_scoped(self, number: int) -> None:
         """End what ``add_scoped`` began; KeyError."""

@@ -16,6 +16,7 @@ from .counters import Counters
 from .egress import Egress
 from .ingress import Ingress
 from .pace import settled_count
+from .routed import RoutedLink
 
 if TYPE_CHECKING:
     from .record import Record
@@ -124,6 +125,26 @@ def _link_type(_: Router, endpoint: Endpoint) -> str:
     return "edge-downlink" if down else "endpoint"
 
 
+def _owning_address(endpoint: Endpoint) -> str | None:
+    """The key of the address; of a routed link, the key that its address would have if it were not routed."""
+    routed = endpoint.link.context
+    if isinstance(routed, RoutedLink):
+        return f"M0{routed.text}"
+    return None if endpoint.record is None else endpoint.record.key
+
+
+def _peer(endpoint: Endpoint) -> str | None:
+    """The identity of the link at the other end of a routed one."""
+    routed = endpoint.link.context
+    other = routed.other(endpoint.link) if isinstance(routed, RoutedLink) else None
+    return None if other is None else str(getattr(other.sink, "identity", 0))
+
+
+def _remote_hosts(router: Router, record: Record) -> list[str]:
+    """The other routers that listen on an address, or have containers for it."""
+    return [each.id for each in record.forwarder.remotes] or router.routes.routers(record.key)
+
+
 def settle_rate(router: Router, endpoint: Endpoint) -> float:
     """Settled deliveries per second, over the last seconds."""
     return endpoint.pace.rate(settled_count(endpoint), router.pulse.now_s)
@@ -137,9 +158,9 @@ LINK_COLUMNS: Final[dict[str, Callable[[Router, Endpoint], object]]] = {
     "linkName": lambda _, link: link.link.name,
     "linkType": _link_type,
     "linkDir": lambda _, link: "in" if isinstance(link, Ingress) else "out",
-    "owningAddr": lambda _, link: None if link.record is None else link.record.key,
+    "owningAddr": lambda _, link: _owning_address(link),
     "capacity": lambda _, link: _uint(link.capacity),
-    "peer": lambda _, __: None,
+    "peer": lambda _, link: _peer(link),
     "undeliveredCount": lambda _, link: _undelivered(link),
     "unsettledCount": lambda _, link: _unsettled(link),
     "deliveryCount": lambda _, link: _ulong(link.counters.deliveries),
@@ -171,16 +192,16 @@ ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
     "distribution": lambda _, record: record.treatment,
     "inProcess": lambda _, record: _uint(len(record.forwarder.subscriptions)),
     "subscriberCount": lambda _, record: _uint(len(record.forwarder.consumers)),
-    "remoteCount": lambda _, record: _uint(len(record.forwarder.remotes)),
-    "containerCount": lambda _, __: _NO_UINT,
-    "remoteHostRouters": lambda _, record: [each.id for each in record.forwarder.remotes],
+    "remoteCount": lambda router, record: _uint(len(_remote_hosts(router, record))),
+    "containerCount": lambda router, record: _uint(router.routes.container_count(record.key)),
+    "remoteHostRouters": lambda router, record: _remote_hosts(router, record),
     "deliveriesIngress": lambda _, record: _ulong(record.counters.ingress),
     "deliveriesEgress": lambda _, record: _ulong(record.counters.egress),
     "deliveriesTransit": lambda _, record: _ulong(record.counters.transit),
     "deliveriesToContainer": lambda _, record: _ulong(record.counters.to_container),
     "deliveriesFromContainer": lambda _, record: _ulong(record.counters.from_container),
-    "deliveriesEgressRouteContainer": lambda _, __: _NO_ULONG,
-    "deliveriesIngressRouteContainer": lambda _, __: _NO_ULONG,
+    "deliveriesEgressRouteContainer": lambda _, record: _ulong(record.counters.egress_container),
+    "deliveriesIngressRouteContainer": lambda _, record: _ulong(record.counters.ingress_container),
     "transitOutstanding": _outstanding,
     "trackedDeliveries": _tracked,
     "priority": lambda _, record: Int(record.priority),
@@ -204,8 +225,8 @@ ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
     "deliveriesIngress": lambda router, _: _ulong(router.totals.ingress),
     "deliveriesEgress": lambda router, _: _ulong(router.totals.egress),
     "deliveriesTransit": lambda router, _: _ulong(router.totals.transit),
-    "deliveriesIngressRouteContainer": lambda _, __: _NO_ULONG,
-    "deliveriesEgressRouteContainer": lambda _, __: _NO_ULONG,
+    "deliveriesIngressRouteContainer": lambda router, _: _ulong(router.totals.ingress_container),
+    "deliveriesEgressRouteContainer": lambda router, _: _ulong(router.totals.egress_container),
     "deliveriesRedirectedToFallback": lambda router, _: _ulong(router.totals.redirected),
     "linksBlocked": lambda router, _: _uint(router.links_blocked()),
 }

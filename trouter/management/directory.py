@@ -17,6 +17,7 @@ from .providers import network, process, routing
 from .providers.base import Nothing, Provider
 from .providers.configured import Configured, Routing
 from .providers.owned import OWNED
+from .providers.scoped import ConnectionLinkRoutes
 from .requests import shown
 from .status import bad_request, not_found
 
@@ -31,12 +32,14 @@ class Sources:
     now: Callable[[], float]
 
 
+#: Link routes that connections make for themselves.
+SCOPED: Final = "router.connection.linkRoute"
 _CONFIGURED: Final = (
     "sslProfile", "authServicePlugin", "listener", "connector", "log", "console", "vhost", "dummy", "recordLog",
 )  # fmt: skip
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: What does not appear in the listing of everything: there are too many of them, and they come and go.
-_PASSING: Final = frozenset({"router.link", "router.address", "connection", "authLockout"})
+_PASSING: Final = frozenset({"router.link", "router.address", "connection", "authLockout", SCOPED})
 
 Maker = Callable[[EntityType, Sources], Provider]
 _MAKERS: Final[dict[str, Maker]] = {
@@ -48,6 +51,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "router": lambda kind, of: process.RouterItself(kind, of.router, of.control, of.now),
     "router.link": lambda kind, of: routing.Links(kind, of.router),
     "router.address": lambda kind, of: routing.Addresses(kind, of.router),
+    SCOPED: lambda kind, of: ConnectionLinkRoutes(kind, of.router),
     "connection": lambda kind, of: routing.OpenConnections(kind, of.control, of.now),
     "management": lambda kind, _: process.ManagementNode(kind),
     "logStats": lambda kind, of: process.LogStatistics(kind, of.book),

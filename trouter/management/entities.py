@@ -8,7 +8,7 @@ from typing import Any, Final
 from trouter.config.schema import EntityType
 
 from .context import EntityOperation, Node
-from .directory import Found
+from .directory import SCOPED, Found
 from .kinds import NODE_TYPES, is_base, is_node_type, kind_of
 from .live import UPDATES
 from .providers.configured import Configured
@@ -16,6 +16,7 @@ from .providers.process import AuthLockouts
 from .requests import Request, shown
 from .responses import Answer, answer
 from .rights import check_level, check_update
+from .scoped import create_scoped, delete_scoped
 from .showing import shown_entity
 from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_found, not_implemented
 
@@ -101,6 +102,8 @@ async def create(node: Node, request: Request) -> Answer:
         raise bad_request(f"name={shown(name)} in the properties, but {shown(inside)} in the body")
     name = name or inside
     attributes = {key: value for key, value in body.items() if key not in ("name", "type") and value is not None}
+    if kind.short == SCOPED:
+        return create_scoped(node, request, kind, name, attributes)
     entity = await node.control.create(kind, name or None, attributes)
     return shown_entity(Found(node.directory.provider(kind), entity.identity), CREATED)
 
@@ -127,6 +130,9 @@ async def _delete(node: Node, _: Request, found: Found) -> Answer:
         if row is None or not found.provider.forgive(found.key):
             raise not_found("those failed logins are forgotten already")
         node.control.tell_change("DELETE", found.kind.full_name, str(row["identity"]), {})
+        return answer({}, NO_CONTENT)
+    if found.kind.short == SCOPED:
+        delete_scoped(node, found)
         return answer({}, NO_CONTENT)
     await node.control.delete(_entity(found))
     found.provider.keys()  # so that its number goes with it, whatever is made under its identity afterwards

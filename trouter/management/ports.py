@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from trouter.config import Configuration
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
+from trouter.core.containers import Container
 from trouter.wire.performatives import Error
 
 #: The number of the connection whose request is being answered; 0 for none.
@@ -56,6 +57,9 @@ class ConnectionFacts(Protocol):
 
     def links(self) -> Iterator[int]:
         """The identities of its links."""
+
+    def as_container(self) -> Container:
+        """The connection as one on which the router attaches links of its own."""
 
     def row(self, now_s: float) -> dict[str, object]:
         """The attributes of the connection type, as values of AMQP types."""

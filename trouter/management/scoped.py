@@ -1,0 +1,78 @@
+"""Link routes that a connection makes for itself, over management: it alone sees and deletes them (routing.md 6.4).
+
+They stand for as long as the connection does. Whoever makes one answers the attaches that come to it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trouter.config.schema import EntityType
+from trouter.core.patterns import PatternError
+from trouter.core.routes import MAX_SCOPED, LinkRoute
+from trouter.core.table import MAX_ADDRESS_BYTES
+
+from .context import Node
+from .directory import Found
+from .requests import Request, shown
+from .responses import Answer
+from .showing import shown_entity
+from .status import CREATED, Refusal, bad_request
+
+_ATTRIBUTES: Final = ("pattern", "direction")
+_DIRECTIONS: Final = ("in", "out")
+
+
+def create_scoped(node: Node, request: Request, kind: EntityType, name: str, attributes: Mapping[str, Any]) -> Answer:
+    """Route links to whoever asks; Refusal."""
+    route = _route_of(kind, name, attributes)
+    connection = node.control.connections().get(request.origin)
+    if connection is None:
+        raise bad_request("Parent connection no longer exists")
+    router = node.router
+    provider = node.directory.provider(kind)
+    if name and provider.by_name(name):
+        raise bad_request("Name conflicts with an existing entity")
+    container = router.containers.get(request.origin)
+    if container is None:
+        container = connection.as_container()
+        router.container_came(container)
+    number = router.next_identity()
+    try:
+        added = router.routes.add_scoped(container, route, number)
+    except PatternError as error:
+        raise bad_request(f"Pattern invalid - {error}") from None
+    if not added:
+        raise Refusal(_FULL, f"a connection has at most {MAX_SCOPED} link routes of its own")
+    told = {"pattern": route.pattern, "direction": route.direction}
+    node.control.tell_change("CREATE", kind.full_name, name or str(number), told)
+    return shown_entity(Found(provider, number), CREATED)
+
+
+def delete_scoped(node: Node, found: Found) -> None:
+    """End one of the requester's own."""
+    node.router.routes.remove_scoped(found.key)
+    node.control.tell_change("DELETE", found.kind.full_name, str(found.key), {})
+
+
+def _route_of(kind: EntityType, name: str, attributes: Mapping[str, Any]) -> LinkRoute:
+    for attribute in attributes:
+        if attribute not in _ATTRIBUTES:
+            raise bad_request(f"'{shown(attribute)}' of {kind.full_name} cannot be set; pattern and direction can")
+    pattern, direction = attributes.get("pattern"), attributes.get("direction")
+    if pattern is None:
+        raise bad_request("Pattern field is required")
+    if not isinstance(pattern, str) or not pattern:
+        raise bad_request("Pattern must be a non-empty string type")
+    if len(pattern.encode()) > MAX_ADDRESS_BYTES:
+        raise bad_request(f"Pattern is longer than {MAX_ADDRESS_BYTES} octets")
+    if direction is None:
+        raise bad_request("No 'direction' attribute provided - it is mandatory")
+    if direction not in _DIRECTIONS:
+        raise bad_request(f"Invalid value for 'direction': {shown(direction)}; it is in or out")
+    return LinkRoute(pattern, direction, name=name)
+
+
+#: Too many of something: the request is refused for its consequences, not for what it says.
+_FULL: Final = 403
