@@ -194,7 +194,7 @@ ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
     "subscriberCount": lambda _, record: _uint(len(record.forwarder.consumers)),
     "remoteCount": lambda router, record: _uint(len(_remote_hosts(router, record))),
     "containerCount": lambda router, record: _uint(router.routes.container_count(record.key)),
-    "remoteHostRouters": lambda router, record: _remote_hosts(router, record),
+    "remoteHostRouters": _remote_hosts,
     "deliveriesIngress": lambda _, record: _ulong(record.counters.ingress),
     "deliveriesEgress": lambda _, record: _ulong(record.counters.egress),
     "deliveriesTransit": lambda _, record: _ulong(record.counters.transit),

@@ -93,7 +93,7 @@ class AddressTable:
 
     def forget_spellings(self) -> None:
         """Where anonymous messages go may have changed with the rules."""
-        for known in (self.known, *(tenant.known for tenant in self.tenants)):
+        for known in (self.known, self.known_first, *(tenant.known for tenant in self.tenants)):
             forget_spellings(known)
 
     def rule_for(self, address: Address) -> AddressRule:
