@@ -46,6 +46,7 @@ class Broker(MessagingHandler):
         self._container = Container(self)
         self._container.container_id = name
         self._transactions = 0
+        self._acceptor: Any = None
         self._refusing: dict[Any, Condition] = {}
 
     # --- from the test's thread
@@ -70,7 +71,14 @@ class Broker(MessagingHandler):
         assert done.wait(DEADLINE_S)
 
     def stop(self) -> None:
-        self._injector.trigger(ApplicationEvent("order", subject=self._container.stop))
+        self._injector.trigger(ApplicationEvent("order", subject=self._end))
+
+    def _end(self) -> None:
+        if self._acceptor is not None:
+            listening = self._acceptor._selectable._delegate
+            self._acceptor.close()
+            listening.close()
+        self._container.stop()
 
     # --- in the broker's thread
 
@@ -83,6 +91,7 @@ class Broker(MessagingHandler):
             event.container.connect(f"127.0.0.1:{self._dials}", allowed_mechs="ANONYMOUS", reconnect=False)
         else:
             acceptor: Any = event.container.listen("127.0.0.1:0")
+            self._acceptor = acceptor
             self.port = acceptor._selectable._delegate.getsockname()[1]
             self._tell()
 

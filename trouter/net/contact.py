@@ -15,7 +15,6 @@ from .backbone import TICK_S, Backbone
 from .hub import Hub
 from .recorder import Recorder
 
-
 #: A neighbour is silent for too long once this much more has passed.
 _AFTER_S: Final = 0.001
 
