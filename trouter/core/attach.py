@@ -99,7 +99,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
     record = None
     target = target or Target()
     _check_capabilities(target.capabilities)
-    if target.address in SERVICES and not target.dynamic:
+    if target.address in SERVICES and not target.dynamic and terms.tenant is None:
         serve(router, link, wanted, terms, str(target.address))
         return
     if _is_routed(router, link, target, terms):
