@@ -725,10 +725,13 @@ class Peer:
         """See ``uplinks.Holder``."""
         return self.as_container(), self.settings.link_capacity
 
-    def _leave_edge(self) -> None:
-        """The connection is over; a second call does nothing."""
-        if self._is_uplink and self._uplinks is not None:
+    def _lose_all_links(self) -> None:
+        """The connection is over; an uplink that stands by takes over then. A second call does nothing."""
+        if self._uplinks is not None:
             self._uplinks.leave(self)
+        self._sessions.lose_all_links()
+        if self._uplinks is not None:
+            self._uplinks.go_on()
 
     def _join(self, trunk: Trunk) -> None:
         """Let the network use the connection; whoever dialled attaches the links (inter-router.md 1.5)."""
@@ -808,8 +811,7 @@ class Peer:
             self._tell_failure(str(event.fault))
         else:
             self._account.ends("peer", "" if event.error is None else event.error.condition)
-        self._leave_edge()
-        self._sessions.lose_all_links()
+        self._lose_all_links()
         self.connection.close()
 
     # --- the end
@@ -839,8 +841,7 @@ class Peer:
         self._connections.remove(self.number)
         if self._hold is not None:
             self._hold.leave()
-        self._leave_edge()
-        self._sessions.lose_all_links()
+        self._lose_all_links()
         self._hub.router.edges.peers.pop(self.number, None)
         self._sessions.forget()
         if self._trunk is not None and self._backbone is not None:

@@ -54,12 +54,15 @@ class Uplinks:
         """A connection is open."""
         self._open.append(holder)
         if self._active is None:
-            self._promote()
+            self.go_on()
         else:
             log.info("uplink [C%d] stands by", holder.number)
 
     def leave(self, holder: Holder) -> None:
-        """A connection is over; to be told before its links are lost. A second call does nothing."""
+        """A connection is over; to be told before its links are lost, ``go_on`` after that.
+
+        A second call does nothing.
+        """
         if holder not in self._open:
             return
         self._open.remove(holder)
@@ -67,10 +70,11 @@ class Uplinks:
             self._active.end()
             self._active = None
             log.info("uplink [C%d] is lost", holder.number)
-            self._promote()
 
-    def _promote(self) -> None:
-        """Go by the connection that is open the longest."""
+    def go_on(self) -> None:
+        """Go by the connection that is open the longest, if none is active."""
+        if self._active is not None:
+            return
         for holder in list(self._open):
             try:
                 sessions = holder.begin_uplink(SESSIONS)

@@ -1,0 +1,102 @@
+"""An edge router with two ways up: one is used, the other stands by, and takes over when the first is lost."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.management.node import node_of
+from tests.networks import EDGE_LISTENER, OPEN, client_port, edge, edge_port, interior, router_port, wait_for_reach
+from tests.routers import RunningRouter, process, running
+from trouter.client import Message, connect
+from trouter.wire.performatives import Accepted, Modified, Released
+
+#: Only a hang takes this long.
+HANG_S = 30.0
+
+Routers = dict[str, RunningRouter]
+
+
+def url(router: RunningRouter) -> str:
+    return f"amqp://127.0.0.1:{client_port(router)}"
+
+
+def uplinks(router: RunningRouter) -> dict[str, dict[str, Any]]:
+    """The connections of an edge router to interior ones, by whom they lead to."""
+    with node_of(client_port(router)) as node:
+        return {row["container"]: row for row in node.query("connection") if row["role"] == "edge"}
+
+
+@pytest.fixture
+def routers(tmp_path: Path) -> Iterator[Routers]:
+    """A and B are neighbours, and E hangs on both."""
+    with ExitStack() as stack:
+        started: Routers = {}
+        for name, others in (("A", ()), ("B", ("A",))):
+            dials = {other: router_port(started[other]) for other in others}
+            started[name] = stack.enter_context(process(interior(name, dials, EDGE_LISTENER), tmp_path))
+            started[name].wait_for_line("Operational")
+        wait_for_reach(started)
+        ports = [edge_port(started["A"]), edge_port(started["B"])]
+        started["E"] = stack.enter_context(running(edge("E", ports), tmp_path))
+        started["E"].wait_for_line("uplink .* is active")
+        started["E"].wait_for_line("uplink .* stands by")
+        yield started
+
+
+async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) -> None:
+    found = uplinks(routers["E"])
+    assert sorted(row["active"] for row in found.values()) == [False, True]
+    active = next(name for name, row in found.items() if row["active"])
+    other = "B" if active == "A" else "A"
+    with node_of(client_port(routers[other])) as node:  # nothing is attached where it stands by
+        ids = {row["identity"] for row in node.query("connection") if row["role"] == "edge"}
+        assert not [row for row in node.query("router.link") if row["connectionId"] in ids]
+    with trio.fail_after(HANG_S):
+        async with (
+            connect(url(routers["E"])) as at_edge,
+            connect(url(routers[other])) as at_other,
+            connect(url(routers[active])) as at_active,
+            at_edge.open_receiver("to.edge") as receiver,
+            at_edge.open_receiver(dynamic=True) as answers,
+            at_edge.open_sender("from.edge") as sender,
+            at_active.open_receiver("from.edge") as victim,
+        ):
+            under_way = await sender.submit(Message("under way"))
+            await victim.receive()  # and it never says what becomes of it
+            routers[active].process.send_signal(signal.SIGKILL)
+            assert isinstance(await under_way.outcome(), Modified | Released)
+            routers["E"].wait_for_line("uplink .* is active", 2)
+            async with (
+                at_other.open_sender("to.edge") as down,
+                at_other.open_sender(answers.address) as answering,
+                at_other.open_receiver("from.edge") as up,
+            ):
+                for tracker, came in (
+                    (await down.submit(Message("hello")), receiver),
+                    (await answering.submit(Message("hello")), answers),
+                    (await sender.submit(Message("hello")), up),
+                ):
+                    delivery = await came.receive()
+                    assert delivery.message.body == "hello"
+                    await delivery.accept()
+                    assert await tracker.outcome() == Accepted()
+    assert [row["active"] for row in uplinks(routers["E"]).values()] == [True]
+
+
+def test_an_interior_router_that_lets_no_edge_in_is_no_uplink(tmp_path: Path) -> None:
+    """A listener of another role refuses what an edge router attaches; that is told, and nothing else suffers."""
+    plain = f"router {{ mode: interior, id: A }}\nlistener {{ {OPEN} }}\nlistener {{ {OPEN}, maxSessions: 1 }}\n"
+    with running(plain, tmp_path) as above:
+        with running(edge("E", [above.ports[1]]), tmp_path) as below:
+            below.wait_for_line("the uplink cannot be used: an uplink needs 2 sessions")
+            with node_of(client_port(below)) as node:
+                assert node.query("router")[0]["mode"] == "edge"
+        with running(edge("E", [above.ports[0]]), tmp_path) as below:
+            below.wait_for_line("link downlink of the uplink was detached: qd:forbidden")
