@@ -9,8 +9,10 @@ import pytest
 import trio
 
 from tests.networks import client_port, network, wait_for_links
-from tests.routers import RunningRouter
+from tests.routers import RunningRouter, router, start_router
 from tests.tools.live import Ran, run
+
+__all__ = ["router", "start_router"]
 
 #: Who dials whom. There are two ways of equal cost from A to D, and from B to C.
 RING = {"A": (), "B": ("A",), "C": ("A",), "D": ("B", "C")}

@@ -71,6 +71,8 @@ class Backbone:
         self._router = router
         self._network = router.network
         self._now = now
+        #: By connection: whom to tell that somebody speaks as a router over it.
+        self._unheard: dict[int, Callable[[], None]] = {}
         #: The connections of which the mesh knows.
         self._linked: set[int] = set()
         self._scrubbed_s = float("-inf")
@@ -81,12 +83,18 @@ class Backbone:
 
     # --- connections
 
-    def enter(self, trunk: Trunk) -> None:
-        """A connection between routers is open; its links are attached from here on."""
+    def enter(self, trunk: Trunk, heard: Callable[[], None] | None = None) -> None:
+        """A connection between routers is open; its links are attached from here on.
+
+        ``heard`` is called once, when the first message of a router comes over it.
+        """
         self._network.add_trunk(trunk)
+        if heard is not None:
+            self._unheard[trunk.number] = heard
 
     def leave(self, trunk: Trunk) -> None:
         """It is gone."""
+        self._unheard.pop(trunk.number, None)
         self._network.remove_trunk(trunk)
         self._unlink(trunk)
 
@@ -131,6 +139,9 @@ class Backbone:
 
     def _take(self, trunk: Trunk, data: bytes) -> None:
         self.taken += 1
+        heard = self._unheard.pop(trunk.number, None)
+        if heard is not None:
+            heard()
         way = self.mesh.take(data, trunk.number, self._now())
         for hop in way.hops:
             self._send_to(hop, way.data)

@@ -33,6 +33,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
     Event,
+    LinkDetached,
     SaslChallengeReceived,
     SaslFinished,
     SaslMechanismsOffered,
@@ -60,6 +61,9 @@ DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 30.0
 TRIES_EACH: Final = 2
+#: How long a neighbour's first hello may take, over a line that is slow and loses much.
+HELLO_TIMEOUT_S: Final = 60.0
+NO_HELLO: Final = f"no hello of a router within {HELLO_TIMEOUT_S:g} s: is there a listener of role inter-router?"
 #: Alternates that a peer may name; more are not looked at.
 MAX_ALTERNATES: Final = 64
 #: What the router's own client does, or refuses to do.
@@ -229,6 +233,8 @@ class OutgoingPeer(Peer):
         #: Set when the opens are exchanged; the log line that said so.
         self.established = trio.Event()
         self.opening = ""
+        #: Set when it serves the purpose of its role: at once, or when a neighbour's first hello has come.
+        self.serving = trio.Event()
         super().__init__(sock, facts, settings, services, ground)
 
     def _converse(self) -> Connection:
@@ -252,6 +258,8 @@ class OutgoingPeer(Peer):
         else:
             if isinstance(event, ConnectionClosed):
                 self._note_close(event)
+            elif isinstance(event, LinkDetached):
+                self._note_detach(event)
             await super()._handle(event)
 
     async def _begin_sasl(self, offered: tuple[str, ...]) -> None:
@@ -316,11 +324,29 @@ class OutgoingPeer(Peer):
         if event.error is not None:
             self._tell_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
 
+    def _note_detach(self, event: LinkDetached) -> None:
+        """Without the links that routers tell each other on, the connection is of no use."""
+        trunk = self._trunk
+        if trunk is None or not trunk.is_control(event.link.sink) or self.closing or self._farewell is not None:
+            return
+        why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
+        self.give_up(f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?")
+
+    def give_up(self, why: str) -> None:
+        """The peer is not who it should be: end the connection, and let the connector try again later."""
+        self._tell_failure(why)
+        self.turn_out(Error("amqp:connection:forced", "there is no router at the other end"))
+
+    def _hear_router(self) -> None:
+        self.serving.set()
+
     def _open(self, remote: Open) -> None:
         super()._open(remote)
         if self.opened:
             self.opening = describe_open(self, remote)
             self.established.set()
+            if self.role != "inter-router":
+                self.serving.set()
 
     def turn_out(self, error: Error) -> None:
         """Close the connection; that is why it failed."""
@@ -452,7 +478,7 @@ class Connector:
             self._known = resumable(place.host, ground)
         if self._stopped:
             return
-        if peer.opened:
+        if peer.serving.is_set():
             self._waited = 0
         else:
             self._places.failed()
@@ -462,6 +488,11 @@ class Connector:
 
     async def _tell_success(self, peer: OutgoingPeer) -> None:
         await peer.established.wait()
+        with trio.move_on_after(HELLO_TIMEOUT_S) as patience:
+            await peer.serving.wait()
+        if patience.cancelled_caught:
+            peer.give_up(NO_HELLO)
+            return
         self.status, self.message = "SUCCESS", peer.opening
         self._places.opened()
         remote = peer.connection.remote_open

@@ -740,7 +740,7 @@ class Peer:
             self.turn_out(Error("amqp:not-allowed", "this router has no neighbours"))
             return
         self._trunk = trunk
-        backbone.enter(trunk)
+        backbone.enter(trunk, self._hear_router)
         remote = self.connection.remote_open
         if remote is not None and STREAMING_LINKS in remote.offered_capabilities:
             self._hub.router.open_streams(trunk, self._begin_stream, self._sessions.end_own)
@@ -751,6 +751,9 @@ class Peer:
                 self.turn_out(Error("amqp:not-allowed", f"a router needs {1 + PRIORITIES} sessions: {error}"))
                 return
             begin_links(self._hub.router, trunk, sessions, self.settings.link_capacity)
+
+    def _hear_router(self) -> None:
+        """Somebody speaks as a router at the other end."""
 
     def _begin_stream(self) -> Session:
         return self._sessions.begin_own(1)[0]

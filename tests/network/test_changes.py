@@ -1,0 +1,109 @@
+"""How the network changes: what is remembered of it, logged, recorded and shown, and two routers with one id."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.management.node import Node, node_of
+from tests.networks import client_port, interior, router_port, wait_for_links
+from tests.routers import RunningRouter, StartRouter, process
+from tests.tools.live import run
+
+QUICK = "raIntervalFluxSeconds: 1"
+
+
+def records_of(folder: Path, kind: str) -> list[dict[str, Any]]:
+    """What stands in the segments so far."""
+    lines = [line for path in sorted(folder.glob("*~*")) for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    return [each for each in found if each["k"] == kind]
+
+
+def changes(node: Node) -> list[dict[str, Any]]:
+    return node.query("topologyChange")
+
+
+async def test_a_lost_router_is_told_with_the_reason_who_moved_and_how_long_it_took(
+    start_router: StartRouter, tmp_path: Path
+) -> None:
+    folder = tmp_path / "records"
+    log = f"recordLog {{ name: all, dir: {folder} }}"
+    dials: dict[str, tuple[str, ...]] = {"A": (), "B": ("A",), "C": ("A", "B")}
+    a = start_router(interior("A", {}, log, router=QUICK))
+    (tmp_path / "b").mkdir()
+    with process(interior("B", {"A": router_port(a)}, router=QUICK), tmp_path / "b") as b:
+        b.wait_for_line("Operational")
+        c = start_router(interior("C", {"A": router_port(a), "B": router_port(b)}, costs={"A": 5}, router=QUICK))
+        wait_for_links({"A": a, "B": b, "C": c}, dials)
+        rests = len(a.matching("the network is at rest"))
+        a.wait_for_line("the network is at rest", rests + 1)
+        with node_of(client_port(a)) as node:
+            before = changes(node)
+            assert all(change["settled"] for change in before)
+            assert {row["id"]: row["cost"] for row in node.query("router.node")} == {"A": None, "B": 1, "C": 2}
+        b.process.kill()
+        rested = a.wait_for_line(r"the network is at rest: change (\d+) \((.*)\) moved 2 routers and took ([\d.]+) s")
+    with node_of(client_port(a)) as node:
+        last = changes(node)[-1]
+        assert (last["name"], last["identity"]) == (f"topologyChange/{rested[1]}",) * 2
+        assert last["why"] == rested[2] == "neighbour B went: connection lost"
+        assert (last["movedCount"], last["moved"], last["reachableCount"]) == (2, ["B", "C"], 1)
+        assert last["settled"]
+        assert 0 <= last["convergenceMs"] <= 60_000
+        assert last["cause"].startswith("A:")
+        assert "neighbour B went: connection lost" in last["events"]
+        lines = [
+            line for line in last["events"] if line.startswith("C is reached directly, cost 5; it was via B, cost 2")
+        ]
+        assert len(lines) == 1
+        assert any(line.startswith("B is out of reach") for line in last["events"])
+        assert node.get("READ", identity=last["identity"])["why"] == last["why"]
+        assert node.refused("DELETE", type="topologyChange", name=last["name"])[0] == 501
+        assert node.query("router.node", names=["id", "cost"])[-1] == {"id": "C", "cost": 5}
+    ran = await run("stat", "-b", f"127.0.0.1:{client_port(a)}", "--topology", "-v")
+    assert (ran.status, ran.err) == (0, "")
+    assert "The Last Change" in ran.out
+    assert "C is reached directly, cost 5; it was via B, cost 2" in ran.out
+    assert a.stop() == 0
+    told = records_of(folder, "topology.change")
+    down = [each for each in told if each["what"] == "neighbour-down"]
+    assert [(each["peer"], each["why"]) for each in down] == [("B", "connection lost")]
+    cause = down[0]["cause_id"]
+    assert cause == last["cause"]
+    moved = {each["peer"]: each for each in told if each.get("cause_id") == cause and each["what"] == "path"}
+    assert (moved["C"]["cost_old"], moved["C"]["cost_new"], moved["C"]["next_hop"]) == (2, 5, "C")
+    assert moved["B"]["cost_old"] == 1
+    assert "cost_new" not in moved["B"]
+    converged = [each for each in told if each["what"] == "converged"][-1]
+    assert (converged["cause_id"], converged["routers"]) == (cause, 2)
+    assert converged["converge_us"] // 1000 in range(last["convergenceMs"] - 1, last["convergenceMs"] + 2)
+
+
+def test_two_routers_with_one_id_are_told_once_and_shown(start_router: StartRouter, tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    first = start_router(interior("A", {}, f"recordLog {{ name: all, dir: {folder} }}"))
+    second = start_router(interior("A", {"A": router_port(first)}))
+    for router in (first, second):
+        router.wait_for_line(
+            r"ROUTER \(critical\) another router has our id A \(\[C\d+\], instance \d+\): .* another id"
+        )
+    assert_shown(first)
+    assert_shown(second)
+    with node_of(client_port(first)) as node:
+        assert [row["id"] for row in node.query("router.node")] == ["A"]
+        assert "another router has our id A" in changes(node)[-1]["why"]
+    assert len(first.matching(r"\(critical\)")) == 1
+    assert first.stop() == 0
+    (alarm,) = records_of(folder, "alarm")
+    assert (alarm["name"], alarm["severity"], alarm["subject"], alarm["state"]) == (
+        "duplicateRouterId", "critical", "A", "raised",
+    )  # fmt: skip
+
+
+def assert_shown(router: RunningRouter) -> None:
+    with node_of(client_port(router)) as node:
+        (row,) = node.query("router")
+        assert row["duplicateIds"] == ["A"]
+        assert row["meshFaults"]["same-id"] >= 1
