@@ -16,7 +16,7 @@ QUICK = "raIntervalFluxSeconds: 1"
 
 def records_of(folder: Path, kind: str) -> list[dict[str, Any]]:
     """What stands in the segments so far."""
-    lines = [line for path in sorted(folder.glob("*~*")) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines()]
     found = [json.loads(line) for line in lines if line.startswith("{")]
     return [each for each in found if each["k"] == kind]
 
@@ -44,7 +44,9 @@ async def test_a_lost_router_is_told_with_the_reason_who_moved_and_how_long_it_t
             assert all(change["settled"] for change in before)
             assert {row["id"]: row["cost"] for row in node.query("router.node")} == {"A": None, "B": 1, "C": 2}
         b.process.kill()
-        rested = a.wait_for_line(r"the network is at rest: change (\d+) \((.*)\) moved 2 routers and took ([\d.]+) s")
+        rested = a.wait_for_line(
+            r"the network is at rest: change (\d+) \((neighbour B .*)\) moved 2 routers and took ([\d.]+) s"
+        )
     with node_of(client_port(a)) as node:
         last = changes(node)[-1]
         assert (last["name"], last["identity"]) == (f"topologyChange/{rested[1]}",) * 2
