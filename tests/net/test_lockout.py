@@ -108,6 +108,13 @@ def test_failures_far_apart_are_no_guessing(lockout: Lockout, clock: Clock) -> N
         clock.now += RULES.delay_window_s / 4 + 0.1
 
 
+def test_failures_of_long_ago_do_not_hide_those_of_now(lockout: Lockout, clock: Clock) -> None:
+    fail(lockout, 1)
+    clock.now += RULES.delay_window_s + 1
+    fail(lockout, 5)
+    assert lockout.wait_s(HOST) == 1.0
+
+
 def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) -> None:
     for number in range(9):
         fail(lockout, 1, f"user{number}")
@@ -242,6 +249,12 @@ def test_a_million_names_take_bounded_room(clock: Clock) -> None:
     for number in range(10_000):
         lockout.judge("127.0.0.1", f"user{number}", right=False)
     assert len(lockout) == 1000
+
+
+def test_who_never_stops_takes_no_more_room_for_it(lockout: Lockout) -> None:
+    lockout.rules = replace(RULES, mode="alarm")
+    fail(lockout, 1000)
+    assert {len(entry.times) for entry in lockout._entries.values()} == {RULES.lock_after}
 
 
 def test_an_entry_can_be_looked_at_and_forgiven(lockout: Lockout) -> None:

@@ -92,8 +92,14 @@ class Authority:
                 file.write(self.certificate.public_bytes(Encoding.PEM))
         return pair
 
-    def revoke(self, *certificates: x509.Certificate, days: float = 1, into: Path | None = None) -> Path:
-        """A list of these, in force for so many days."""
+    def revoke(
+        self,
+        *certificates: x509.Certificate,
+        days: float = 1,
+        into: Path | None = None,
+        extension: x509.ExtensionType | None = None,
+    ) -> Path:
+        """A list of these, in force for so many days; who does not know the ``extension`` must not use it."""
         now = datetime.now(UTC)
         begins = min(now, now + (days - 1) * DAY)
         builder = x509.CertificateRevocationListBuilder(self.subject, begins, now + days * DAY)
@@ -101,6 +107,8 @@ class Authority:
             builder = builder.add_revoked_certificate(
                 x509.RevokedCertificateBuilder(each.serial_number, now - DAY).build()
             )
+        if extension is not None:
+            builder = builder.add_extension(extension, critical=True)
         path = into or self.folder / f"{next(_numbers)}.crl"
         path.write_bytes(builder.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM))
         return path

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.tls.pki import DAY, Authority, Pair
@@ -53,6 +54,10 @@ BROKEN = {
     "a list that another has signed": (
         "crlFile",
         lambda a: profile(a, a.issue("CN=x"), crl_file=str(Authority(a.folder).revoke())),
+    ),
+    "a list of what has changed only": (
+        "crlFile",
+        lambda a: profile(a, a.issue("CN=x"), crl_file=str(a.revoke(extension=x509.DeltaCRLIndicator(7)))),
     ),
 }
 
@@ -165,6 +170,25 @@ def test_whose_certificate_a_connector_takes(
     stranger = client_context(entity, ClientUse(verify), (Authority(authority.folder).certificate,))
     assert agrees(there, here, host) == (right or not verify)
     assert not agrees(there, stranger, host)
+
+
+@pytest.mark.parametrize(
+    ("own", "system", "believed"),
+    [(True, False, False), (True, True, True), (False, False, True)],
+    ids=["its own authorities alone", "those of the system, too", "those of the system, for want of its own"],
+)
+def test_whether_a_connector_believes_the_authorities_of_the_system(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, own: bool, system: bool, believed: bool
+) -> None:
+    """R-2.2b, Q-05."""
+    other = Authority(authority.folder, "The System's")
+    monkeypatch.setenv("SSL_CERT_FILE", str(other.file))
+    pair = other.issue("CN=x", "router.test.example")
+    there = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    there.load_cert_chain(pair.cert, pair.key)
+    entity = profile(authority if own else None, None, use_system_ca=system)
+    here = client_context(entity, ClientUse(), (authority.certificate,) if own else ())
+    assert agrees(there, here, "router.test.example") == believed
 
 
 def agrees(there: ssl.SSLContext, here: ssl.SSLContext, host: str) -> bool:

@@ -1,0 +1,113 @@
+"""What a plugin says of who logs in, and what becomes of it: whatever is not a clear yes is a no."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from trio.testing import MockClock
+
+from trouter.client import AuthenticationFailed, ConnectionClosed
+from trouter.hooks import Authenticated, hookimpl
+from trouter.records import Record, SaslOutcome
+from trouter.testing import open_router
+
+CONFIGURATION = (
+    "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: X-MINE, idleTimeoutSeconds: 0 }\n"
+)
+
+
+class Mine:
+    """The client's side of the mechanism."""
+
+    name = "X-MINE"
+
+    async def start(self) -> bytes:
+        return b"hello"
+
+    async def respond(self, challenge: bytes) -> bytes:
+        return b""
+
+    async def finish(self, additional: bytes | None) -> None: ...
+
+
+class Answers:
+    """A plugin that always says the same."""
+
+    def __init__(self, answer: Authenticated) -> None:
+        self._answer = answer
+
+    @hookimpl
+    def sasl_mechanisms(self) -> Sequence[str]:
+        return ["X-MINE"]
+
+    @hookimpl
+    def open_sasl(self) -> object:
+        return self
+
+    async def respond(self, response: bytes) -> Authenticated:
+        return self._answer
+
+
+class Outcomes:
+    """Takes in how logins end."""
+
+    def __init__(self) -> None:
+        self.told: list[SaslOutcome] = []
+
+    def put(self, record: Record) -> None:
+        if isinstance(record, SaslOutcome):
+            self.told.append(record)
+
+
+ENDS: dict[str, Callable[[], float]] = {
+    "in the past": lambda: time.time() - 1,
+    "before there were computers": lambda: -math.inf,
+    "no time at all": lambda: math.nan,
+}
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
+async def test_credentials_that_do_not_end_in_the_future_let_nobody_in(ends: Callable[[], float]) -> None:
+    outcomes = Outcomes()
+    async with open_router(CONFIGURATION, {"mine": Answers(Authenticated("alice", expires_at_s=ends()))}) as router:
+        router.process.services.recorder.add(outcomes)
+        with pytest.raises(AuthenticationFailed):
+            async with router.connect(sasl=[Mine()]):
+                pass
+    (told,) = outcomes.told
+    assert (told.ok, told.code, told.reason, told.user) == (False, 1, "expired", "alice")
+
+
+def raises() -> bool:
+    raise LookupError("alice")
+
+
+STANDINGS: dict[str, tuple[Callable[[], Any], bool]] = {
+    "yes": (lambda: True, True),
+    "no": (lambda: False, False),
+    "what is true in a way": (lambda: "yes", False),
+    "nothing": (lambda: None, False),
+    "a failure": (raises, False),
+}
+
+
+@pytest.mark.parametrize(("still_good", "stays"), STANDINGS.values(), ids=STANDINGS)
+async def test_credentials_are_good_as_long_as_the_plugin_says_yes(
+    still_good: Callable[[], Any], stays: bool, mock_clock: MockClock
+) -> None:
+    async with (
+        open_router(CONFIGURATION, {"mine": Answers(Authenticated("alice", still_good=still_good))}) as router,
+        router.connect(sasl=[Mine()], idle_timeout=0) as client,
+    ):
+        for connection in list(router.process.services.connections.values()):
+            connection.check_standing()
+        if stays:
+            async with client.open_sender("x"):
+                return
+        with pytest.raises(ConnectionClosed, match="credentials no longer valid"):
+            async with client.open_receiver("x") as receiver:
+                await receiver.receive()
