@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 from trouter.core.attach import PeerTerms
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
 from trouter.core.trunking import begin_links
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionOpened, Event, LinkAttached, LinkDetached, SessionBegun, SessionEnded
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ports import NO_SINK
 from trouter.engine.session import Session
 from trouter.mesh.paths import Paths
 from trouter.testing import MemoryClient, MemoryRouter
@@ -80,7 +81,7 @@ class Side:
         elif isinstance(event, SessionBegun):
             event.session.begin()
         elif isinstance(event, LinkAttached):
-            if event.link.sink is NO_SINK:
+            if not isinstance(event.link.sink, Ingress | Egress):
                 core.attach(event.link, self.terms)
         elif isinstance(event, LinkDetached):
             core.detach(event.link, event.closed)

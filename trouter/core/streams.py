@@ -86,8 +86,8 @@ class Streams:
             self._idle.pop(egress, None)
             if egress.link.remote_attach is None or egress.link.remote_attach.target is None:
                 self._most = len(self._links)  # refused
-            session = egress.link._session
-            if session.mapped:
+            session = egress.link.session
+            if isinstance(session, Session) and session.mapped:
                 self._end(session)
 
     def scrub(self) -> None:

@@ -164,10 +164,10 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
         egress = Egress(link, router.pulse, capacity, kind == CONTROL, False)
         egress.trunk = trunk
         if kind == CONTROL:
-            link._session.urgency = PRIORITIES
+            link.session.urgency = PRIORITIES
             trunk.control_out = egress
         elif kind == DATA:
-            link._session.urgency = min(trunk.data_out, PRIORITIES - 1)
+            link.session.urgency = min(trunk.data_out, PRIORITIES - 1)
             trunk.add_data(egress)
         link.sink = egress
 

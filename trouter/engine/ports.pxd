@@ -34,6 +34,7 @@ cdef class SessionPort:
     cdef public int channel
     cdef public Py_ssize_t held_bytes
     cdef public list shares
+    cdef public int urgency
 
     cpdef write(self, performative)
     cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)

@@ -93,7 +93,7 @@ class ConnectionPort:
 class SessionPort:
     """What links and their owners ask of a session."""
 
-    __slots__ = ("channel", "connection", "held_bytes", "shares")
+    __slots__ = ("channel", "connection", "held_bytes", "shares", "urgency")
 
     def __init__(self, connection: ConnectionPort, channel: int) -> None:
         self.connection = connection
@@ -102,6 +102,8 @@ class SessionPort:
         self.held_bytes = 0
         #: Where they are counted besides the connection's budget; None for nowhere. ``count_in`` changes it.
         self.shares: list[Budget] | None = None
+        #: The sessions with more of it are the first to go on when the output has room again.
+        self.urgency = 0
 
     def write(self, performative: Performative) -> None:
         """Write a frame on the session's channel, unless the session is over."""

@@ -37,7 +37,6 @@ cdef class Session(SessionPort):
     cdef public dict links_by_handle
     cdef public dict links_by_remote_handle
     cdef public object waiting_links
-    cdef public int urgency
     cdef public list due_links
     cdef public object context
     cdef Settlements _receiver_settlements

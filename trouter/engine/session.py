@@ -63,7 +63,6 @@ class Session(SessionPort):
         "sent_frames",
         "silent",
         "state",
-        "urgency",
         "waiting_links",
         "window_bytes",
         "window_frames",
@@ -103,8 +102,6 @@ class Session(SessionPort):
         self.links_by_handle: dict[int, Any] = {}
         self.links_by_remote_handle: dict[int, Any] = {}
         self.waiting_links: deque[LinkPort] = deque()
-        #: Those with more of it are the first to go on when the output has room again.
-        self.urgency = 0
         self.due_links: list[LinkPort] = []
         self.context: Any = None
         self._receiver_settlements = Settlements(True)
