@@ -47,6 +47,7 @@ class Broker(MessagingHandler):
         self._container.container_id = name
         self._transactions = 0
         self._acceptor: Any = None
+        self._sent: dict[str, tuple[Any, Message]] = {}
         self._refusing: dict[Any, Condition] = {}
 
     # --- from the test's thread
@@ -159,7 +160,8 @@ class Broker(MessagingHandler):
     def _serve(self, sender: Any) -> None:
         queue = self.queues[sender.source.address]
         while queue and sender.credit > 0:
-            sender.send(queue.popleft())
+            message = queue.popleft()
+            self._sent[sender.send(message).tag] = sender, message
 
     def put(self, address: str, message: Message) -> None:
         """A message for whoever receives from the address."""
@@ -208,7 +210,10 @@ class Broker(MessagingHandler):
         self._tell()
 
     def on_released(self, event: Any) -> None:
+        """It is sent again when there is credit again."""
         self.dispositions.append("released")
+        sender, message = self._sent[event.delivery.tag]
+        self.queues[sender.source.address].appendleft(message)
         self._tell()
 
 

@@ -46,6 +46,7 @@ cdef class Network:
     cdef dict _beyond
     cdef public object on_local
     cdef public object on_route
+    cdef public object on_forgotten
     cdef public object on_control
     cdef public object on_trunk
     cdef public object on_users

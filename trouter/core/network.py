@@ -196,6 +196,7 @@ class Network:
         "_ways",
         "generation",
         "on_control",
+        "on_forgotten",
         "on_local",
         "on_route",
         "on_trunk",
@@ -222,6 +223,8 @@ class Network:
         self.on_local: Callable[[str, int, bool], None] = _nobody_hears
         #: Told which link routes others have: (key, router id, whether it has).
         self.on_route: Callable[[str, str, bool], None] = _nobody_hears
+        #: Told of a router that is known no longer.
+        self.on_forgotten: Callable[[str], None] = _nobody_hears
         #: Given whole control messages, with the trunk that they came over.
         self.on_control: Callable[[Trunk, bytes], None] = _nobody_hears
         #: Told when a trunk may have become ready, or may be so no longer.
@@ -353,6 +356,7 @@ class Network:
             return
         heappush(self._freed, router.index)
         self._lead(router, None)
+        self.on_forgotten(router_id)
         for record in list(router.addresses.values()):
             record.pinned = record.pinned and record.key != ROUTER + router_id
             self._unmap(router, record.key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter.engine.link import IncomingLink, Link, OutgoingLink
@@ -35,6 +36,8 @@ ADDRESS_PROPERTY: Final = "x-opt-qd.address"
 #: Roles whose connections lead to other routers; links from there have a name of their first router already.
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 _SETTLED_ONLY: Final = 1
+#: What other routers take as a name at least; of one that is longer, its digest.
+_MAX_NAME_BYTES: Final = 1024
 #: As large as any in a frame.
 _ANY_HANDLE: Final = 0xFFFFFFFF
 _NEVER: Final = "never"
@@ -100,14 +103,16 @@ class RoutedLink:
 
     def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
         router, record = self._router, self._pattern.record
+        of_router = terms.role in ROUTER_ROLES
         if isinstance(link, IncomingLink):
-            ingress = RoutedIngress(link, router.pulse, router.table, record, router.totals, terms.tenant)
+            ingress = RoutedIngress(
+                link, router.pulse, router.table, record, router.totals, terms.tenant, of_router=of_router
+            )
             lay_on_ingress(ingress, terms)
             link.keeps_tags = True
             return ingress
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        to_router = link is self.far and self._hop.container.role in ROUTER_ROLES
-        egress = RoutedEgress(link, router.pulse, presettles, to_router)
+        egress = RoutedEgress(link, router.pulse, presettles, is_trunk=of_router)
         egress.record = record
         lay_on_egress(egress, terms, router.totals)
         return egress
@@ -116,7 +121,10 @@ class RoutedLink:
         """The first router makes the names of its peers' links unique; between routers they stay (1.7)."""
         remote = self.near.session.connection.remote_open
         from_router = self._terms.role == "inter-router"
-        return name if from_router or remote is None else f"{name}@{remote.container_id}"
+        if from_router or remote is None:
+            return name
+        unique = f"{name}@{remote.container_id}"
+        return unique if len(unique.encode()) <= _MAX_NAME_BYTES else sha256(unique.encode()).hexdigest()
 
     # --- the address on both sides
 

@@ -63,6 +63,8 @@ class Router:
         self.witness = Witness()
         self.containers = Containers()
         self.routes = Routes(self.table)
+        self.routes.reach = self._reach
+        self.routes.join(self.network)
         self.auto_links = AutoLinks(self)
         for rule in rules:
             self.table.add_rule(rule)
@@ -209,6 +211,11 @@ class Router:
             self.routes.container_gone(container)
             self.auto_links.container_gone(container)
             container.lost()
+
+    def _reach(self, router_id: str) -> Container | None:
+        """The connection to the neighbour that leads to another router."""
+        router = self.network.routers.get(router_id)
+        return None if router is None or router.trunk is None else self.containers.get(router.trunk.number)
 
     def session_begun(self, session: Session) -> bool:
         """A begin came: whether it answers one of ours, which needs no answer."""

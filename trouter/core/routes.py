@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from .containers import Container
+from .network import MAX_KEY, Network
 from .patterns import MANY, WILDCARDS, PatternError, PatternTree, normalise_pattern, pattern_tokens, prefix_pattern
 from .record import Record
 from .table import AddressTable
@@ -226,10 +227,24 @@ class Routes:
 
     # --- other routers
 
+    def join(self, network: Network) -> None:
+        """Tell the other routers what is here, and hear what is there."""
+        self.advertise = lambda key: network.advertise(key, LINK_BALANCED_HINT)
+        self.withdraw = network.withdraw
+        network.on_route = lambda key, router, has: (self.add_remote if has else self.delete_remote)(key, router)
+        network.on_forgotten = self.forget_remote
+
     def add_remote(self, key: str, router: str) -> None:
         """Another router has containers for the pattern with this key; a key of another kind says nothing."""
-        if is_key(key):
+        if is_key(key) and len(key) <= MAX_KEY:
             self._obtain(key).routers.setdefault(router)
+
+    def forget_remote(self, router: str) -> None:
+        """Another router is no more."""
+        for pattern in list(self._patterns.values()):
+            if router in pattern.routers:
+                del pattern.routers[router]
+                self._release(pattern)
 
     def delete_remote(self, key: str, router: str) -> None:
         """Another router has them no more."""

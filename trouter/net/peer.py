@@ -695,7 +695,7 @@ class Peer:
         self._account.open(self, remote)
         if self._is_uplink and self._uplinks is not None:
             self._uplinks.enter(self)
-        if self.role == ROUTE_CONTAINER:
+        if self.role in (ROUTE_CONTAINER, "inter-router"):
             self._hub.router.container_came(self.as_container())
 
     def _trunk_of(self, remote: Open) -> Trunk:

@@ -1,0 +1,134 @@
+"""Link routes over three routers in a line: the container at one end, clients everywhere (inter-router.md 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from proton import Condition, Delivery, Message
+
+from tests.brokers import Broker, broker
+from tests.e2e.by_proton import Client, Ear
+from tests.networks import client_port, network
+from tests.routers import DEADLINE_S, RunningRouter
+
+LINE = {"A": (), "B": ("A",), "C": ("B",)}
+NAMES = tuple(LINE)
+
+
+def container(port: int) -> str:
+    """What the router next to the container is configured with."""
+    return f"""
+        connector {{ host: 127.0.0.1, port: {port}, role: route-container, name: c, saslMechanisms: ANONYMOUS }}
+        linkRoute {{ prefix: b, direction: in, connection: c, addExternalPrefix: ext. }}
+        linkRoute {{ prefix: b, direction: out, connection: c, addExternalPrefix: ext. }}
+        linkRoute {{ pattern: p.*.q.#, direction: in, connection: c }}
+        autoLink {{ address: queue, direction: in, connection: c }}
+        autoLink {{ address: queue, direction: out, connection: c }}
+    """
+
+
+@pytest.fixture(scope="module")
+def there() -> Iterator[Broker]:
+    with broker() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def routers(there: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
+    waypoint = "address { prefix: queue, waypoint: yes }"
+    more = {"A": container(there.port) + waypoint, "B": waypoint, "C": waypoint}
+    with network(tmp_path_factory.mktemp("line"), LINE, more) as started:
+        for name in NAMES:
+            wait_for_key(started[name], "Ep.*.q.#")
+        yield started
+
+
+def wait_for_key(router: RunningRouter, key: str, gone: bool = False) -> None:
+    """Wait until a router knows that links to such addresses are routed, or that they are no longer."""
+    from tests.management.node import node_of  # noqa: PLC0415
+
+    with node_of(client_port(router)) as node:
+        while gone is any(row["key"] == key for row in node.query("router.address", ["key"])):
+            pass
+
+
+@pytest.fixture(params=NAMES)
+def client(routers: dict[str, RunningRouter], request: pytest.FixtureRequest) -> Iterator[Client]:
+    made = Client(Ear(), client_port(routers[request.param]))
+    yield made
+    made.close()
+
+
+def test_messages_go_to_the_container_and_come_from_it(client: Client, there: Broker) -> None:
+    sender = client.create_sender("b.q")
+    assert sender.link.remote_target.address == "b.q"
+    assert there.attached[-1][2] == "ext.b.q"
+    before = len(there.received)
+    assert sender.send(Message(body="to", address="elsewhere")).remote_state == Delivery.ACCEPTED
+    there.wait(lambda b: len(b.received) > before)
+    got: Any = there.received[-1]
+    assert (got.body, got.address, got.annotations) == ("to", "elsewhere", None)
+    receiver = client.create_receiver("b.q", credit=1)
+    body = b"x" * 1_000_000
+    there.do(lambda b: b.put("ext.b.q", Message(body=body)))
+    assert receiver.receive(timeout=DEADLINE_S).body == body
+    count = len(there.dispositions)
+    receiver.reject()
+    client.wait(lambda: len(there.dispositions) > count)
+    assert there.dispositions[-1] == "rejected"
+
+
+def test_a_name_is_made_unique_once(client: Client, there: Broker) -> None:
+    sender = client.create_sender("p.x.q.y", name="mine")
+    assert there.attached[-1][0] == f"mine@{client.connection.container}"
+    sender.close()
+    there.wait(lambda b: (f"mine@{client.connection.container}", True, None) in b.detached)
+
+
+def test_what_the_container_refuses_is_refused_everywhere(client: Client, there: Broker) -> None:
+    there.refused["ext.b.closed"] = Condition("amqp:not-found", "no such queue")
+    assert client.refusal_of(lambda c: c.create_sender("b.closed")) == ("amqp:not-found", "no such queue")
+
+
+def test_who_hangs_up_is_lost_to_the_container(routers: dict[str, RunningRouter], there: Broker) -> None:
+    for name in NAMES:
+        gone = Client(Ear(), client_port(routers[name]))
+        gone.create_receiver("b.gone")
+        link = there.attached[-1][0]
+        gone.close()
+        there.wait(lambda b: (link, True, "qd:routed-link-lost") in b.detached)  # noqa: B023 - now
+
+
+def test_auto_links_serve_the_whole_network(client: Client, there: Broker) -> None:
+    receiver = client.create_receiver("queue", credit=1)
+    sender = client.create_sender("queue")
+    before = len(there.received)
+    sender.send(Message(body="job"))
+    there.wait(lambda b: len(b.received) > before)
+    there.do(lambda b: b.put("queue", Message(body="job done")))
+    assert receiver.receive(timeout=DEADLINE_S).body == "job done"
+    receiver.accept()
+
+
+def test_a_container_that_leaves_takes_its_routes_along(routers: dict[str, RunningRouter]) -> None:
+    with broker("D", dials=0) as other:
+        from tests.management.node import node_of  # noqa: PLC0415
+
+        with node_of(client_port(routers["C"])) as node:
+            node.create(
+                "connector",
+                {"name": "d", "host": "127.0.0.1", "port": str(other.port), "role": "route-container"},
+            )
+            node.create("router.config.linkRoute", {"prefix": "d", "direction": "in", "connection": "d"})
+        wait_for_key(routers["A"], "Cd")
+        client = Client(Ear(), client_port(routers["A"]))
+        sender = client.create_sender("d.q")
+        assert other.attached[-1][2] == "d.q"
+    client.wait(lambda: bool(client.ear.said) or bool(sender.link.state & sender.link.REMOTE_CLOSED))
+    wait_for_key(routers["A"], "Cd", gone=True)
+    client.create_sender("d.q")  # an address like others
+    client.close()
+
+
