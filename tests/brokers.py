@@ -210,10 +210,12 @@ class Broker(MessagingHandler):
         self._tell()
 
     def on_released(self, event: Any) -> None:
-        """It is sent again when there is credit again."""
+        """It is sent again, unless the credit is wanted back: then when there is new credit."""
         self.dispositions.append("released")
         sender, message = self._sent[event.delivery.tag]
         self.queues[sender.source.address].appendleft(message)
+        if not sender.drain_mode and sender.state & Endpoint.REMOTE_ACTIVE:
+            self._serve(sender)
         self._tell()
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from proton import Condition, Delivery, Message
+from proton.utils import LinkDetached
 
 from tests.brokers import Broker, broker
-from tests.e2e.by_proton import Client, Ear
+from tests.e2e.by_proton import Client, Ear, said
+from tests.management.node import node_of
 from tests.networks import client_port, network
 from tests.routers import DEADLINE_S, RunningRouter
 
@@ -47,8 +49,6 @@ def routers(there: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def wait_for_key(router: RunningRouter, key: str, gone: bool = False) -> None:
     """Wait until a router knows that links to such addresses are routed, or that they are no longer."""
-    from tests.management.node import node_of  # noqa: PLC0415
-
     with node_of(client_port(router)) as node:
         while gone is any(row["key"] == key for row in node.query("router.address", ["key"])):
             pass
@@ -114,8 +114,6 @@ def test_auto_links_serve_the_whole_network(client: Client, there: Broker) -> No
 
 def test_a_container_that_leaves_takes_its_routes_along(routers: dict[str, RunningRouter]) -> None:
     with broker("D", dials=0) as other:
-        from tests.management.node import node_of  # noqa: PLC0415
-
         with node_of(client_port(routers["C"])) as node:
             node.create(
                 "connector",
@@ -126,9 +124,9 @@ def test_a_container_that_leaves_takes_its_routes_along(routers: dict[str, Runni
         client = Client(Ear(), client_port(routers["A"]))
         sender = client.create_sender("d.q")
         assert other.attached[-1][2] == "d.q"
-    client.wait(lambda: bool(client.ear.said) or bool(sender.link.state & sender.link.REMOTE_CLOSED))
+    with pytest.raises(LinkDetached):
+        client.wait(lambda: False)
+    assert said(sender.link.remote_condition) == ("qd:routed-link-lost", "Connectivity to the peer container was lost")
     wait_for_key(routers["A"], "Cd", gone=True)
-    client.create_sender("d.q")  # an address like others
+    client.create_sender("d.q", name="again")  # an address like others
     client.close()
-
-
