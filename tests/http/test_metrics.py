@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Histogram, Latency
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, Totals
-from trouter.http.figures import TenantFigures
+from trouter.http.figures import NetworkFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, exposition, tenant_exposition
 
 #: As dashboards of the older router have them.
@@ -164,6 +164,26 @@ def test_the_values_of_each_series_of_our_own_are_looked_at_here() -> None:
     families: list[Metric] = list(text_string_to_metric_families(exposition(PLAIN).decode()))
     ours = {family.name for family in families if family.name.startswith("trouter_")}
     assert {name for name in ours if name not in here and not name.startswith("trouter_tenant_")} == set()
+
+
+def test_the_network_is_shown_by_numbers_and_by_kinds_of_faults_that_are_fixed() -> None:
+    network = NetworkFigures(
+        known=5, reachable=4, neighbours=2, duplicate_ids=1, changes=9, control_in=70, control_out=80,
+        faults={"malformed": 3, "same-id": 0},
+    )  # fmt: skip
+    samples = samples_of(dataclasses.replace(PLAIN, network=network))
+    shown = {name: value for name, value in samples.items() if name.startswith("trouter_network")}
+    assert shown == {
+        "trouter_network_routers": 5,
+        "trouter_network_routers_reachable": 4,
+        "trouter_network_neighbours": 2,
+        "trouter_network_duplicate_ids": 1,
+        "trouter_network_changes_total": 9,
+        "trouter_network_control_messages_total{'direction': 'in'}": 70,
+        "trouter_network_control_messages_total{'direction': 'out'}": 80,
+        "trouter_network_faults_total{'fault': 'malformed'}": 3,
+        "trouter_network_faults_total{'fault': 'same-id'}": 0,
+    }
 
 
 TENANTS = [TenantFigures(f"t{number}", 1, 2, 3, {"accepted": 4}) for number in range(1000)]

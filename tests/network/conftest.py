@@ -39,7 +39,8 @@ class Ring(NamedTuple):
 
 @pytest.fixture(scope="package")
 def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
-    with network(tmp_path_factory.mktemp("ring"), RING, router="raIntervalFluxSeconds: 1") as routers:
+    metrics = {"A": "listener { host: 127.0.0.1, port: 0, http: yes, role: normal }"}
+    with network(tmp_path_factory.mktemp("ring"), RING, metrics, router="raIntervalFluxSeconds: 1") as routers:
         wait_for_links(routers, RING)
         bus = f"127.0.0.1:{client_port(routers['A'])}"
         looks: dict[str, Ran] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tests.management.node import Node, node_of
 from tests.network.conftest import RING, Ring
 from tests.networks import client_port
-from tests.routers import RunningRouter
+from tests.routers import DEADLINE_S, RunningRouter
 from trouter.client import Message, connect
 
 Routers = dict[str, RunningRouter]
@@ -174,3 +175,18 @@ async def test_transit_is_counted_where_messages_pass(routers: Routers) -> None:
             await (await receiver.receive()).accept()
             await tracker.outcome()
     assert transit("B") >= before + 5
+
+
+def test_the_network_is_among_the_metrics(routers: Routers) -> None:
+    port = routers["A"].wait_for_line(r"Listening for HTTP on 127\.0\.0\.1:(\d+)")[1]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as page:
+        samples = dict(line.rsplit(" ", 1) for line in page.read().decode().splitlines() if not line.startswith("#"))
+    assert [samples[f"trouter_network_{name}"] for name in ("routers", "routers_reachable", "neighbours")] == [
+        "3.0", "3.0", "2.0",
+    ]  # fmt: skip
+    assert samples["qdr_routers_total"] == "3.0"
+    assert samples["trouter_network_duplicate_ids"] == "0.0"
+    assert float(samples["trouter_network_changes_total"]) >= 1
+    for direction in ("in", "out"):
+        assert float(samples[f'trouter_network_control_messages_total{{direction="{direction}"}}']) > 10
+    assert samples['trouter_network_faults_total{fault="malformed"}'] == "0.0"

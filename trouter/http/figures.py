@@ -90,6 +90,22 @@ class TenantFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFigures:
+    """The network that the router belongs to, as it sees it; a router that stands alone has the defaults."""
+
+    known: int = 0
+    reachable: int = 0
+    neighbours: int = 0
+    duplicate_ids: int = 0
+    #: Since the start: changes, and control messages that came and went.
+    changes: int = 0
+    control_in: int = 0
+    control_out: int = 0
+    #: How often what other routers sent was not believed, by what was wrong with it.
+    faults: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """One moment of the router. Every label set is bounded by the configuration or by the program."""
 
@@ -121,3 +137,4 @@ class Figures:
     log_lines_lost: int = 0
     certificates: Sequence[CertificateExpiry] = ()
     tenants: Sequence[TenantFigures] = ()
+    network: NetworkFigures = field(default_factory=NetworkFigures)

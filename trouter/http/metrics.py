@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from .figures import Figures, ListenerFigures, TenantFigures
+from .figures import Figures, ListenerFigures, NetworkFigures, TenantFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Values of one label; what is beyond them is added up under OTHER.
@@ -102,6 +102,7 @@ class _Snapshot(Collector):
         yield from _logs(figures)
         yield from _certificates(figures)
         yield from _tenants(_bounded_tenants(figures.tenants))
+        yield from _network(figures.network)
 
 
 def _totals(figures: Figures) -> Iterator[Metric]:
@@ -192,6 +193,22 @@ def _certificates(figures: Figures) -> Iterator[Metric]:
     for certificate in figures.certificates:
         ends.add_metric((printable(certificate.profile),), certificate.not_after_s)
     yield ends
+
+
+def _network(network: NetworkFigures) -> Iterator[Metric]:
+    gauge, counter = GaugeMetricFamily, CounterMetricFamily
+    yield gauge("trouter_network_routers", "Other routers known.", value=network.known)
+    yield gauge("trouter_network_routers_reachable", "Those of them to which there is a way.", value=network.reachable)
+    yield gauge("trouter_network_neighbours", "Those that are neighbours.", value=network.neighbours)
+    yield gauge("trouter_network_duplicate_ids", "Ids that two routers have.", value=network.duplicate_ids)
+    yield counter("trouter_network_changes", "Changes of the network.", value=network.changes)
+    messages = counter("trouter_network_control_messages", "What routers told each other.", labels=("direction",))
+    messages.add_metric(("in",), network.control_in)
+    messages.add_metric(("out",), network.control_out)
+    faults = counter("trouter_network_faults", "What other routers sent and was not believed.", labels=("fault",))
+    for fault, count in network.faults.items():
+        faults.add_metric((fault,), count)
+    yield from (messages, faults)
 
 
 def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:

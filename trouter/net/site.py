@@ -23,7 +23,15 @@ from trouter.core.router import Router
 from trouter.core.rows import router_row
 from trouter.core.tenants import Tenant
 from trouter.hooks import PeerFacts
-from trouter.http.figures import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, TenantFigures, Totals
+from trouter.http.figures import (
+    CertificateExpiry,
+    Figures,
+    ListenerFigures,
+    MemoryOwner,
+    NetworkFigures,
+    TenantFigures,
+    Totals,
+)
 from trouter.http.ports import Secured
 
 from .control import Control
@@ -164,6 +172,23 @@ class RouterSite:
             log_lines_lost=logs.book.lost,
             certificates=[CertificateExpiry(*each) for each in self._services.secure.ends()],
             tenants=self._tenants(list(self._router.table.tenants)),
+            network=self._network(),
+        )
+
+    def _network(self) -> NetworkFigures:
+        backbone = self._services.backbone
+        if backbone is None:
+            return NetworkFigures()
+        topology = backbone.topology
+        return NetworkFigures(
+            known=topology.known_count,
+            reachable=topology.reachable_count,
+            neighbours=topology.neighbour_count,
+            duplicate_ids=len(topology.duplicate_ids),
+            changes=topology.count,
+            control_in=backbone.taken,
+            control_out=backbone.sent,
+            faults=topology.faults,
         )
 
     def tenant(self, name: str) -> TenantFigures:
