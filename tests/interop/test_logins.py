@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,15 @@ POLICY = """
 policy {{ enableVhostPolicy: yes }}
 vhost {{
     hostname: $default
-    groups: {{ $default: {{ users: alice, remoteHosts: *, sources: "${{user}}/*", targets: "${{user}}/*" }} }}
+    groups: {{
+        $default: {{
+            users: alice
+            remoteHosts: *
+            sources: "${{user}}/*"
+            targets: "${{user}}/*"
+            allowAnonymousSender: yes
+        }}
+    }}
 }}
 """
 ROUTER = (
@@ -52,7 +62,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[RunningRouter]:
     folder = tmp_path_factory.mktemp("guarded")
-    put_user(folder / "users", "alice", b"wonderland")
+    for user in ("alice", "carol"):
+        put_user(folder / "users", user, b"wonderland")
     server = authority.issue("CN=localhost", "localhost")
     with running(ROUTER.format(folder=folder, server=server, authority=authority), folder) as router:
         yield router
@@ -82,3 +93,40 @@ def test_a_wrong_password_does_not_get_it_in(guarded: RunningRouter, authority: 
     with agent("rhea", "send", guarded.port, address="alice/x", **way) as sending:
         guarded.wait_for_line("refused: SASL PLAIN user=alice ")
         assert sending.process.wait(20) != 0
+
+
+UNAUTHORIZED = "amqp:unauthorized-access"
+LINK = "link disallowed by local policy"
+MINE: dict[str, Any] = {"address": "alice/x"}
+DENIED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a target": ({"terminus": {"address": "bob/x"}}, ["sender", UNAUTHORIZED, LINK]),
+    "a source": ({"terminus": {"address": "bob/x"}, "receives": True}, ["receiver", UNAUTHORIZED, LINK]),
+    "a dynamic source": ({"terminus": {"dynamic": True}, "receives": True}, ["receiver", UNAUTHORIZED, LINK]),
+    "a message to another's address": (
+        {"terminus": {}, "message": {"to": "bob/x"}}, ["message", UNAUTHORIZED, "policy violation on target"]),
+    "a message to nowhere": (
+        {"terminus": {}, "message": {}}, ["message", "amqp:precondition-failed", "Routing failure: no address present"]),
+    "a message in another's name": (
+        {"terminus": MINE, "message": {"user_id": "bob"}}, ["message", UNAUTHORIZED, "user_id proxy violation"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("tries", "said"), DENIED.values(), ids=DENIED)
+def test_it_hears_why_something_is_denied(
+    guarded: RunningRouter, authority: Authority, tries: dict[str, Any], said: list[str]
+) -> None:
+    way = credentials(authority, "password")
+    with ExitStack() as stack:
+        if tries["terminus"] is MINE:  # else there would be no credit
+            receiving = agent("rhea", "receive", guarded.port, address=MINE["address"], **way)
+            stack.enter_context(receiving).wait_for("ready")
+        trying = stack.enter_context(agent("rhea", "denied", guarded.port, **way, **tries))
+        assert trying.result()["heard"] == said
+
+
+def test_it_hears_that_it_may_not_open(guarded: RunningRouter, authority: Authority) -> None:
+    way = credentials(authority, "password") | {"username": "carol"}
+    with agent("rhea", "denied", guarded.port, terminus=MINE, **way) as trying:
+        said = trying.wait_for("failed")
+        assert said["condition"] == "amqp:resource-limit-exceeded"
+        assert said["description"] == "connection disallowed by local policy"

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.tls.pki import DAY, Authority, Pair
 from trouter.config import SslProfileEntity, load
-from trouter.net.tls.contexts import ClientUse, ServerUse, client_context
+from trouter.net.tls.contexts import ClientUse, ServerUse, client_context, server_context
 from trouter.net.tls.loaded import load as load_profile
 from trouter.net.tls.problems import TlsProblem, TlsProblems
 from trouter.net.tls.profiles import TlsProfiles
@@ -189,6 +189,22 @@ def test_whether_a_connector_believes_the_authorities_of_the_system(
     entity = profile(authority if own else None, None, use_system_ca=system)
     here = client_context(entity, ClientUse(), (authority.certificate,) if own else ())
     assert agrees(there, here, "router.test.example") == believed
+
+
+@pytest.mark.parametrize("trusted", [False, True], ids=["the profile's", "the listener's own"])
+@pytest.mark.parametrize("system", [False, True], ids=["alone", "and the system's"])
+def test_whether_a_listener_believes_the_authorities_of_the_system(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, trusted: bool, system: bool
+) -> None:
+    """What a listener's trustedCertsFile says is all that it believes (R-2.2b, R-2.4)."""
+    other = Authority(authority.folder, "The System's")
+    monkeypatch.setenv("SSL_CERT_FILE", str(other.file))
+    entity = profile(authority, authority.issue("CN=x", "router.test.example"), use_system_ca=system)
+    use = ServerUse("required", str(authority.file) if trusted else "")
+    there = server_context(entity, use, (authority.certificate,))
+    here = ssl.create_default_context(cafile=str(authority.file))
+    here.load_cert_chain(*other.issue("CN=alice")[:2])
+    assert agrees(there, here, "router.test.example") == (system and not trusted)
 
 
 def agrees(there: ssl.SSLContext, here: ssl.SSLContext, host: str) -> bool:

@@ -190,6 +190,21 @@ function respond(connection) {
     });
 }
 
+// What it tries is to be denied; rhea itself says of what the error is.
+function denied(connection) {
+    function heard(scope, error) {
+        finish(connection, { heard: [scope, error.condition, error.description] });
+    }
+    connection.on('sender_error', (context) => heard('sender', context.sender.error));
+    connection.on('receiver_error', (context) => heard('receiver', context.receiver.error));
+    connection.on('rejected', (context) => heard('message', context.delivery.remote_state.error));
+    connection.once('sendable', (context) => {
+        if (options.message) context.sender.send({ ...options.message, body: 'x' });
+    });
+    if (options.receives) connection.open_receiver({ source: options.terminus });
+    else connection.open_sender({ target: options.terminus });
+}
+
 // With a subprotocol named, over a WebSocket (`node --experimental-websocket` where that is not there anyway).
 function way() {
     if (!options.subprotocol) return { host: '127.0.0.1', port: options.port };
@@ -209,7 +224,8 @@ const connection = rhea.create_container({ id: 'rhea' }).connect({
     ...way(), ...credentials(), reconnect: false,
 });
 connection.on('connection_error', (context) => {
-    report('failed', { condition: context.connection.error.condition });
+    const { condition, description } = context.connection.error;
+    report('failed', { condition, description });
     process.exitCode = 1;
 });
-({ send, receive, drain, request, respond })[role](connection);
+({ send, receive, drain, request, respond, denied })[role](connection);
