@@ -5,8 +5,8 @@ it waits. Roles: `send` (`count` messages of `size` octets, `settle`: settled, u
 messages with `credit`, answered by `answers` in turn, `settle`: first, second or settled; waits when it holds message
 number `hold`), `drain` (waits, drains `credit`, waits, takes `count` in all), `request` and `respond` (`count`
 requests, replies to a dynamic address through an anonymous sender). The client `rhea-websocket` takes a `subprotocol`.
-rhea alone has the role `denied`: it attaches to a `terminus`, to receive if it `receives`, sends a `message` if there is
-one, and reports what is said against it.
+rhea alone has the role `denied`: it attaches to a `terminus`, to receive if it `receives`, sends a `message` if there
+is one, and reports what is said against it.
 """
 
 from __future__ import annotations

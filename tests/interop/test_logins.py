@@ -105,7 +105,8 @@ DENIED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a message to another's address": (
         {"terminus": {}, "message": {"to": "bob/x"}}, ["message", UNAUTHORIZED, "policy violation on target"]),
     "a message to nowhere": (
-        {"terminus": {}, "message": {}}, ["message", "amqp:precondition-failed", "Routing failure: no address present"]),
+        {"terminus": {}, "message": {}},
+        ["message", "amqp:precondition-failed", "Routing failure: no address present"]),
     "a message in another's name": (
         {"terminus": MINE, "message": {"user_id": "bob"}}, ["message", UNAUTHORIZED, "user_id proxy violation"]),
 }  # fmt: skip
