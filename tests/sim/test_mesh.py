@@ -9,13 +9,14 @@ import itertools
 import random
 from functools import lru_cache
 
-import networkx as nx
 import pytest
 
 from tests.sim.network import IDLE_S, Network, ring
+from tests.sim.oracle import check, next_hops, oracle
 from tests.sim.seeds import chosen_seeds
 from trouter.mesh import mesh
 from trouter.mesh.mesh import Timers
+from trouter.mesh.messages import parse
 
 #: How many seeds are tried, or the one that is tried again.
 SEEDS = chosen_seeds("TROUTER_SIM_SEEDS", 200)
@@ -28,54 +29,7 @@ CALM_S = 20.0 + IDLE_S
 @pytest.fixture(autouse=True)
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same octets come to many routers: they are parsed once."""
-    monkeypatch.setattr(mesh, "parse", lru_cache(4096)(mesh.parse))
-
-
-def oracle(network: Network) -> nx.DiGraph[str]:
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(network.routers)
-    for (one, other), cost in network.live_links().items():
-        graph.add_edge(one, other, weight=cost)
-    return graph
-
-
-def ways(graph: nx.DiGraph[str], root: str) -> dict[str, list[str]]:
-    """By router that can be reached from ``root``: the stops between the two.
-
-    By the letter of the rule: of the ways that cost the same the one whose last stop comes first in the list of those
-    worked off, which is ordered by cost and then by id.
-    """
-    costs: dict[str, float] = nx.single_source_dijkstra_path_length(graph, root)
-    order = sorted(costs, key=lambda router: (costs[router], router))
-    found: dict[str, list[str]] = {}
-    for router in order[1:]:
-        last = next(
-            other
-            for other in order
-            if graph.has_edge(other, router) and costs[other] + graph.edges[other, router]["weight"] == costs[router]
-        )
-        found[router] = [] if last == root else [*found[last], last]
-    return found
-
-
-def next_hops(graph: nx.DiGraph[str], me: str) -> dict[str, str]:
-    return {router: [*stops, router][0] for router, stops in ways(graph, me).items()}
-
-
-def check(network: Network, listening: dict[str, set[str]]) -> None:
-    graph = oracle(network)
-    for router, known in network.routers.items():
-        costs: dict[str, float] = nx.single_source_dijkstra_path_length(graph, router)
-        assert known.paths.cost == {other: cost for other, cost in costs.items() if other != router}
-        assert known.paths.next_hop == next_hops(graph, router)
-        for other in costs:
-            if other != router:
-                assert set(known.addresses_of(other)) == listening[other], f"{router} of {other}"
-    for origin in network.routers:
-        from_origin = ways(graph, origin)
-        for router, known in network.routers.items():
-            expected = {end for end, stops in from_origin.items() if router == origin or router in stops}
-            assert known.paths.beyond(origin) == expected
+    monkeypatch.setattr(mesh, "parse", lru_cache(4096)(parse))
 
 
 def build(network: Network, chance: random.Random) -> None:
