@@ -382,6 +382,20 @@ def test_addresses_that_were_advertised_are_asked_for_at_the_tick(bench: Bench) 
     assert bench.sent() == [MobileAddressRequest(ME, 0)]
 
 
+def test_whom_we_have_just_met_is_asked_for_addresses_before_it_advertises(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1)
+    bench.hello()
+    bench.heard()
+    bench.hear(LinkStateUpdate("R2", 7, 1, {ME: 1}))
+    assert bench.sent() == [MobileAddressRequest(ME, 0)]
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1}))
+    bench.keep(5)
+    assert bench.sent(MobileAddressRequest) == [], "it has none, or will say so"
+    bench.hear(RouterAdvertisement("R2", 7, 2, 3))
+    bench.keep(1)
+    assert bench.sent(MobileAddressRequest) == [MobileAddressRequest(ME, 0)]
+
+
 def test_all_addresses_replace_those_there_were(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(MobileAddressUpdate("R2", 4, exist=("M0a", "M0b"), hints=(1, 2)))

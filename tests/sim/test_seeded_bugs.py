@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
-from tests.sim.test_mesh import storm
+from tests.sim import test_mesh, test_routers
+from trouter.core.router import Router
 from trouter.mesh import mesh, paths
+from trouter.mesh.events import AddressesChanged, Event, PathsChanged
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.nodes import Node
 from trouter.mesh.paths import Paths
+from trouter.net.backbone import Backbone
 
 #: Storms within which each bug is found.
 SEEDS = range(60)
@@ -80,12 +84,49 @@ BUGS: list[Callable[[Patch], None]] = [
 ]
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
-def test_the_storms_find_a_bug(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
+def lost_sessions_settle_nothing(patch: Patch) -> None:
+    patch.setattr(Router, "lose_session", lambda self, session: None)
+
+
+def addresses_that_are_withdrawn_stay(patch: Patch) -> None:
+    do = Backbone._do
+
+    def keep(self: Backbone, event: Event) -> None:
+        do(self, replace(event, deleted=()) if isinstance(event, AddressesChanged) else event)
+
+    patch.setattr(Backbone, "_do", keep)
+
+
+def new_ways_are_not_taken(patch: Patch) -> None:
+    """After the first."""
+    do = Backbone._do
+
+    def take_first(self: Backbone, event: Event) -> None:
+        if not isinstance(event, PathsChanged) or len(self.mesh.paths.next_hop) < 2:
+            do(self, event)
+
+    patch.setattr(Backbone, "_do", take_first)
+
+
+BUGS_OF_ROUTERS: list[Callable[[Patch], None]] = [
+    everybody_lies_behind_us,
+    nobody_lies_behind_us,
+    lost_sessions_settle_nothing,
+    addresses_that_are_withdrawn_stay,
+    new_ways_are_not_taken,
+]
+
+
+@pytest.mark.parametrize(
+    ("storm", "bug"),
+    [(test_mesh.storm, bug) for bug in BUGS] + [(test_routers.storm, bug) for bug in BUGS_OF_ROUTERS],
+    ids=lambda value: value.__name__ if value.__name__ != "storm" else value.__module__.removeprefix("tests.sim.test_"),
+)
+def test_the_storms_find_a_bug(storm: Callable[[int], None], bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
     bug(monkeypatch)
     for seed in SEEDS:
         try:
             storm(seed)
-        except AssertionError:
+        except (AssertionError, AttributeError):
             return
     pytest.fail(f"{len(SEEDS)} storms have not found it")

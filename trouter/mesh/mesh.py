@@ -286,8 +286,9 @@ class Mesh:
             node.asked_links_s = now_s
             self._send(LinkStateRequest(self.me), router_address(node.id))
 
-    def _ask_addresses(self, node: Node, now_s: float) -> None:
-        if node.wants_addresses() and self._may_ask(node):
+    def _ask_addresses(self, node: Node, now_s: float, unprompted: bool = False) -> None:
+        """Ask for what was advertised; of whom we have just met, before it advertises: it may be long until it does."""
+        if (unprompted or node.wants_addresses()) and self._may_ask(node):
             node.asked_addresses_s = now_s
             self._send(MobileAddressRequest(self.me, node.mobile_sequence), mobile_address(node.id))
 
@@ -404,6 +405,8 @@ class Mesh:
         known = (node.instance, node.advertised_links)
         self._note_instance(node, heard.instance, now_s)
         node.advertised_links = max(heard.link_sequence, 1)
+        if heard.mobile_sequence > node.advertised_addresses:
+            node.asked_addresses_s = _NEVER
         node.advertised_addresses = heard.mobile_sequence
         node.spread_change = min(node.spread_change, heard.mobile_sequence)
         news = known != (node.instance, node.advertised_links)
@@ -447,6 +450,7 @@ class Mesh:
         if heard.instance and node.instance not in (None, heard.instance):
             return  # of a former start, on its way since then
         node.heard_s = now_s
+        is_first = node.link_sequence == 0
         node.link_sequence = heard.link_sequence
         peers: dict[str, int] = {}
         for peer, cost in heard.peers.items():
@@ -455,12 +459,14 @@ class Mesh:
             elif peer != heard.id and (other := self._obtain(peer, connection, now_s)) is not None:
                 peers[other.id] = cost
         if peers == node.peers:
-            return
-        if self._nodes.link(node, peers):
+            pass
+        elif self._nodes.link(node, peers):
             self._reshape(now_s, f"{heard.id} has other neighbours", f"{heard.id}:{heard.link_sequence}")
             self._recompute(now_s)
         else:
             self._complain(Fault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
+        if is_first and node.asked_addresses_s == _NEVER:
+            self._ask_addresses(node, now_s, unprompted=True)
 
     def _answer_links(self, router: str) -> None:
         peers = {neighbour: self._links[connection].cost for neighbour, connection in self._neighbours.items()}
@@ -498,8 +504,9 @@ class Mesh:
                 node, heard.sequence, dict(zip(heard.added, hints, strict=True)), heard.deleted, connection, now_s
             )
         elif heard.sequence > node.mobile_sequence:
+            unasked = not node.wants_addresses()
             node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
-            if node.asked_addresses_s <= now_s - ASK_AGAIN_S:
+            if unasked or node.asked_addresses_s <= now_s - ASK_AGAIN_S:
                 self._ask_addresses(node, now_s)
         if heard.sequence <= node.spread_change:
             return Spread.NOWHERE
