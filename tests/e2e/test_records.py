@@ -154,6 +154,14 @@ def test_latency_is_told_by_class_of_address(records: list[dict[str, Any]]) -> N
     assert all(sum(sketch["bc"]) == sketch["cnt"] for sketch in sketches)
 
 
+def test_latency_is_told_by_address(records: list[dict[str, Any]]) -> None:
+    sketches = of(records, "latency.sketch", addr="q")
+    assert sum(sketch["cnt"] for sketch in sketches) == 5
+    assert all(sum(sketch["bc"]) == sketch["cnt"] for sketch in sketches)
+    assert all(sketch["min"] <= sketch["max"] and sketch["t0"] <= sketch["t1"] for sketch in sketches)
+    assert not any("rounded" in sketch or "family" in sketch for sketch in sketches)
+
+
 def test_numbers_have_no_gaps(records: list[dict[str, Any]]) -> None:
     assert [record["n"] for record in records] == list(range(len(records)))
 

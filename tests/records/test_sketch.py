@@ -59,7 +59,7 @@ def stream() -> Stream:
 def telemetry(stream: Stream) -> Telemetry:
     recorder = Recorder()
     recorder.add(stream)
-    return Telemetry(Router("R"), recorder, Plugins(), lambda: 1)
+    return Telemetry(Router("R"), recorder, Plugins(), lambda: 1, lambda: 2)
 
 
 async def test_a_step_of_the_clock_is_told_once(telemetry: Telemetry, stream: Stream) -> None:

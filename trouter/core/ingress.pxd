@@ -7,6 +7,7 @@ from trouter.core.message cimport Message
 from trouter.core.network cimport Network
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.core.record cimport Record
+from trouter.core.times cimport TimesByAddress
 from trouter.engine.link cimport IncomingLink
 from trouter.engine.ports cimport Delivery, LinkPort
 from trouter.wire.order cimport SectionOrder
@@ -111,7 +112,7 @@ cdef class Ingress(InEndpoint):
     cdef _refuse(self, Delivery delivery, Message message, int code, bytes state)
     cdef _end(self, Delivery delivery, int code, bytes state)
     cdef _finish(self, Delivery delivery, int code, bytes state)
-    @cython.locals(age_s=double)
+    @cython.locals(age_s=double, times=TimesByAddress)
     cdef _count_end(self, Delivery delivery, int code)
     cdef _count_presettled(self)
     cdef _count_dropped(self)

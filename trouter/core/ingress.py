@@ -636,6 +636,9 @@ class Ingress(InEndpoint):
         age_s = self.pulse.now_s - delivery.arrived_at
         self.counters.count(code, age_s)
         self.pulse.latency.count(self.family, code, age_s)
+        if self.pulse.times is not None and self.record is not None:
+            times = self.pulse.times
+            times.count(self.record, age_s)
 
     def _count_presettled(self) -> None:
         self.counters.presettled += 1

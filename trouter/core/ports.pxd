@@ -8,6 +8,7 @@ cdef class Pulse:
     cdef public bint draining
     cdef public object network
     cdef public object uplink
+    cdef public object times
     cdef public double now_s
     cdef public Py_ssize_t next_tag
     cdef public Outcomes outcomes

@@ -26,7 +26,7 @@ DEFAULT_PRIORITY: Final = 4
 class Pulse:
     """What all endpoints share: the time as net last told it, the counter for delivery tags, how deliveries ended."""
 
-    __slots__ = ("draining", "latency", "network", "next_tag", "now_s", "outcomes", "uplink")
+    __slots__ = ("draining", "latency", "network", "next_tag", "now_s", "outcomes", "times", "uplink")
 
     def __init__(self) -> None:
         #: A ``Network``, once there is a router.
@@ -37,6 +37,8 @@ class Pulse:
         self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
+        #: A ``TimesByAddress`` while records tell of these.
+        self.times: Any = None
         self.outcomes = Outcomes()
         #: The part of ``outcomes`` that the data path writes to.
         self.latency = self.outcomes.latency

@@ -22,6 +22,7 @@ cdef class Record:
     cdef public list known_as
     cdef public Py_ssize_t creator
     cdef public str space
+    cdef public object times
 
     @cython.locals(forwarder=Forwarder)
     cpdef Py_ssize_t destinations(self)

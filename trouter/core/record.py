@@ -41,6 +41,7 @@ class Record:
         "senders",
         "space",
         "text",
+        "times",
         "treatment",
     )
 
@@ -67,6 +68,8 @@ class Record:
         self.counters = AddressCounters()
         #: The texts of anonymous messages that this record is remembered by, each with the dictionary it stands in.
         self.known_as: list[tuple[dict[bytes, Record], bytes]] = []
+        #: How long deliveries took, a ``Times``; None while nobody wants to know, or too many addresses have some.
+        self.times: Any = None
         #: Of a dynamic address: the number of the connection that it was made for, else -1; and its tenant's space.
         self.creator = -1
         self.space = ""

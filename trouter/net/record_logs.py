@@ -139,6 +139,16 @@ class RecordLogs:
         )
         return min(wanting, default=None)
 
+    @property
+    def latency_addresses(self) -> int:
+        """Of how many addresses is to be told how long deliveries took."""
+        wanting = (
+            each.entity.latency_addresses
+            for each in self.by_folder.values()
+            if each.entity.kinds is None or "latency.sketch" in each.entity.kinds
+        )
+        return max(wanting, default=0)
+
     async def prepare(self, entities: Iterable[RecordLogEntity]) -> PendingRecordLogs:
         """Open what is to be opened for these; ConfigurationError if it cannot be."""
         wanted = {folder_of(entity): entity for entity in entities}

@@ -138,7 +138,10 @@ class RouterProcess:
         )
         self._numbers = ConnectionNumbers()
         self.record_logs = RecordLogs(router.id, recorder, self.hub)
-        self._telemetry = Telemetry(self.router, recorder, plugins, lambda: self.record_logs.interval_s)
+        logs = self.record_logs
+        self._telemetry = Telemetry(
+            self.router, recorder, plugins, lambda: logs.interval_s, lambda: logs.latency_addresses
+        )
         self.control = Control(
             configuration,
             read,
@@ -229,7 +232,6 @@ class RouterProcess:
         nursery.start_soon(keep_pace, self.services.policing.quotas, self.hub)
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
-        nursery.start_soon(self._telemetry.run)
         nursery.start_soon(self._own_links.run)
         if self._backbone is not None:
             nursery.start_soon(keep_in_touch, self._backbone, self.hub)
@@ -242,6 +244,7 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
         await nursery.start(agent.run)
         change.apply()
+        nursery.start_soon(self._telemetry.run)  # which looks first whether anybody takes records
         self.control.tell_start()
         log.info("Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()

@@ -10,6 +10,7 @@ import trio
 
 from trouter.core.latency import BOUNDS_S, FAMILIES, Latency
 from trouter.core.router import Router
+from trouter.core.times import TimesByAddress
 from trouter.hooks import Culprit, Plugins
 from trouter.records import ClockStep, LatencySketch, PluginFault
 from trouter.records.sketch import BITS, bucket_of, merged
@@ -34,9 +35,16 @@ class Telemetry:
     """Looks about once a second, while anybody takes records."""
 
     def __init__(
-        self, router: Router, recorder: Recorder, plugins: Plugins, interval_s: Callable[[], int | None]
+        self,
+        router: Router,
+        recorder: Recorder,
+        plugins: Plugins,
+        interval_s: Callable[[], int | None],
+        addresses: Callable[[], int],
     ) -> None:
+        """``addresses`` says of how many is to be told how long deliveries took."""
         self._router = router
+        self._addresses = addresses
         self._recorder = recorder
         self._plugins = plugins
         self._faults = Counter(plugins.culprits)
@@ -48,6 +56,7 @@ class Telemetry:
 
     async def run(self) -> None:
         """Look for ever, and a last time at the end."""
+        self._time_addresses(self._addresses())
         try:
             while True:
                 await trio.sleep(LOOK_S)
@@ -64,6 +73,7 @@ class Telemetry:
     async def _look(self) -> None:
         self._look_at_clock()
         self._tell_faults()
+        self._time_addresses(self._addresses())
         interval_s = self._interval_s() or DEFAULT_INTERVAL_S
         self._due = min(self._due + len(self._router.links) * LOOK_S / interval_s, len(self._router.links))
         while self._due >= 1:
@@ -76,6 +86,7 @@ class Telemetry:
 
     def _idle(self) -> None:
         """Whoever takes records later has nothing of what was before."""
+        self._time_addresses(0)
         self._recorder.links.forget()
         self._sketches.begin(now_us())
         self._sketched_at_s = trio.current_time()
@@ -92,8 +103,37 @@ class Telemetry:
 
     def _tell_latency(self) -> None:
         self._sketched_at_s = trio.current_time()
-        for sketch in self._sketches.take(now_us()):
+        since_us, at_us = self._sketches.since_us, now_us()
+        for sketch in self._sketches.take(at_us):
             self._recorder.emit(sketch)
+        times: TimesByAddress | None = self._router.pulse.times
+        for address, each in () if times is None else times.take():
+            buckets, counts = merged(each.buckets.items())
+            self._recorder.emit(
+                LatencySketch(
+                    addr=address,
+                    t0=since_us,
+                    t1=at_us,
+                    unit="us",
+                    bits=BITS,
+                    bi=buckets,
+                    bc=counts,
+                    cnt=sum(counts),
+                    min=each.smallest,
+                    max=each.largest,
+                )
+            )
+
+    def _time_addresses(self, most: int) -> None:
+        """Have the times of so many addresses counted from here on."""
+        pulse = self._router.pulse
+        if pulse.times is None:
+            pulse.times = TimesByAddress(most) if most else None
+        elif most:
+            pulse.times.most = most
+        else:
+            pulse.times.take()
+            pulse.times = None
 
     def _look_at_clock(self) -> None:
         offset_us = _offset_us()
@@ -108,16 +148,16 @@ class Sketches:
     def __init__(self, latency: Latency) -> None:
         self._latency = latency
         self._counts = _counts_of(latency)
-        self._since_us = now_us()
+        self.since_us = now_us()
 
     def begin(self, at_us: int) -> None:
         """Forget what was before."""
         self._counts = _counts_of(self._latency)
-        self._since_us = at_us
+        self.since_us = at_us
 
     def take(self, at_us: int) -> list[LatencySketch]:
         """A sketch for each class of addresses to which deliveries ended since the last call."""
-        before, since_us = self._counts, self._since_us
+        before, since_us = self._counts, self.since_us
         self.begin(at_us)
         sketches = []
         for family in FAMILIES:

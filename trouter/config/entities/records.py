@@ -47,6 +47,13 @@ class RecordLogEntity(Entity):
         low=1,
         high=86400,
     )
+    latency_addresses: int = attribute(
+        Kind.INTEGER,
+        "Addresses of which a record tells, after each interval, how long deliveries took. What is sent to others, or "
+        "without an address of the link, is told of by class of address. The most that a log wants counts.",
+        1000,
+        high=100_000,
+    )
     max_bytes: int = attribute(
         Kind.INTEGER, "What all files of this router may take in octets.", 2 << 30, low=1 << 20, high=_LARGEST
     )

@@ -1,0 +1,72 @@
+"""How long deliveries to each address took, while somebody wants to know."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trouter.core.record import Record
+from trouter.core.times import Times, TimesByAddress
+from trouter.records.sketch import bucket_of
+from trouter.testing import MemoryRouter, compose
+
+EDGES = [0, 1, 31, 32, 33, 63, 64, 65, 2**20 - 1, 2**20, 2**53, 2**62, 2**63 - 1]
+
+
+@pytest.mark.parametrize("value", EDGES)
+def test_edges_fall_into_the_buckets_that_records_know(value: int) -> None:
+    times = Times()
+    times.add(value)
+    assert times.buckets == {bucket_of(value): 1}
+
+
+@given(st.lists(st.integers(0, 2**40)))
+def test_the_buckets_are_those_that_records_know(values: list[int]) -> None:
+    times = Times()
+    for value in values:
+        times.add(value)
+    expected: dict[int, int] = {}
+    for value in values:
+        expected[bucket_of(value)] = expected.get(bucket_of(value), 0) + 1
+    assert times.buckets == expected
+    assert (times.smallest, times.largest) == (min(values, default=0), max(values, default=0))
+
+
+def test_so_many_addresses_are_counted_and_no_more() -> None:
+    times = TimesByAddress(2)
+    records = [Record(f"M0q{number}", f"q{number}", "balanced") for number in range(3)]
+    for _ in range(2):
+        for record in records:
+            times.count(record, 0.5)
+            times.count(record, -1.0)
+        taken = times.take()
+        assert [address for address, _ in taken] == ["q0", "q1"]
+        assert [each.buckets for _, each in taken] == [{bucket_of(500_000): 1, 0: 1}] * 2
+        assert all(record.times is None for record in records)
+    assert times.take() == []
+
+
+def test_deliveries_are_counted_by_address_only_while_somebody_asks() -> None:
+    router = MemoryRouter([])
+    client = router.connect()
+    receivers = [client.receiver(address, credit=10) for address in ("a", "b")]
+    senders = [client.sender(address) for address in ("a", "b")]
+
+    def deliver() -> None:
+        for sender in senders:
+            sender.send(compose(b"x"))
+        router.pump()
+        router.now_s += 0.25
+        for receiver in receivers:
+            receiver.received[-1].settle()
+        router.pump()
+
+    deliver()
+    assert router.core.pulse.times is None
+    router.core.pulse.times = TimesByAddress(10)
+    deliver()
+    assert [(address, each.buckets) for address, each in router.core.pulse.times.take()] == [
+        ("a", {bucket_of(250_000): 1}),
+        ("b", {bucket_of(250_000): 1}),
+    ]

@@ -1,0 +1,68 @@
+"""How long deliveries to each address took, while somebody wants to know: exact times in log-linear buckets.
+
+Beside ``latency``, which counts always, by class of address and roughly. So many addresses have buckets at a time; what
+is delivered from senders to others is counted there only.
+"""
+
+from __future__ import annotations
+
+from .record import Record
+
+# As ints of C in the compiled twin; a test holds the buckets to those that records know.
+_SMALL = 32
+_SMALL_BITS = 5
+
+
+class Times:
+    """Deliveries to one address by how long they took, in microseconds."""
+
+    __slots__ = ("buckets", "largest", "smallest")
+
+    def __init__(self) -> None:
+        self.buckets: dict[int, int] = {}
+        self.smallest = 0
+        self.largest = 0
+
+    def add(self, microseconds: int) -> None:
+        """One more."""
+        bucket = microseconds
+        if microseconds >= _SMALL:
+            shift = 0
+            while microseconds >> shift >= 2 * _SMALL:
+                shift += 1
+            bucket = ((shift + 1) << _SMALL_BITS) + (microseconds >> shift) - _SMALL
+        if not self.buckets or microseconds < self.smallest:
+            self.smallest = microseconds
+        if microseconds > self.largest:
+            self.largest = microseconds
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+
+
+class TimesByAddress:
+    """The times of up to ``most`` addresses."""
+
+    __slots__ = ("_records", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._records: list[Record] = []
+
+    def count(self, record: Record, age_s: float) -> None:
+        """A delivery to the address of ``record`` ended, so old."""
+        times = record.times
+        if times is None:
+            if len(self._records) >= self.most:
+                return
+            times = Times()
+            record.times = times
+            self._records.append(record)
+        times.add(int(age_s * 1_000_000) if age_s > 0 else 0)
+
+    def take(self) -> list[tuple[str, Times]]:
+        """The addresses and what was counted of them since the last call."""
+        records, self._records = self._records, []
+        taken = []
+        for record in records:
+            taken.append((record.text, record.times))
+            record.times = None
+        return taken
