@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from trouter.config import access, hosts, quota_maps
+from trouter.config import access, hosts
 from trouter.config.entities.base import NOTHING
-from trouter.config.entities.quotas import MODES, Quotas, quota
+from trouter.config.entities.held import HeldToQuotas
 from trouter.config.hosts import HostRange
 from trouter.config.schema import BASES, EntityType, Kind, attribute
 
@@ -18,7 +18,7 @@ LEVELS: Final = ("none", "read", "operate", "admin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
+class _Rights:
     """What the users of one group may do."""
 
     users: tuple[str, ...] = attribute(
@@ -121,34 +121,12 @@ class GroupSettings:
         False,
         extra=True,
     )
-    max_links: int | None = quota("max_links")
-    max_addresses: int | None = quota("max_addresses")
-    max_connections_per_second: int | None = quota("max_connections_per_second")
-    max_attaches_per_second: int | None = quota("max_attaches_per_second")
-    max_messages_per_second: int | None = quota("max_messages_per_second")
-    max_bytes_per_second: int | None = quota("max_bytes_per_second")
-    max_buffered_bytes: int | None = quota("max_buffered_bytes")
-    per_user: Quotas | None = attribute(  # noqa: RUF009  # a field, like all the others
-        Kind.MAP,
-        "The same seven for each user of the group, in a map.",
-        default_doc="none",
-        parse=quota_maps.parse_quotas,
-        extra=True,
-    )
-    per_host: Quotas | None = attribute(  # noqa: RUF009  # a field, like all the others
-        Kind.MAP,
-        "The same seven for each host that users of the group come from, in a map.",
-        default_doc="none",
-        parse=quota_maps.parse_quotas,
-        extra=True,
-    )
-    quota_mode: str | None = attribute(
-        Kind.ENUM,
-        "Hold the users to these quotas, or only raise an alarm.",
-        default_doc="the vhost's",
-        values=MODES,
-        extra=True,
-    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings(HeldToQuotas, _Rights):
+    """What the users of one group may do, and how much."""
+
     #: The attributes as they were given, by field; no attribute.
     written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)
 

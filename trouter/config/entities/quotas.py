@@ -27,9 +27,11 @@ def quota(field: str) -> Any:
     return attribute(Kind.INTEGER, _DOCS[field], default_doc="any number", low=1, high=high, extra=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quotas:
-    """The seven; None for any number."""
+@dataclass(frozen=True, kw_only=True)
+class Seven:
+    """The numbers, for whoever has them among others; None for any number."""
+
+    __slots__ = ()
 
     max_links: int | None = quota("max_links")
     max_addresses: int | None = quota("max_addresses")
@@ -38,6 +40,11 @@ class Quotas:
     max_messages_per_second: int | None = quota("max_messages_per_second")
     max_bytes_per_second: int | None = quota("max_bytes_per_second")
     max_buffered_bytes: int | None = quota("max_buffered_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotas(Seven):
+    """The numbers, and nothing else."""
 
 
 QUOTAS: Final = EntityType(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trouter.config import access, files, quota_maps
+from trouter.config import access, files
 from trouter.config.entities.base import NOTHING, Entity, Single, entity
 from trouter.config.entities.group import MAX_CONNECTIONS, GroupSettings
-from trouter.config.entities.quotas import MODES, Quotas, quota
+from trouter.config.entities.held import HeldToQuotas, mode
 from trouter.config.groups import parse_groups
 from trouter.config.schema import Kind, Reload, attribute, reported
 
@@ -96,15 +96,9 @@ def limit(doc: str) -> Any:
     return attribute(Kind.INTEGER, doc, MAX_CONNECTIONS, high=MAX_CONNECTIONS, extra=False)
 
 
-@entity(
-    "vhost",
-    "Who may connect under a host name, and what they may do. Any number.",
-    "vhost",
-    operations=("CREATE", "UPDATE", "DELETE"),
-)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VhostEntity(Entity):
-    """Who may connect under a host name, and what they may do."""
+class _Vhost(Entity):
+    """Who may connect under a host name."""
 
     hostname: str = attribute(
         Kind.STRING,
@@ -146,34 +140,19 @@ class VhostEntity(Entity):
         values=("new", "all"),
         extra=True,
     )
-    max_links: int | None = quota("max_links")
-    max_addresses: int | None = quota("max_addresses")
-    max_connections_per_second: int | None = quota("max_connections_per_second")
-    max_attaches_per_second: int | None = quota("max_attaches_per_second")
-    max_messages_per_second: int | None = quota("max_messages_per_second")
-    max_bytes_per_second: int | None = quota("max_bytes_per_second")
-    max_buffered_bytes: int | None = quota("max_buffered_bytes")
-    per_user: Quotas | None = attribute(  # noqa: RUF009  # a field, like all the others
-        Kind.MAP,
-        "The same seven for each user, in a map.",
-        default_doc="none",
-        parse=quota_maps.parse_quotas,
-        extra=True,
-    )
-    per_host: Quotas | None = attribute(  # noqa: RUF009  # a field, like all the others
-        Kind.MAP,
-        "The same seven for each host that users come from, in a map.",
-        default_doc="none",
-        parse=quota_maps.parse_quotas,
-        extra=True,
-    )
-    quota_mode: str = attribute(
-        Kind.ENUM,
-        "Hold the users to these quotas, or only raise an alarm.",
-        "enforce",
-        values=MODES,
-        extra=True,
-    )
+
+
+@entity(
+    "vhost",
+    "Who may connect under a host name, and what they may do. Any number.",
+    "vhost",
+    operations=("CREATE", "UPDATE", "DELETE"),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VhostEntity(HeldToQuotas, _Vhost):
+    """Who may connect under a host name, what they may do, and how much."""
+
+    quota_mode: str = mode("enforce")
     groups: Mapping[str, GroupSettings] = attribute(
         Kind.MAP,
         "Groups of users: a name, and a map of what they may do.",

@@ -1,0 +1,32 @@
+"""What vhosts and their groups say of quotas: for all together, for each user, for each host, and what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trouter.config import quota_maps
+from trouter.config.entities.quotas import MODES, Quotas, Seven
+from trouter.config.schema import Kind, attribute
+
+
+def each(doc: str) -> Any:
+    """The attribute of the numbers for each one of many."""
+    return attribute(Kind.MAP, doc, default_doc="none", parse=quota_maps.parse_quotas, extra=True)
+
+
+def mode(default: str | None, default_doc: str = "") -> Any:
+    """The attribute that says what quotas do."""
+    doc = "Hold the users to these quotas, or only raise an alarm."
+    return attribute(Kind.ENUM, doc, default, default_doc=default_doc, values=MODES, extra=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldToQuotas(Seven):
+    """Whose users are held to quotas."""
+
+    __slots__ = ()
+
+    per_user: Quotas | None = each("The same seven for each of the users, in a map.")  # noqa: RUF009  # a field, like all the others
+    per_host: Quotas | None = each("The same seven for each host that they come from, in a map.")  # noqa: RUF009  # a field, like all the others
+    quota_mode: str | None = mode(None, "the vhost's")
