@@ -10,8 +10,9 @@ from contextlib import suppress
 import pytest
 
 from tests.auth_double import ALICE, IDENTITY, plain, service
-from tests.e2e.peer import Gone, Peer
+from tests.e2e.peer import Gone, Peer, connected
 from tests.e2e.test_authentication import address_of_this_machine
+from tests.e2e.websocket import WebSocket
 from tests.net.test_policing import POLICY, applicant, policing
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
@@ -136,36 +137,23 @@ def test_each_listener_asks_whom_it_is_told_to(router: RunningRouter, listener: 
 HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Client-IP", "True-Client-IP", "CF-Connecting-IP")
 
 
-def offered_by_websocket(router: RunningRouter, host: str, said: bytes = b"") -> bytes:
+def offered_by_websocket(router: RunningRouter, host: str, **said: str) -> tuple[str, ...]:
     port = int(router.wait_for_line(r"Listening for HTTP on \S+:(\d+)")[1])
-    with Peer(port, host, opened=False) as peer:
-        peer.raw(
-            b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: amqp\r\n" + said +
-            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        )  # fmt: skip
-        octets = b""
-        while b"\r\n\r\n" not in octets:
-            octets += peer.sock.recv(4096)
-        assert octets.startswith(b"HTTP/1.1 101 ")
-        masked = b"\x82\x88\0\0\0\0" + SASL_HEADER
-        peer.raw(masked)
-        octets = octets.partition(b"\r\n\r\n")[2]
-        while b"ANONYMOUS" not in octets:
-            more = peer.sock.recv(4096)
-            assert more
-            octets += more
-        return octets
+    wire = WebSocket(connected(host, port), headers=[(name.encode(), value.encode()) for name, value in said.items()])
+    with Peer(port, wire=wire, opened=False) as peer:
+        peer.raw(SASL_HEADER)
+        peer.expect_header(SASL_HEADER)
+        return peer.expect(SaslMechanisms).sasl_server_mechanisms
 
 
 def test_where_a_peer_is_is_not_what_it_says(router: RunningRouter) -> None:
     """CVE-2026-57216, 67411: "this machine only" goes by the real remote address, whoever is said to be behind it."""
-    assert b"PLAIN" in offered_by_websocket(router, "127.0.0.1")
+    assert "PLAIN" in offered_by_websocket(router, "127.0.0.1")
     far = address_of_this_machine()
-    assert b"PLAIN" not in offered_by_websocket(router, far)
+    assert "PLAIN" not in offered_by_websocket(router, far)
     for header in HEADERS:
         for value in ("127.0.0.1", "for=127.0.0.1", "::1"):
-            assert b"PLAIN" not in offered_by_websocket(router, far, f"{header}: {value}\r\n".encode())
+            assert "PLAIN" not in offered_by_websocket(router, far, **{header: value})
 
 
 def test_a_proxys_preface_is_no_amqp(router: RunningRouter) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.peer import Peer, message
+from tests.e2e.websocket import WebSocket
 from tests.routers import RunningRouter, process, running
 from tests.tls.pki import Authority
 from trouter.config import ConfigurationError, load
@@ -108,49 +108,6 @@ listener {{
 # --- four ways in
 
 
-class Framed:
-    """Octets through a WebSocket, as a socket."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._input = b""
-        sock.sendall(
-            b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: amqp\r\n"
-            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        )
-        while b"\r\n\r\n" not in self._input:
-            assert self._more()
-        answer, _, self._input = self._input.partition(b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 101 ")
-
-    def _more(self) -> bool:
-        octets = self._sock.recv(65536)
-        self._input += octets
-        return bool(octets)
-
-    def sendall(self, octets: bytes) -> None:
-        size = len(octets)
-        told = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")
-        self._sock.sendall(b"\x82" + told + bytes(4) + octets)
-
-    def recv(self, _size: int) -> bytes:
-        """The next message, nothing at the end."""
-        while True:
-            size, start = (self._input[1] & 0x7F, 2) if len(self._input) > 1 else (0, 2)
-            if size == 126:
-                size, start = int.from_bytes(self._input[2:4], "big"), 4
-            if len(self._input) >= start and len(self._input) >= start + size:
-                kind, message = self._input[0] & 0x0F, self._input[start : start + size]
-                self._input = self._input[start + size :]
-                return message if kind == 2 else b""
-            if not self._more():
-                return b""
-
-    def close(self) -> None:
-        self._sock.close()
-
-
 class Way(Peer):
     """A peer that comes by TCP, TLS, or a WebSocket within one of them, and has opened."""
 
@@ -162,7 +119,7 @@ class Way(Peer):
             context = ssl.create_default_context(cafile=str(scene.authority.file))
             sock = context.wrap_socket(sock, server_hostname="localhost")
         if name in ("ws", "wss"):
-            sock = Framed(sock)
+            sock = WebSocket(sock)
         self.sock = sock
         try:
             self._enter(hostname)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from wsproto import ConnectionType, WSConnection
@@ -20,14 +21,17 @@ class Rejected(AssertionError):
 class WebSocket:
     """One that is open."""
 
-    def __init__(self, sock: socket.socket, subprotocol: str = "amqp") -> None:
-        """Shake hands over ``sock``, which may be within TLS; Rejected."""
+    def __init__(
+        self, sock: socket.socket, subprotocol: str = "amqp", headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """Shake hands over ``sock``, which may be within TLS, with these headers besides; Rejected."""
         self._sock: Any = sock
         self._protocol = WSConnection(ConnectionType.CLIENT)
         self._octets = bytearray()
         self._accepted = self._ended = False
         host = "{}:{}".format(*sock.getpeername()[:2])
-        self._sock.sendall(self._protocol.send(Request(host=host, target="/", subprotocols=[subprotocol])))
+        request = Request(host=host, target="/", subprotocols=[subprotocol], extra_headers=list(headers))
+        self._sock.sendall(self._protocol.send(request))
         while not self._accepted:
             self._receive()
 
