@@ -73,6 +73,7 @@ async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) 
             routers[active].process.send_signal(signal.SIGKILL)
             assert isinstance(await under_way.outcome(), Modified | Released)
             routers["E"].wait_for_line("uplink .* is active", 2)
+            routers[other].wait_for_line(f"router {active} is a neighbour no longer")  # else messages are lost there
             async with (
                 at_other.open_sender("to.edge") as down,
                 at_other.open_sender(answers.address) as answering,
