@@ -15,7 +15,7 @@ EXPECTED: dict[str, list[list[object]]] = json.loads((BROKEN.parent / "broken.js
 
 
 def checked(path: Path, *, strict: bool = False) -> int:
-    return check.run(argparse.Namespace(file=path, strict=strict))
+    return check.run(argparse.Namespace(files=[path], strict=strict))
 
 
 @pytest.fixture
@@ -123,3 +123,42 @@ def test_what_is_grave_fails_without_strict_too(tmp_path: Path, capsys: pytest.C
         f"unsafe: {path}:2:1: vhost: {message}",
         f"{path}: not safe, 1 finding(s)",
     ]
+
+
+NETWORK = "listener {{ name: routers, host: 127.0.0.1, port: {0}, role: inter-router, allowInsecureRole: yes }}"
+DIALS = "connector {{ name: out, host: 127.0.0.1, port: {0}, role: inter-router }}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status", "said"),
+    [
+        (NETWORK.format(7001), DIALS.format(7001), 0, ""),
+        (NETWORK.format(7001), DIALS.format(7001).replace(" }", ", cost: 5 }"), 0, "5 counts on both sides"),
+        (DIALS.format(7001), DIALS.format(7002), 1, "no file has a listener of role inter-router"),
+        (
+            NETWORK.format(7001) + "\nlistener { name: clients, host: 127.0.0.1, port: 7002 }",
+            DIALS.format(7002),
+            1,
+            "dials the listener clients of ",
+        ),
+        ("", NETWORK.format(7001), 0, "the router is interior, but no listener and no connector is for other routers"),
+    ],
+)
+def test_files_of_a_network_are_checked_together(
+    first: str, second: str, status: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / "a.conf", tmp_path / "b.conf"]
+    for name, path, text in zip("AB", paths, (first, second), strict=True):
+        path.write_text(f"router {{ mode: interior, id: {name} }}\n{text}\n")
+    assert check.run(argparse.Namespace(files=paths, strict=False)) == status
+    told = capsys.readouterr().err
+    assert said in told
+    assert bool(said) is any(line.startswith(("network:", "warning:")) for line in told.splitlines())
+
+
+def test_two_files_with_one_id_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / "a.conf", tmp_path / "b.conf"]
+    for path, port in zip(paths, (7001, 7002), strict=True):
+        path.write_text(f"router {{ mode: interior, id: A }}\n{NETWORK.format(port)}\n")
+    assert check.run(argparse.Namespace(files=paths, strict=False)) == 1
+    assert f"{paths[1]}: the router has the id A, as that of {paths[0]} has" in capsys.readouterr().err

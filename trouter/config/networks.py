@@ -1,0 +1,78 @@
+"""What several configurations say together: whether their routers make a network, as far as the files show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from . import texts
+from .configuration import Configuration
+from .entities import ConnectorEntity, ListenerEntity
+from .rules import ROUTER_ROLES
+
+ROLE: Final = "inter-router"
+#: Hosts of a listener that stand for whatever the machine is called.
+ANY_HOST: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with
+
+
+class Remark(NamedTuple):
+    """Something about a network; ``grave`` if it cannot work so."""
+
+    text: str
+    grave: bool
+
+
+def remarks(configurations: Sequence[Configuration]) -> Iterator[Remark]:
+    """What is wrong or odd with the network of these routers."""
+    yield from _same_ids(configurations)
+    interior = [each for each in configurations if each.router.mode == "interior"]
+    for each in interior:
+        roles = {entity.role for entity in (*each.listeners, *each.connectors)}
+        if not roles & ROUTER_ROLES:
+            text = f"{each.source}: the router is interior, but no listener and no connector is for other routers"
+            yield Remark(text, False)
+    dials = [(each, connector) for each in interior for connector in _connectors(each)]
+    if len(configurations) > 1 and dials and not any(_listeners(each) for each in interior):
+        yield Remark(f"connectors dial, but no file has a listener of role {ROLE} that answers them", True)
+    for each, connector in dials:
+        for other in configurations:
+            if other is not each:
+                yield from _call(each, connector, other)
+
+
+def _same_ids(configurations: Sequence[Configuration]) -> Iterator[Remark]:
+    seen: dict[str, Configuration] = {}
+    for each in configurations:
+        if each.router.mode == "standalone":
+            continue
+        other = seen.setdefault(each.router.id, each)
+        if other is not each:
+            yield Remark(f"{each.source}: the router has the id {each.router.id}, as that of {other.source} has", True)
+
+
+def _call(each: Configuration, connector: ConnectorEntity, other: Configuration) -> Iterator[Remark]:
+    """What is odd where a connector dials a listener of another file."""
+    called = next((listener for listener in other.listeners if _leads_to(connector, listener)), None)
+    if called is None:
+        return
+    who = f"{each.source}: the connector {connector.name} dials the listener {called.name} of {other.source}"
+    if called.role != ROLE:
+        yield Remark(f"{who}, whose role is {called.role}, not {ROLE}", True)
+    elif called.cost != connector.cost:
+        most = max(called.cost, connector.cost)
+        yield Remark(f"{who}: costs {connector.cost} here and {called.cost} there; {most} counts on both sides", False)
+
+
+def _leads_to(connector: ConnectorEntity, listener: ListenerEntity) -> bool:
+    """Whether they name the same place; a listener for all of a machine's names may be anybody's, if the port is."""
+    if listener.serves_http or texts.port_or_service(connector.port) != texts.port_or_service(listener.port):
+        return False
+    return listener.host in ANY_HOST or listener.host.lower() == connector.host.lower()
+
+
+def _listeners(configuration: Configuration) -> list[ListenerEntity]:
+    return [each for each in configuration.listeners if each.role == ROLE]
+
+
+def _connectors(configuration: Configuration) -> list[ConnectorEntity]:
+    return [each for each in configuration.connectors if each.role == ROLE]
