@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
-from tests.house.sources import PACKAGE, ROOT, compiled_modules, module_of
+from tests.house.sources import PACKAGE, ROOT, compiled_modules, module_of, tracked_files
 from trouter import _twin
 
 LISTED = compiled_modules()
@@ -107,3 +109,34 @@ def test_the_switch_prefers_the_source_to_a_file_that_shadows_it(tmp_path: Path)
     assert says(code, TROUTER_PURE="1") == "source"
     with pytest.raises(AssertionError, match="ImportError"):
         says(code)
+
+
+HIDDEN = re.compile(r"^cdef (?!class |extern |inline )[\w.]+ (?P<names>\w[\w, ]*)(\(|$)", re.MULTILINE)
+
+
+def hidden_names(module: str) -> set[str]:
+    """What only compiled modules that cimport it can see of a compiled module."""
+    types = source_of(module).with_suffix(".pxd").read_text(encoding="utf-8")
+    return {name.strip() for found in HIDDEN.finditer(types) for name in found["names"].split(",")}
+
+
+def taken_from(path: Path) -> Iterator[tuple[str, str]]:
+    """(module, name) for each name that a source imports from a module."""
+    package = module_of(path).split(".")[: None if path.name == "__init__.py" else -1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((source, alias.name) for alias in node.names)
+
+
+def test_nobody_imports_what_the_compiled_twin_hides() -> None:
+    hidden = {(module, name) for module in LISTED for name in hidden_names(module)}
+    assert ("trouter.engine.ports", "NO_SINK") in hidden
+    for path in tracked_files():
+        if path.suffix == ".py":
+            types = path.with_suffix(".pxd")
+            cimported = set(re.findall(r"\w+", types.read_text(encoding="utf-8"))) if types.is_file() else set()
+            assert {
+                (module, name) for module, name in hidden & {*taken_from(path)} if name not in cimported
+            } == set(), path
