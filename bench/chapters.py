@@ -18,7 +18,7 @@ from trouter.load.plan import Load
 from . import greeting as greetings
 from . import guessing as guesses
 from . import managing as managed
-from . import policies
+from . import policies, syncing
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
@@ -309,6 +309,17 @@ def policy(bench: Bench) -> None:
     bench.figure("under a policy: CPU per message to that without", ratios(*samples.values()), "x", 1.05)
 
 
+def network(bench: Bench) -> None:
+    """Routers that tell each other a great many addresses."""
+    bench.say(f"{syncing.ADDRESSES:,} addresses")
+    runs = [syncing.measured() for _ in range(bench.extent.repetitions)]
+    for what, key in (
+        ("that appear at once: known to a neighbour", "told_s"),
+        ("known to a router that joins", "joined_s"),
+    ):
+        bench.figure(f"{syncing.ADDRESSES:,} addresses {what}", Spread.of([run[key] for run in runs]), "s", 5.0)
+
+
 def guessing(bench: Bench) -> None:
     """A pair beside somebody who guesses a thousand passwords a second, at its router or elsewhere on this machine.
 
@@ -394,6 +405,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "stalled": stalled_neighbour,
     "managing": managing,
     "policy": policy,
+    "network": network,
     "guessing": guessing,
     "greeting": greeting,
 }

@@ -1,0 +1,62 @@
+"""How long routers take to know each other's addresses: a great many that appear at once, and to one that joins late.
+
+`python -m bench.syncing` measures alone, and prints one JSON object. Whole routers in one process, joined in memory as
+in `tests/sim`: what is told is the CPU time of all of them, and the seconds of simulated time that they wait besides.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tests.sim.routers import Network
+
+ADDRESSES: Final = 100_000
+#: The hint of an address that is balanced.
+HINT: Final = 3
+
+
+def until(network: Network, done: Callable[[], bool]) -> float:
+    """Seconds that pass until it is ``done``, both of CPU time and of simulated time."""
+    began_s, began_ns = network.now_s, time.process_time_ns()
+    while not done():
+        network.run(0.05)
+    return network.now_s - began_s + (time.process_time_ns() - began_ns) / 1e9
+
+
+def known_by(network: Network, router: str) -> int:
+    """Addresses of R1's that the routing of another router knows."""
+    found = network.sites[router].memory.core.network.routers.get("R1")
+    return 0 if found is None else sum(key.startswith("M") for key in found.addresses)
+
+
+def measured() -> dict[str, float]:
+    """One run in a process of its own."""
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "bench.syncing"]
+    found: dict[str, float] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
+    return found
+
+
+def main() -> None:
+    network = Network()
+    network.start("R1", "R2")
+    network.connect("R1", "R2")
+    network.run(10.0)
+    advertise = network.sites["R1"].memory.core.network.advertise
+    for number in range(ADDRESSES):
+        advertise(f"M0queue.number.{number}", HINT)
+    told_s = until(network, lambda: known_by(network, "R2") == ADDRESSES)
+    network.start("R3")
+    network.connect("R2", "R3")
+    joined_s = until(network, lambda: known_by(network, "R3") == ADDRESSES)
+    print(json.dumps({"told_s": told_s, "joined_s": joined_s}))
+
+
+if __name__ == "__main__":
+    main()
