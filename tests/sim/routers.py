@@ -155,10 +155,20 @@ class Site:
         self.memory = MemoryRouter(RULES, router_id=name, mode="interior")
         self.backbone = Backbone(self.memory.core, boot, TIMERS, now)
         self.ends: list[End] = []
-        self.client: MemoryClient = self.memory.connect(PeerTerms(link_capacity=CAPACITY, strip_out=False))
         self.receivers: list[Receiver] = []
         self.senders: dict[str, MemorySender] = {}
+        self.client: MemoryClient = self._connect()
         self._numbers = itertools.count(100)
+
+    def _connect(self) -> MemoryClient:
+        return self.memory.connect(PeerTerms(link_capacity=CAPACITY, strip_out=False))
+
+    def reconnect(self) -> None:
+        """The client's connection breaks, and another takes its place."""
+        self.receivers.clear()
+        self.senders.clear()
+        self.client.drop()
+        self.client = self._connect()
 
     def add_end(self, cost: int, dials: bool) -> End:
         limits = EngineLimits(first_outgoing_id=LIMITS.first_outgoing_id, idle_timeout_s=0.0)
@@ -200,6 +210,11 @@ class Posted:
     address: str
     sent: SentMessage
     settled: bool
+
+    @property
+    def heard(self) -> bool:
+        """Whoever sent it is still there."""
+        return self.sent.sender in self.site.senders.values()
 
 
 class Network:
@@ -284,13 +299,30 @@ class Network:
         self._settle(site)
         return receiver
 
+    def hang_up(self, name: str) -> None:
+        """The connection of the client at a site breaks."""
+        self.sites[name].reconnect()
+        self._settle(self.sites[name])
+
     def leave(self, receiver: Receiver) -> None:
         receiver.site.receivers.remove(receiver)
         receiver.link.link.detach(True)
         self._settle(receiver.site)
 
-    def post(self, name: str, address: str, settled: bool = False, size: int = 10, anonymous: bool = False) -> bytes:
-        """Send a message from a client at a site; its body, by which it is known."""
+    def post(
+        self,
+        name: str,
+        address: str,
+        settled: bool = False,
+        size: int = 10,
+        anonymous: bool = False,
+        halting_s: float = 0.0,
+        abort: bool = False,
+    ) -> bytes:
+        """Send a message from a client at a site; its body, by which it is known.
+
+        One that is ``halting`` stops in its middle for so long; it may be taken back then.
+        """
         site = self.sites[name]
         target = "" if anonymous else address
         sender = site.senders.get(target)
@@ -299,10 +331,21 @@ class Network:
             self._settle(site)
         body = f"{next(self._bodies)}-{name}-{address}-".encode().ljust(size, b".")
         message = compose(body, to=address)
-        sent = sender.send(message, settled=settled, frames=1 + size // 5000)
+        if halting_s:
+            sent = sender.begin(message[: len(message) // 2], settled=settled)
+            self._later(halting_s, partial(self._finish, site, sent, b"" if abort else message[len(message) // 2 :]))
+        else:
+            sent = sender.send(message, settled=settled, frames=1 + size // 5000)
         self.posted[body] = Posted(site, address, sent, settled)
         self._settle(site)
         return body
+
+    def _finish(self, site: Site, sent: SentMessage, rest: bytes) -> None:
+        if rest:
+            sent.finish(rest)
+        else:
+            sent.abort()
+        self._settle(site)
 
     def _judge(self, site: Site) -> bool:
         """Receivers take their messages; whether there were any."""

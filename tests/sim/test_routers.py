@@ -71,7 +71,8 @@ class Storm:
         for _ in range(chance.randint(20, 60)):
             network.run(chance.choice([0.0, 0.0, 0.001, 0.02, 0.3, 1.0, 3.0]))
             kind = chance.choice(
-                ["post"] * 8 + ["listen", "listen", "leave", "cut", "reconnect", "die", "stall", "restart"]
+                ["post"] * 10
+                + ["listen", "listen", "listen", "leave", "hang_up", "cut", "reconnect", "die", "stall", "restart"]
             )
             getattr(self, f"_{kind}")()
 
@@ -86,7 +87,9 @@ class Storm:
         name, address = self._site(), chance.choice(ADDRESSES)
         for _ in range(chance.choice([1, 1, 3, 20, 80])):
             size = chance.choice([10, 10, 10, 10, 40_000])
-            self.network.post(name, address, chance.random() < 0.3, size, chance.random() < 0.3)
+            halting_s = chance.choice([0.0] * 12 + [0.01, 0.5, 4.0]) if size > 10 else 0.0
+            settled, anonymous, abort = (chance.random() < 0.3 for _ in range(3))
+            self.network.post(name, address, settled, size, anonymous, halting_s, abort)
 
     def _listen(self) -> None:
         self.network.listen(self._site(), self.chance.choice(ADDRESSES), self.chance.choice([3, 1000]))
@@ -95,6 +98,9 @@ class Storm:
         receivers = [receiver for site in self.network.sites.values() for receiver in site.receivers]
         if receivers:
             self.network.leave(self.chance.choice(receivers))
+
+    def _hang_up(self) -> None:
+        self.network.hang_up(self._site())
 
     def _cut(self) -> None:
         if (number := self._line()) is not None:
@@ -139,12 +145,12 @@ def together(network: Network, name: str) -> list[Site]:
 def check_outcomes(network: Network) -> None:
     """Whoever is there to hear it has heard one outcome of each message, and no better one than a receiver gave."""
     for body, posted in network.posted.items():
-        if network.sites.get(posted.site.name) is not posted.site:
-            continue  # killed with the router
+        if network.sites.get(posted.site.name) is not posted.site or not posted.heard:
+            continue  # killed with its router, or gone
         accepted = network.accepted.get(body, 0)
         if not posted.address.startswith("multicast"):
             assert accepted <= 1, f"{body!r} was accepted {accepted} times"
-        if posted.settled or not posted.sent.delivery.begun:
+        if posted.settled or posted.sent.delivery.aborted or not posted.sent.delivery.begun:
             continue
         final = [state for state, settled in posted.sent.history if settled]
         assert len(final) == 1, f"{body!r} heard {posted.sent.history}"
