@@ -636,6 +636,17 @@ def test_a_certificate(scene: Scene, kind: str, alert: str, reason: str) -> None
     assert reason in record["reason"]
 
 
+def test_a_certificate_that_is_good_is_recorded_too(scene: Scene) -> None:
+    pair = scene.authority.issue("CN=alice")
+    client = Client(Ear(), **tls_options(scene, pair))
+    tls = scene.record("tls.outcome", conn=client.number)
+    assert (tls["ok"], tls["peer_subject"]) == (True, "CN=alice")
+    assert tls["peer_serial"] == f"{pair.certificate.serial_number:X}"
+    sasl = scene.record("sasl.outcome", conn=client.number)
+    assert (sasl["ok"], sasl["mech"], sasl["user"], sasl["tls_subject"]) == (True, "EXTERNAL", "CN=alice", "CN=alice")
+    client.close()
+
+
 def test_clear_text_where_tls_is_required(scene: Scene) -> None:
     """It is answered with the header of TLS, which proton does not expect there; no password is sent."""
     heard = scene.refusal("alice", "any", TLS)

@@ -290,6 +290,7 @@ class Login:
                 user=user or None,
                 host=facts.remote_host,
                 listener=facts.listener.name or None,
+                tls_subject=(facts.tls.subject or None) if facts.tls is not None else None,
                 mech=self.mechanism,
                 ok=code == SASL_OK,
                 code=code,

@@ -226,20 +226,21 @@ class Secure:
         """What is known of the peer now; TlsFailed if its certificate is not to be believed, or stands for nobody."""
         channel = ground.channel
         assert channel is not None  # noqa: S101 - there was a handshake
-        subject = user = ""
+        subject = serial = user = ""
         if ground.chain:
-            subject, user = await self._identify(ground, loaded, maps_user=maps_user)
+            subject, serial, user = await self._identify(ground, loaded, maps_user=maps_user)
         name, bits = channel.cipher
-        self._recorder.emit(_outcome(facts, ok=True, version=channel.version, cipher=name, subject=subject))
+        version = channel.version
+        self._recorder.emit(_outcome(facts, ok=True, version=version, cipher=name, subject=subject, serial=serial))
         return replace(
             facts,
             encrypted=True,
-            tls=TlsFacts(channel.version, name, bits, subject, ground.chain[0] if ground.chain else b"", user),
+            tls=TlsFacts(version, name, bits, subject, ground.chain[0] if ground.chain else b"", user),
             channel_bindings=channel.bindings(loaded.certificate),
         )
 
-    async def _identify(self, ground: Ground, loaded: Loaded, *, maps_user: bool) -> tuple[str, str]:
-        """The subject of the peer's certificate, and the user whom it stands for, "" unless asked for; TlsFailed."""
+    async def _identify(self, ground: Ground, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
+        """The subject and the number of the peer's certificate, and whom it stands for, "" unless asked; TlsFailed."""
         from cryptography import x509  # noqa: PLC0415
 
         from .tls.names import distinguished_name  # noqa: PLC0415
@@ -247,13 +248,14 @@ class Secure:
         objection = await self._objection(ground)
         if objection:
             raise TlsFailed(f"TLS: {objection}")
-        subject = distinguished_name(x509.load_der_x509_certificate(ground.chain[0]).subject)
+        certificate = x509.load_der_x509_certificate(ground.chain[0])
+        subject, serial = distinguished_name(certificate.subject), f"{certificate.serial_number:X}"
         if not maps_user:
-            return subject, ""
+            return subject, serial, ""
         answer = self._plugins.map_uid(CertificateFacts(subject, ground.chain[0]), loaded.facts)
         if isinstance(answer, Refused):
             raise TlsFailed(f"TLS: {answer.reason}")
-        return subject, answer
+        return subject, serial, answer
 
     async def _objection(self, ground: Ground) -> str:
         """Why the peer's certificates are not to be believed now; "" if they are."""
@@ -362,7 +364,14 @@ async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
 
 
 def _outcome(
-    facts: PeerFacts, *, ok: bool, version: str = "", cipher: str = "", subject: str = "", reason: str = ""
+    facts: PeerFacts,
+    *,
+    ok: bool,
+    version: str = "",
+    cipher: str = "",
+    subject: str = "",
+    serial: str = "",
+    reason: str = "",
 ) -> TlsOutcome:
     return TlsOutcome(
         conn=facts.connection_id,
@@ -371,6 +380,7 @@ def _outcome(
         version=version or None,
         cipher=cipher or None,
         peer_subject=subject or None,
+        peer_serial=serial or None,
         reason=reason or None,
         listener=facts.listener.name,
     )
