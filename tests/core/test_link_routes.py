@@ -13,6 +13,7 @@ from trouter.core.containers import MAX_SESSIONS
 from trouter.core.routes import LinkRoute
 from trouter.core.rows import address_row, link_row, router_row
 from trouter.core.tenants import Tenant
+from trouter.core.why import explain
 from trouter.engine.limits import EngineLimits
 from trouter.engine.states import LinkState
 from trouter.testing.memory import (
@@ -806,6 +807,20 @@ def test_rows_of_a_routed_link_and_its_address() -> None:
     )
     assert [address[name] for name in shown] == ["linkBalanced", 1, 1, 1, 1]
     assert router_row(router.core)["deliveriesEgressRouteContainer"] == 1
+
+
+def test_why_tells_where_links_go() -> None:
+    route = both()[0]
+    router = MemoryRouter()
+    routes(router, route)
+    told = explain(router.core, "broker.q")
+    assert told.treatment == "linkBalanced"
+    assert told.verdict == "senders are refused: broker is routed, and its container is not connected"
+    router.connect(container_id="B", role="route-container")
+    assert explain(router.core, "broker.q").verdict == "senders are routed by broker to container B on connection 1"
+    assert explain(router.core, "other").treatment == "balanced"
+    router.core.routes.add_remote("Dbroker", "R9")
+    assert explain(router.core, "broker.q").verdict.endswith("; receivers are routed by broker to router R9")
 
 
 # --- bounds

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
-from .addresses import AREA, EDGE, ROUTER, UPLINK_KEY, Address
+from .addresses import AREA, EDGE, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edging import SERVICES
 from .egress import Egress
 from .ingress import Ingress
 from .pace import settled_count
+from .routes import IN, LINK_BALANCED, OUT, Pattern
 from .table import MAX_ADDRESS_BYTES, UNAVAILABLE, AddressRule
 from .watch import STUCK_AFTER_S, zero_credit_s
 
@@ -103,6 +104,9 @@ def explain(router: Router, address: str) -> Explanation:
     parsed = table.parse(address)
     rule = table.rule_for(parsed)
     key = parsed.key_in_phase(str(rule.ingress_phase))
+    routed = _routed(router, parsed)
+    if routed:
+        return _without_record(address, key, "", LINK_BALANCED, routed)
     record = table.records.get(key)
     if record is None:
         verdict = _why_no_record(router, parsed, rule)
@@ -127,6 +131,28 @@ def explain(router: Router, address: str) -> Explanation:
 
 def _without_record(address: str, key: str, rule: str, treatment: str, verdict: str) -> Explanation:
     return Explanation(address, key, rule, treatment, 0, 0, (), 0, (), "", verdict)
+
+
+def _routed(router: Router, address: Address) -> str:
+    """Where links to the address go as a whole; empty when neither direction's do."""
+    if address.letter != MOBILE or router.table.is_served(address):
+        return ""
+    found = [(way, router.routes.find(address.text, way)) for way in (IN, OUT)]
+    return "; ".join(f"{_WHOSE[way]} {_where(pattern)}" for way, pattern in found if pattern is not None)
+
+
+def _where(pattern: Pattern) -> str:
+    hops = [f"{hop.container.container_id} on connection {hop.container.number}" for hop in pattern.hops[:_NAMED]]
+    more = f" and {len(pattern.hops) - _NAMED} more" if len(pattern.hops) > _NAMED else ""
+    if hops:
+        return f"are routed by {pattern.key[1:]} to container {', '.join(hops)}{more}"
+    if pattern.routers:
+        return f"are routed by {pattern.key[1:]} to router {', '.join(list(pattern.routers)[:_NAMED])}"
+    return f"are refused: {pattern.key[1:]} is routed, and its container is not connected"
+
+
+#: Whose links a direction is about.
+_WHOSE: Final = {IN: "senders", OUT: "receivers"}
 
 
 def _describe(router: Router, rule: AddressRule) -> str:

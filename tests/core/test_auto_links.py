@@ -1,0 +1,286 @@
+"""Auto links (routing.md 6.1, 6.2): attached where their container is, tried again when they fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trouter.core.autolinks import Activation, AutoLink, AutoLinkRule
+from trouter.core.table import AddressRule
+from trouter.core.witness import Witness
+from trouter.testing.memory import LIMITS, MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
+from trouter.wire.performatives import Accepted, Error, Released, Source, Target
+
+WAYPOINT = AddressRule("q", is_prefix=True, ingress_phase=0, egress_phase=1)
+IN = AutoLinkRule("q", "in", phase=1, container_id="B", name="in")
+OUT = AutoLinkRule("q", "out", phase=0, container_id="B", name="out")
+
+
+class Ear(Witness):
+    """Hears of failures, and retries them when the test says so."""
+
+    def __init__(self) -> None:
+        self.due: list[Activation] = []
+        self.waits: list[float] = []
+
+    def failed(self, activation: Activation) -> None:
+        self.due.append(activation)
+        self.waits.append(activation.auto.next_retry_s())
+
+    def idle(self, activation: Activation) -> None:
+        if activation in self.due:
+            self.due.remove(activation)
+
+    def retry(self) -> None:
+        due, self.due = self.due, []
+        for each in due:
+            each.retry()
+
+
+def room(*rules: AutoLinkRule, addresses: tuple[AddressRule, ...] = (WAYPOINT,), **fields: Any) -> Room:
+    return Room(rules, addresses, fields)
+
+
+class Room:
+    """A router with auto links, its ear, and a broker called B if there is to be one."""
+
+    def __init__(self, rules: tuple[AutoLinkRule, ...], addresses: tuple[AddressRule, ...], fields: Any) -> None:
+        self.router = MemoryRouter(addresses, **fields)
+        self.ear = self.router.core.witness = Ear()
+        self.autos: list[AutoLink] = [self.router.core.auto_links.add(rule) for rule in rules]
+
+    def broker(self, *, answers: bool = True, **fields: Any) -> MemoryClient:
+        fields.setdefault("container_id", "B")
+        made = self.router.connect(**fields)
+        made.answers = answers
+        self.router.core.container_came(replace_role(made))
+        self.router.pump()
+        return made
+
+
+def replace_role(client: MemoryClient) -> Any:
+    client.terms = replace(client.terms, role="route-container")
+    return client.as_container()
+
+
+def test_links_are_attached_when_the_container_comes() -> None:
+    here = room(IN, OUT)
+    assert [auto.state for auto in here.autos] == ["inactive", "inactive"]
+    broker = here.broker()
+    sends, receives = broker.attached
+    assert isinstance(sends, MemorySender)
+    assert isinstance(receives, MemoryReceiver)
+    assert sends.attach is not None
+    assert receives.attach is not None
+    assert sends.attach.source == Source("q", expiry_policy="link-detach")
+    assert sends.attach.target == Target(expiry_policy="link-detach")
+    assert receives.attach.target == Target("q", expiry_policy="link-detach")
+    assert sends.link.name.startswith("qdlink.")
+    assert len(sends.link.name) == len("qdlink.") + 15
+    assert [auto.state for auto in here.autos] == ["active", "active"]
+    assert sorted(here.router.core.links) == [auto.identity for auto in here.autos]
+
+
+def test_they_are_on_one_session_apart_from_routed_links() -> None:
+    here = room(IN, OUT)
+    broker = here.broker()
+    assert broker.attached[0].link.session is broker.attached[1].link.session
+
+
+def test_a_message_takes_its_way_through_the_broker() -> None:
+    here = room(IN, OUT)
+    broker = here.broker()
+    sends, receives = broker.attached
+    assert isinstance(sends, MemorySender)
+    assert isinstance(receives, MemoryReceiver)
+    receives.grant(10)
+    client = here.router.connect()
+    receiver, sender = client.receiver("q", credit=5), client.sender("q")
+    sent = sender.send(compose(b"job"))
+    here.router.pump()
+    assert receives.bodies == [b"job"]
+    receives.received[0].settle()
+    here.router.pump()
+    assert sent.outcome == Accepted()
+    forwarded = sends.send(compose(b"job"))
+    here.router.pump()
+    assert receiver.bodies == [b"job"]
+    receiver.received[0].settle()
+    here.router.pump()
+    assert forwarded.outcome == Accepted()
+    record = here.router.core.table.records["M1q"]
+    assert (record.counters.ingress_container, record.counters.egress) == (1, 1)
+    assert here.router.core.table.records["M0q"].counters.egress_container == 1
+
+
+def test_senders_have_credit_when_the_broker_is_there_and_it_when_consumers_are() -> None:
+    here = room(IN, OUT)
+    client = here.router.connect()
+    sender = client.sender("q")
+    assert sender.credit == 0
+    broker = here.broker()
+    sends = broker.attached[0]
+    assert isinstance(sends, MemorySender)
+    assert (sender.credit, sends.credit) == (250, 0)
+    receiver = client.receiver("q")
+    here.router.pump()
+    assert sends.credit == 250
+    receiver.detach()
+    late = sends.send(compose(b"x"))
+    here.router.pump()
+    assert late.outcome == Released()
+    assert sends.drains == [249]
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_the_broker_has_a_name_of_its_own_for_the_address(direction: str) -> None:
+    here = room(AutoLinkRule("q", direction, external_address="jobs/q", container_id="B"), addresses=())
+    (end,) = here.broker().attached
+    attach = end.attach
+    assert attach is not None
+    terminus = attach.source if direction == "in" else attach.target
+    assert isinstance(terminus, Source | Target)
+    assert terminus.address == "jobs/q"
+    assert "M0q" in here.router.core.table.records
+
+
+def test_a_fallback_takes_what_finds_no_consumer() -> None:
+    rule = AddressRule("q", is_prefix=True, enable_fallback=True)
+    here = room(AutoLinkRule("q", "out", container_id="B", fallback=True), addresses=(rule,))
+    (end,) = here.broker().attached
+    assert isinstance(end, MemoryReceiver)
+    end.grant(5)
+    here.router.pump()
+    client = here.router.connect()
+    client.sender("q").send(compose(b"x"))
+    here.router.pump()
+    assert end.bodies == [b"x"]
+
+
+def test_what_nobody_configured_is_balanced() -> None:
+    here = room(AutoLinkRule("q", "out", container_id="B"), addresses=(), default_distribution="unavailable")
+    here.broker()
+    assert here.router.core.table.records["M0q"].treatment == "balanced"
+
+
+def test_an_address_that_is_unavailable_fails_with_a_reason() -> None:
+    here = room(IN, addresses=(AddressRule("q", distribution="unavailable"),))
+    broker = here.broker()
+    assert broker.attached == []
+    (auto,) = here.autos
+    assert (auto.state, auto.last_error) == ("failed", "the address is unavailable by configuration")
+
+
+def test_each_connection_of_a_container_has_its_links() -> None:
+    here = room(OUT)
+    first, second = here.broker(), here.broker()
+    assert (len(first.attached), len(second.attached)) == (1, 1)
+    assert len(here.router.core.table.records["M0q"].forwarder.consumers) == 2
+    first.drop()
+    assert here.autos[0].state == "active"
+    second.drop()
+    assert here.autos[0].state == "inactive"
+    assert here.router.core.links == {}
+
+
+def test_what_the_peer_refuses_is_tried_again() -> None:
+    here = room(OUT)
+    broker = here.broker(answers=False)
+    (auto,) = here.autos
+    assert auto.state == "attaching"
+    broker.attached[0].answer(target=None)
+    here.router.pump()
+    assert auto.state == "attaching"  # no address: the refusal is on its way
+    broker.attached[0].detach(True, Error("amqp:not-found", "Node not found"))
+    assert (auto.state, auto.last_error, auto.identity) == ("failed", "Node not found", 0)
+    assert here.ear.waits == [2.0]
+    broker.answers = True
+    here.ear.retry()
+    here.router.pump()
+    assert (auto.state, auto.last_error) == ("active", "")
+    broker.attached[1].detach(False)
+    assert (auto.state, auto.last_error) == ("failed", "")
+    assert here.ear.waits == [2.0, 5.0]
+    here.ear.retry()
+    here.router.pump()
+    assert auto.state == "active"
+
+
+def test_a_session_that_the_peer_ends_is_a_failure_of_its_links() -> None:
+    here = room(IN, OUT)
+    broker = here.broker()
+    broker.end(broker.attached[0].link.session)  # type: ignore[arg-type]
+    assert [auto.state for auto in here.autos] == ["failed", "failed"]
+    here.ear.retry()
+    here.router.pump()
+    assert [auto.state for auto in here.autos] == ["active", "active"]
+    assert len(broker.attached) == 4
+
+
+def test_nothing_is_tried_again_on_a_connection_that_is_gone() -> None:
+    here = room(OUT)
+    broker = here.broker()
+    broker.attached[0].detach()
+    due = list(here.ear.due)
+    broker.drop()
+    assert here.ear.due == []
+    again = here.broker()
+    for each in due:
+        each.retry()
+    here.router.pump()
+    assert len(again.attached) == 1
+    assert here.ear.waits == [2.0]
+    again.attached[0].detach()
+    assert here.ear.waits == [2.0, 5.0]
+
+
+def test_what_is_deleted_is_detached_without_a_word() -> None:
+    here = room(IN, OUT)
+    broker = here.broker()
+    for auto in here.autos:
+        here.router.core.auto_links.remove(auto)
+    here.router.pump()
+    for end in broker.attached:
+        assert end.detached is not None
+        assert (end.detached.closed, end.error) == (True, None)
+    assert here.router.core.links == {}
+    assert here.ear.due == []
+
+
+def test_what_is_deleted_while_it_waits_is_not_tried_again() -> None:
+    here = room(OUT)
+    broker = here.broker()
+    broker.attached[0].detach()
+    (due,) = here.ear.due
+    here.router.core.auto_links.remove(here.autos[0])
+    due.retry()
+    here.router.pump()
+    assert len(broker.attached) == 1
+
+
+def test_one_created_late_is_attached_at_once() -> None:
+    here = room()
+    broker = here.broker()
+    here.router.core.auto_links.add(OUT)
+    here.router.pump()
+    assert len(broker.attached) == 1
+
+
+def test_a_peer_without_handles_left_fails_the_rest() -> None:
+    rules = tuple(replace(OUT, address=f"q.{number}") for number in range(4))
+    here = room(*rules)
+    broker = here.broker(client_limits=replace(LIMITS, handle_max=1))
+    assert [auto.state for auto in here.autos] == ["active", "active", "failed", "failed"]
+    assert here.autos[3].last_error == "the container takes no more links or sessions"
+    broker.attached[0].detach()
+    here.ear.retry()
+    here.router.pump()
+    assert sorted(auto.state for auto in here.autos) == ["active", "active", "failed", "failed"]
+
+
+def test_one_for_nobody_in_particular_is_never_attached() -> None:
+    here = room(AutoLinkRule("q", "in"))
+    assert here.broker().attached == []
+    assert here.autos[0].state == "inactive"
