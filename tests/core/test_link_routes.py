@@ -10,7 +10,7 @@ import pytest
 from trouter.core.attach import PeerTerms
 from trouter.core.check import MessageCheck
 from trouter.core.containers import MAX_SESSIONS
-from trouter.core.routes import LinkRoute
+from trouter.core.routes import MAX_SCOPED, LinkRoute
 from trouter.core.rows import address_row, link_row, router_row
 from trouter.core.tenants import Tenant
 from trouter.core.why import explain
@@ -700,6 +700,83 @@ def test_links_that_a_route_carries_outlive_it() -> None:
     assert end.bodies == [b"still"]
 
 
+# --- routes of a connection's own
+
+
+def test_a_connection_has_links_routed_to_itself() -> None:
+    router = MemoryRouter()
+    owner, client = router.connect(container_id="owner"), router.connect()
+    container = owner.as_container()
+    router.core.container_came(container)
+    for number, way in enumerate(("in", "out"), 1):
+        assert router.core.routes.add_scoped(container, LinkRoute("mine/*", way), number)
+    sender, receiver = client.sender("mine.a"), client.receiver("mine.b", credit=3)
+    takes, sends = owner.attached
+    assert isinstance(takes, MemoryReceiver)
+    assert isinstance(sends, MemorySender)
+    takes.grant(1)
+    router.pump()
+    sender.send(compose(b"to"))
+    sends.send(compose(b"from"))
+    router.pump()
+    assert (takes.bodies, receiver.bodies) == ([b"to"], [b"from"])
+    router.core.routes.remove_scoped(1)
+    assert client.sender("mine.a").attach is not None
+    assert len(owner.attached) == 2
+    owner.drop()
+    assert receiver.error == LOST
+    assert len(router.core.routes) == 0
+    assert router.core.routes.scoped() == {}
+
+
+def test_a_connection_has_so_many_routes_and_no_more() -> None:
+    router = MemoryRouter()
+    container = router.connect().as_container()
+    router.core.container_came(container)
+    for number in range(MAX_SCOPED):
+        assert router.core.routes.add_scoped(container, LinkRoute(f"p{number}", "in"), number)
+    assert not router.core.routes.add_scoped(container, LinkRoute("last", "in"), MAX_SCOPED)
+    router.core.routes.remove_scoped(0)
+    assert router.core.routes.add_scoped(container, LinkRoute("last", "in"), MAX_SCOPED)
+
+
+# --- other routers
+
+
+def test_what_other_routers_have_is_known_by_their_keys() -> None:
+    router = MemoryRouter()
+    found = router.core.routes
+    for key in ("Clr.one", "Da/b", "Ex.*.y", "F#", "", "C", "E...", "Mlr", "C" + "x" * 5000):
+        found.add_remote(key, "R2")
+    assert len(found) == 4
+    assert router.connect().sender("lr.one.x").error == NO_ROUTE  # there is no way to R2
+    found.add_remote("Clr/one", "R3")
+    assert found.routers("Clr.one") == ["R2", "R3"]
+    assert address_row(router.core, router.core.table.records["Clr.one"])["remoteHostRouters"] == ["R2", "R3"]
+    found.delete_remote("Clr.one", "R2")
+    found.delete_remote("E...", "R2")
+    found.forget_remote("R3")
+    found.forget_remote("R2")
+    assert len(found) == 0
+    assert not [key for key in router.core.table.records if key[0] in "CDEF"]
+
+
+def test_others_are_told_of_the_first_container_and_of_the_last() -> None:
+    router = MemoryRouter()
+    told: list[tuple[str, int, bool]] = []
+    router.core.network.on_local = lambda *what: told.append(what)
+    routes(router, *both("lr.one"), LinkRoute("a.*.b.#", "in", container_id="B"), LinkRoute("c/#", "out"))
+    assert told == []
+    first = router.connect(container_id="B", role="route-container")
+    second = router.connect(container_id="B", role="route-container")
+    assert told == [("Clr.one", 4, True), ("Dlr.one", 4, True), ("Ea.*.b.#", 4, True)]
+    told.clear()
+    first.drop()
+    assert told == []
+    second.drop()
+    assert told == [("Clr.one", 0, False), ("Dlr.one", 0, False), ("Ea.*.b.#", 0, False)]
+
+
 # --- transactions
 
 
@@ -736,6 +813,25 @@ def test_a_tenants_links_go_to_routes_with_its_name() -> None:
     other = router.connect(PeerTerms(tenant=Tenant("t2")))
     assert other.receiver("broker.q").attach is not None
     assert len(broker.attached) == 1
+
+
+@pytest.mark.parametrize("pattern", ["example.com/broker", "#", "*/com/broker/#", "example.com.broker"])
+def test_a_route_of_one_tenant_is_not_anothers(pattern: str) -> None:
+    router = MemoryRouter()
+    routes(router, LinkRoute(pattern, "in", is_prefix="#" not in pattern, container_id="B"))
+    broker = router.connect(container_id="B", role="route-container")
+    client = router.connect(PeerTerms(tenant=Tenant("example")))
+    client.receiver("com/broker/q", credit=1)
+    sender = client.sender("com/broker/q")
+    assert broker.attached == []
+    sender.send(compose(b"mine"))
+    anonymous = client.sender().send(compose(b"mine too", to="com/broker/q"))
+    router.pump()
+    assert len(client.session.links) == 3
+    assert anonymous.outcome is None  # with the tenant's own receiver
+    owner = router.connect(PeerTerms(tenant=Tenant("example.com")))
+    owner.sender("broker/q")
+    assert len(broker.attached) == (pattern == "example.com/broker")
 
 
 # --- policy

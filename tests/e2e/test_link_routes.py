@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +15,8 @@ from proton.utils import LinkDetached
 
 from tests.brokers import DECLARE, DISCHARGE, TRANSACTIONAL, Broker, broker
 from tests.e2e.by_proton import Client, Ear, said
+from tests.house.sources import ROOT
+from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 
 OPEN = "host: 127.0.0.1, saslMechanisms: ANONYMOUS"
@@ -198,3 +203,58 @@ def test_an_auto_link_that_fails_is_tried_again(start_router: StartRouter) -> No
         router.wait_for_line(r"Auto Link Activation Failed\. Node not found 'mine' on connection c")
         made.refused.clear()
         router.wait_for_line("Auto Link Activated 'mine' on connection c")
+
+
+# --- the manual, and management
+
+MANUAL = (ROOT / "docs" / "link-routing.md").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_manual_works(start_router: StartRouter) -> None:
+    """Its configuration but for the ports, and its command, which prints what it says."""
+    example, shown = re.findall(r"^```\n(.*?)^```", MANUAL, re.MULTILINE | re.DOTALL)
+    command, _, expected = shown.partition("\n")
+    with broker() as made:
+        router = start_router(example.replace("5672", "0").replace("5673", str(made.port)))
+        router.wait_for_line("Link Route Activated 'linkRoute/2' on connection broker")
+        assert command.startswith("$ trouter ")
+        done = subprocess.run(
+            [sys.executable, "-m", *command[2:].split(), "-b", f"127.0.0.1:{router.port}"],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=True,
+        )
+        printed = [line for line in done.stdout.splitlines() if line and not line[0].isdigit()]
+        assert printed[-len(expected.splitlines()) :] == expected.splitlines()
+
+
+def test_routes_and_auto_links_come_and_go_while_the_router_runs(start_router: StartRouter) -> None:
+    with broker() as made:
+        router = start_router(f"""
+            router {{ id: R }}
+            listener {{ {OPEN}, port: 0 }}
+            connector {{ {OPEN}, port: {made.port}, role: route-container, name: c }}
+        """)
+        router.wait_for_line("Connection Opened: dir=out")
+        made.refused["bad"] = Condition("amqp:not-found", "Node not found: bad")
+        with node_of(router.port) as node:
+            node.create("router.config.linkRoute", {"prefix": "b", "direction": "in", "connection": "c"}, name="r")
+            node.create("router.config.autoLink", {"address": "a", "direction": "out", "connection": "c"}, name="l")
+            node.create("router.config.autoLink", {"address": "bad", "direction": "in", "containerId": "B"}, name="m")
+            router.wait_for_line("Auto Link Activated 'l' on connection c")
+            router.wait_for_line("Auto Link Activation Failed. Node not found: bad 'm' on container B")
+            assert node.get("READ", type="router.config.linkRoute", name="r")["operStatus"] == "active"
+            row = node.get("READ", type="router.config.autoLink", name="l")
+            assert (row["operStatus"], row["lastError"]) == ("active", None)
+            assert node.get("READ", type="router.link", identity=row["linkRef"])["owningAddr"] == "M0a"
+            row = node.get("READ", type="router.config.autoLink", name="m")
+            assert (row["operStatus"], row["lastError"], row["linkRef"]) == ("failed", "Node not found: bad", None)
+            client = Client(Ear(), router.port)
+            client.create_sender("b.q")
+            for kind, name in (("linkRoute", "r"), ("autoLink", "l"), ("autoLink", "m")):
+                assert node.ask("DELETE", type=f"router.config.{kind}", name=name).status == 204
+            made.wait(lambda b: any(closed and error is None for name, closed, error in b.detached if "qdlink" in name))
+            assert client.create_sender("b.q", name="again").link.remote_target.address == "b.q"
+            assert sum(address == "b.q" for _, _, address, _ in made.attached) == 1
+            client.close()

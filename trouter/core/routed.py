@@ -220,7 +220,8 @@ def carry(router: Router, link: Link, terms: PeerTerms, terminus: Source | Targe
     address = router.table.parse(text, tenant=terms.tenant)
     if address.letter != MOBILE or router.table.is_served(address):
         return False
-    pattern = router.routes.find(address.text, IN if link.incoming else OUT)
+    space = "" if terms.tenant is None else terms.tenant.space
+    pattern = router.routes.find(address.text, IN if link.incoming else OUT, space)
     if pattern is None:
         return False
     wanted = link.remote_attach

@@ -126,12 +126,17 @@ class Routes:
 
     # --- where a link goes
 
-    def _takes_senders(self, text: str) -> bool:
-        return self.find(text, IN) is not None
+    def _takes_senders(self, text: str, space: str) -> bool:
+        return self.find(text, IN, space) is not None
 
-    def find(self, text: str, direction: str) -> Pattern | None:
-        """The pattern that the address ``text``, qualified by its tenant, falls under; None if it is nobody's."""
-        return self._trees[direction].match(text) if len(self._trees[direction]) else None
+    def find(self, text: str, direction: str, space: str = "") -> Pattern | None:
+        """The pattern that the address ``text``, qualified by its tenant, falls under; None if it is nobody's.
+
+        Addresses in the ``space`` of a tenant fall under patterns that begin with it, as it is written: to a pattern as
+        such a dot in it would be as good as the slash behind it.
+        """
+        pattern = self._trees[direction].match(text) if len(self._trees[direction]) else None
+        return None if pattern is None or (space and not pattern.key.startswith(f"{space}/", 1)) else pattern
 
     def next_hop(self, pattern: Pattern, coming_from: int) -> Hop | None:
         """Where the next link goes: containers here first, each in turn, then other routers, each in turn.

@@ -68,8 +68,8 @@ class AddressTable:
         self.tenants = Tenants()
         #: What there is in the space of each tenant.
         self.spaces = Spaces(self.records)
-        #: Whether messages to an address are none of ours, because links to it go to a container as a whole.
-        self.is_routed: Callable[[str], bool] = _never
+        #: Whether messages to an address, in a tenant's space, are none of ours: its links go to a container whole.
+        self.is_routed: Callable[[str, str], bool] = _never
         self.network = Network(self)
 
     def add_rule(self, rule: AddressRule) -> None:
@@ -205,7 +205,8 @@ class AddressTable:
         address = self._address_of(text, tenant)
         if tenant is not None and not self.is_open_to(tenant, address):
             return None
-        if address.letter == MOBILE and self.is_routed(address.text) and not self.is_served(address):
+        space = "" if tenant is None else tenant.space
+        if address.letter == MOBILE and self.is_routed(address.text, space) and not self.is_served(address):
             return None
         known = self.known_first if phase == 0 else self.known
         if tenant is not None:
@@ -255,6 +256,6 @@ class AddressTable:
             self.release(fallback)
 
 
-def _never(_: str) -> bool:
+def _never(_: str, __: str) -> bool:
     """For a table without link routes."""
     return False
