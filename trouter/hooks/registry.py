@@ -1,7 +1,8 @@
-"""Loads plugins and asks them, so that a broken plugin can only ever refuse (security.md 8.7).
+"""Asks plugins, so that a broken plugin can only ever refuse (security.md 8.7).
 
 Each typed wrapper turns a raise or an answer of the wrong type into the denial that ``specs`` promises for that hook,
-counts it in ``faults`` and logs it to ``trouter.PLUGIN``. Nobody else calls pluggy.
+counts it in ``faults`` and logs it to ``trouter.PLUGIN``. Nobody else calls
+their hooks; ``registration`` is where plugins come in.
 """
 
 from __future__ import annotations
@@ -11,17 +12,12 @@ import inspect
 import logging
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeGuard
 
-import pluggy
-
-from trouter.hooks import specs
-from trouter.hooks.installed import allowed_plugins, installed_plugins, uncached
+from trouter.hooks.registration import Registration
 from trouter.hooks.types import (
     CLEARTEXT_MECHANISMS,
     AnnotationFilter,
@@ -117,10 +113,7 @@ class Plugins:
         self.faults: Counter[str] = Counter()
         #: The same, told apart by who it was and what was raised.
         self.culprits: Counter[Culprit] = Counter()
-        self._pm = pluggy.PluginManager(specs.PROJECT)
-        self._pm.add_hookspecs(specs)
-        self._hook_names = frozenset(name for name, value in vars(specs).items() if _is_hookspec(value))
-        self._origins: dict[str, str] = {}
+        self._registered = Registration()
         self._offers: dict[ListenerFacts, _Offer] = {}
         for plugin in plugins:
             self.add(plugin)
@@ -131,34 +124,17 @@ class Plugins:
 
         PluginError names the culprit.
         """
-        found = installed_plugins(entry_point_group)
-        allowed = allowed_plugins(found, listed)
         plugins = cls()
-        for each in found:
-            if each not in allowed:
-                package = f"{each.distribution} {each.version}"
-                log.warning("plugin %s (%s) is installed, not listed, and so not loaded", each.name, package)
-        for each in allowed:
-            entry = metadata.EntryPoint(each.name, each.target, entry_point_group)
-            try:
-                with uncached() if listed.get(each.name) else nullcontext():
-                    plugin = entry.load()
-            except Exception as error:
-                raise PluginError(f"plugin {each.name} ({each.target}) cannot be imported: {error!r}") from error
-            package = f"{each.distribution} {each.version}, " if each.distribution else ""
-            plugins._register(plugin, each.name, f"{package}{each.target}")
+        plugins._registered.load(listed, entry_point_group)
         return plugins
 
     def add(self, plugin: object, name: str = "") -> None:
         """Register one more: a module, an object or a class; PluginError if it is unusable. Before ``configure``."""
-        self._register(plugin, name or _name_of(plugin), _name_of(plugin))
+        self._registered.add(plugin, name)
 
     def describe(self) -> tuple[PluginDescription, ...]:
         """What is loaded, in the order of registration."""
-        return tuple(
-            PluginDescription(name, origin, tuple(sorted(caller.name for caller in self._callers_of(name))))
-            for name, origin in self._origins.items()
-        )
+        return self._registered.describe()
 
     # Asking. Each method below is the only way to its hook.
 
@@ -168,11 +144,11 @@ class Plugins:
         So it is where two of them would serve one mechanism on one of the router's listeners.
         """
         self._offers.clear()
-        problems = [f"pluginSettings: there is no plugin {name}" for name in settings if name not in self._origins]
-        for name in self._origins:
-            others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
+        known = self._registered.origins
+        problems = [f"pluginSettings: there is no plugin {name}" for name in settings if name not in known]
+        for name in known:
             try:
-                answers = self._pm.subset_hook_caller("configure", others)(
+                answers = self._registered.only(name, "configure")(
                     router=replace(router, settings=settings.get(name, router.settings))
                 )
             except ConfigurationRefused as refusal:
@@ -192,10 +168,9 @@ class Plugins:
     def refresh(self) -> bool:
         """Let every plugin look at its files, whatever the others do; whether any took something over. Blocks."""
         changed = False
-        for name in self._origins:
-            others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
+        for name in self._registered.origins:
             try:
-                answers = self._pm.subset_hook_caller("refresh", others)()
+                answers = self._registered.only(name, "refresh")()
             except Exception as error:  # noqa: BLE001 - whatever it is, what was in force stays
                 self._raised("refresh", error, name)
                 continue
@@ -238,7 +213,7 @@ class Plugins:
         if mechanism not in self.sasl_mechanisms_for(peer):
             return None
         try:
-            exchange = self._pm.hook.open_sasl(mechanism=mechanism, peer=peer)
+            exchange = self._registered.hook.open_sasl(mechanism=mechanism, peer=peer)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._raised("open_sasl", error)
             return None
@@ -269,18 +244,18 @@ class Plugins:
         try:
             answer = await ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count(what, self._owner_of(asked), error)
+            self._count(what, self._registered.owner_of(asked), error)
             log.error("a SASL exchange (%s) failed: %s", type(asked).__qualname__, _place_of(error))
             return Refused("the authentication plugin failed", temporary=True)
         if _is_sasl_answer(answer):
             return answer
-        self._rubbish(what, answer, self._owner_of(asked))
+        self._rubbish(what, answer, self._registered.owner_of(asked))
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
         """The user whom ``certificate`` stands for; Refused where there is none."""
         try:
-            answer = self._pm.hook.map_uid(certificate=certificate, profile=profile)
+            answer = self._registered.hook.map_uid(certificate=certificate, profile=profile)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._raised("map_uid", error)
             return Refused("the plugin that maps certificates to users failed", temporary=True)
@@ -293,7 +268,7 @@ class Plugins:
     def open_sasl_client(self, mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
         """What authenticates us by one of ``mechanisms``; None if nobody can."""
         try:
-            exchange = self._pm.hook.open_sasl_client(mechanisms=tuple(mechanisms), connector=connector)
+            exchange = self._registered.hook.open_sasl_client(mechanisms=tuple(mechanisms), connector=connector)
             if exchange is None or (isinstance(exchange, SaslClientExchange) and exchange.name in mechanisms):
                 return exchange
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -310,12 +285,12 @@ class Plugins:
         try:
             answer: object = await (exchange.start() if challenge is None else exchange.respond(challenge))
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count("open_sasl_client", self._owner_of(exchange), error)
+            self._count("open_sasl_client", self._registered.owner_of(exchange), error)
             log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
             raise PluginError("the plugin that authenticates us failed") from None
         if isinstance(answer, bytes) or (answer is None and challenge is None):
             return answer
-        self._rubbish("open_sasl_client", answer, self._owner_of(exchange))
+        self._rubbish("open_sasl_client", answer, self._registered.owner_of(exchange))
         raise PluginError("the plugin that authenticates us gave no valid answer")
 
     async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
@@ -323,14 +298,14 @@ class Plugins:
         try:
             return await exchange.finish(additional) is True
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count("open_sasl_client", self._owner_of(exchange), error)
+            self._count("open_sasl_client", self._registered.owner_of(exchange), error)
             log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
             return False
 
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
         """What authenticates the peers of ``listener``, which has a ``saslPlugin``; None lets nobody in."""
         try:
-            service = self._pm.hook.auth_service(listener=listener, remote=remote)
+            service = self._registered.hook.auth_service(listener=listener, remote=remote)
             if service is None or (isinstance(service, AuthService) and isinstance(service.facts, AuthServiceFacts)):
                 return service
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -354,10 +329,10 @@ class Plugins:
                         return session
                     session.close()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count("begin", self._owner_of(service), error)
+            self._count("begin", self._registered.owner_of(service), error)
             log.error("an authentication service (%s) failed: %s", type(service).__qualname__, _place_of(error))
             return Refused("the authentication plugin failed", temporary=True)
-        self._rubbish("begin", session, self._owner_of(service))
+        self._rubbish("begin", session, self._registered.owner_of(service))
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     @staticmethod
@@ -383,7 +358,7 @@ class Plugins:
     def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
         """What plugins hold ``connection`` to, None for what is configured."""
         try:
-            answer = self._pm.hook.vhost_policy(connection=connection)
+            answer = self._registered.hook.vhost_policy(connection=connection)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._raised("vhost_policy", error)
             return VhostPolicy(denied="plugin-failed")
@@ -398,7 +373,7 @@ class Plugins:
         if not self._judges_attach:
             return True
         try:
-            votes = self._pm.hook.judge_attach(request=request)
+            votes = self._registered.hook.judge_attach(request=request)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._raised("judge_attach", error)
             return False
@@ -413,7 +388,7 @@ class Plugins:
         if endpoint.role in _ROUTER_ROLES:
             return _STRIP_NOTHING
         try:
-            answer = self._pm.hook.annotation_filter(endpoint=endpoint)
+            answer = self._registered.hook.annotation_filter(endpoint=endpoint)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._raised("annotation_filter", error)
             return _STRIP_BOTH
@@ -426,12 +401,12 @@ class Plugins:
     @property
     def _judges_attach(self) -> bool:
         """Anybody votes on links; most routers have nobody who does."""
-        return bool(self._pm.hook.judge_attach.get_hookimpls())
+        return bool(self._registered.hook.judge_attach.get_hookimpls())
 
     def observed_kinds(self) -> frozenset[str] | None:
         """The kinds of records that plugins want to hear of, None for all."""
         kinds: set[str] = set()
-        for implementation in self._pm.hook.observe.get_hookimpls():
+        for implementation in self._registered.hook.observe.get_hookimpls():
             wanted = _observes(implementation.plugin)
             if wanted is None:
                 return None
@@ -440,7 +415,7 @@ class Plugins:
 
     def observe(self, record: Mapping[str, object]) -> None:
         """Tell every plugin that wants it of ``record``; called in a thread of its own, one record after another."""
-        for implementation in self._pm.hook.observe.get_hookimpls():
+        for implementation in self._registered.hook.observe.get_hookimpls():
             wanted = _observes(implementation.plugin)
             if wanted is not None and record["k"] not in wanted:
                 continue
@@ -459,44 +434,6 @@ class Plugins:
         if count & (count - 1) == 0:
             log.error("plugin %s failed in observe: %s (%d so far)", name, what, count)
 
-    # Registration.
-
-    def _register(self, plugin: object, name: str, origin: str) -> None:
-        try:
-            if inspect.ismodule(plugin):
-                plugin = getattr(plugin, "Plugin", plugin)
-            if inspect.isclass(plugin):
-                plugin = plugin()
-            self._pm.register(plugin, name)
-        except Exception as error:
-            raise PluginError(f"plugin {name} cannot be registered: {error}") from error
-        self._origins[name] = origin
-        self._check(name)
-
-    def _check(self, name: str) -> None:
-        """PluginError if the newly registered ``name`` would guard nothing: a hook misspelt, async, or not there."""
-        try:
-            self._pm.check_pending()
-        except pluggy.PluginValidationError as error:
-            raise PluginError(f"plugin {name}: {self._explain_unknown(name, error)}") from error
-        callers = list(self._callers_of(name))
-        if not callers:
-            raise PluginError(f"plugin {name} implements no hook (hooks: {', '.join(sorted(self._hook_names))})")
-        for caller in callers:
-            for implementation in caller.get_hookimpls():
-                if implementation.plugin_name == name and inspect.iscoroutinefunction(implementation.function):
-                    raise PluginError(f"plugin {name}: {caller.name} is async, but hooks are never awaited")
-
-    def _explain_unknown(self, name: str, error: pluggy.PluginValidationError) -> str:
-        for caller in self._callers_of(name):
-            if caller.name not in self._hook_names:
-                near = difflib.get_close_matches(caller.name, sorted(self._hook_names), 1)
-                return f"there is no hook {caller.name}" + (f", did you mean {near[0]}?" if near else "")
-        return str(error)
-
-    def _callers_of(self, name: str) -> Iterator[pluggy.HookCaller]:
-        return iter(self._pm.get_hookcallers(self._pm.get_plugin(name)) or ())
-
     # Judging answers.
 
     def _offer(self, listener: ListenerFacts) -> _Offer:
@@ -511,10 +448,9 @@ class Plugins:
         if listener.auth_service:
             return _NO_OFFER  # the service has its own
         servers: dict[str, list[str]] = {}
-        for name in self._origins:
-            others = [plugin for other, plugin in self._pm.list_name_plugin() if other != name]
+        for name in self._registered.origins:
             try:
-                answers = self._pm.subset_hook_caller("sasl_mechanisms", others)(listener=listener)
+                answers = self._registered.only(name, "sasl_mechanisms")(listener=listener)
             except Exception as error:  # noqa: BLE001 - whatever it is, it denies
                 self._raised("sasl_mechanisms", error, name)
                 return _NO_OFFER
@@ -550,13 +486,13 @@ class Plugins:
     # Faults.
 
     def _raised(self, hook: str, error: Exception, plugin: str = "") -> None:
-        plugin = plugin or self._raiser(hook, error)
+        plugin = plugin or self._registered.raiser(hook, error)
         self._count(hook, plugin, error)
         log.error("plugin %s failed in %s", plugin or "(unknown)", hook, exc_info=error)
 
     def _rubbish(self, hook: str, answer: object, plugin: str = "") -> None:
         """Record an answer of the wrong type; its value may be a secret, so only the type is logged."""
-        plugin = plugin or self._only_plugin_in(hook)
+        plugin = plugin or self._registered.only_plugin_in(hook)
         self._count(hook, plugin)
         if inspect.iscoroutine(answer):
             answer.close()  # else Python would warn that it was never awaited
@@ -565,34 +501,6 @@ class Plugins:
     def _count(self, hook: str, plugin: str, error: Exception | None = None) -> None:
         self.faults[hook] += 1
         self.culprits[Culprit(hook, plugin, "" if error is None else type(error).__qualname__)] += 1
-
-    def _implementations(self, hook: str) -> list[pluggy.HookImpl]:
-        caller = getattr(self._pm.hook, hook, None)
-        return [] if caller is None else caller.get_hookimpls()
-
-    def _raiser(self, hook: str, error: BaseException) -> str:
-        """The plugin through whose part of ``hook`` the exception came."""
-        frames = set()
-        place = error.__traceback__
-        while place is not None:
-            frames.add(place.tb_frame.f_code)
-            place = place.tb_next
-        for each in self._implementations(hook):
-            if getattr(inspect.unwrap(each.function), "__code__", None) in frames:
-                return each.plugin_name
-        return self._only_plugin_in(hook)
-
-    def _only_plugin_in(self, hook: str) -> str:
-        """The plugin that implements ``hook``, if there is one only."""
-        names = {each.plugin_name for each in self._implementations(hook)}
-        return names.pop() if len(names) == 1 else ""
-
-    def _owner_of(self, made: object) -> str:
-        """The plugin whose module has the class of ``made``."""
-        for name, plugin in self._pm.list_name_plugin():
-            if type(made).__module__ == (plugin.__name__ if inspect.ismodule(plugin) else type(plugin).__module__):
-                return name
-        return ""
 
 
 def _observes(plugin: object) -> frozenset[str] | None:
@@ -604,10 +512,6 @@ def _observes(plugin: object) -> frozenset[str] | None:
 def _hint(mechanism: str, servers: Iterable[str]) -> str:
     near = difflib.get_close_matches(mechanism, [*servers, *sorted(KNOWN)], 1)
     return f", did you mean {near[0]}?" if near else ""
-
-
-def _is_hookspec(value: object) -> bool:
-    return inspect.isfunction(value) and hasattr(value, f"{specs.PROJECT}_spec")
 
 
 def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
@@ -626,14 +530,6 @@ def _is_mechanism_list(answer: object) -> bool:
         and len(answer) <= MAX_MECHANISMS
         and all(isinstance(name, str) and _MECHANISM_NAME.fullmatch(name) for name in answer)
     )
-
-
-def _name_of(plugin: object) -> str:
-    """A module's or class's own dotted name, or that of the object's class."""
-    named = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
-    if inspect.isclass(named):
-        return f"{named.__module__}.{named.__qualname__}"
-    return str(getattr(named, "__name__", named))
 
 
 def _place_of(error: BaseException) -> str:
