@@ -922,6 +922,22 @@ def test_why_tells_where_links_go() -> None:
 # --- bounds
 
 
+def test_a_receiver_that_settles_nothing_gets_so_many_and_no_more() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    broker = router.connect(container_id="B", role="route-container")
+    receiver = router.connect(PeerTerms(max_unsettled=2)).receiver("broker.q", credit=1000)
+    end = broker.attached[0]
+    assert isinstance(end, MemorySender)
+    for _ in range(5):
+        end.send(compose(b"m"))
+    router.pump()
+    assert len(receiver.received) == 2
+    receiver.received[0].settle()
+    router.pump()
+    assert len(receiver.received) == 3
+
+
 def test_an_attach_too_large_for_the_container_costs_the_peer_its_link_only() -> None:
     router = MemoryRouter()
     routes(router, *both())

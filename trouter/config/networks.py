@@ -27,7 +27,7 @@ def remarks(configurations: Sequence[Configuration]) -> Iterator[Remark]:
     yield from _same_ids(configurations)
     interior = [each for each in configurations if each.router.mode == "interior"]
     for each in interior:
-        roles = {entity.role for entity in (*each.listeners, *each.connectors)}
+        roles = {entity.role for entity in each.listeners} | {entity.role for entity in each.connectors}
         if not roles & ROUTER_ROLES:
             text = f"{each.source}: the router is interior, but no listener and no connector is for other routers"
             yield Remark(text, False)

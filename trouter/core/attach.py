@@ -155,7 +155,6 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
     record = _find_record(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
     capacity = terms.link_capacity or DEFAULT_CAPACITY
     egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
-    egress.most_unsettled = terms.max_unsettled
     egress.record = record
     egress.family = family_of(record.key)
     lay_on_egress(egress, terms, router.totals)

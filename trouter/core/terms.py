@@ -73,6 +73,7 @@ def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> 
     """Hold an outgoing link to the terms of its connection; ``totals`` are those of the router."""
     egress.log = None if terms.log is None else SentLog(terms.log, egress)
     egress.connection_number = terms.connection_number
+    egress.most_unsettled = terms.max_unsettled
     egress.totals = totals if terms.role == ROUTE_CONTAINER else None
 
 
