@@ -462,13 +462,11 @@ def test_our_own_words_that_come_back_are_nothing(bench: Bench) -> None:
     assert not any(bench.mesh.faults.values())
 
 
-UNKNOWN: list[Message] = [MobileAddressRequest("R9", 0), MobileAddressUpdate("R9", 1, exist=("M0a",))]
 SENSELESS: list[tuple[Message | Newer, Fault]] = [
     (Hello(ME, BOOT + 1, (ME,)), Fault.SAME_ID),
     (RouterAdvertisement(ME, BOOT + 1, 1, 1), Fault.SAME_ID),
     (Newer("R2", 2), Fault.NEWER_VERSION),
     (Hello("R3", 1, (ME,)), Fault.SECOND_ROUTER),
-    *[(message, Fault.UNKNOWN_ROUTER) for message in UNKNOWN],
 ]
 
 
@@ -489,6 +487,18 @@ def test_what_makes_no_sense_is_counted_each_time_and_told_once_in_a_while(
     assert [event.times for event in bench.heard() if isinstance(event, Ignored)] == [5]
     assert bench.mesh.faults[fault] == 6
     assert state == (dict(bench.mesh.neighbours), list(bench.mesh.routers), dict(bench.mesh.paths.cost))
+
+
+@pytest.mark.parametrize("message", [MobileAddressRequest("R9", 0), MobileAddressUpdate("R9", 1, exist=("M0a",))])
+def test_who_is_not_known_yet_is_neither_told_nor_believed_about_addresses(bench: Bench, message: Message) -> None:
+    bench.neighbour()
+    bench.mesh.add_address("M0a", 3)
+    bench.keep(1)
+    bench.heard()
+    bench.hear(message)
+    assert bench.heard() == [], "it happens in every network that finds its shape"
+    assert bench.mesh.faults[Fault.UNKNOWN_ROUTER] == 1
+    assert "R9" not in bench.mesh.routers
 
 
 def take(bench: Bench, data: bytes, over: int = 1) -> Any:

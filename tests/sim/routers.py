@@ -183,7 +183,7 @@ class Site:
     @property
     def listening(self) -> set[str]:
         """Keys of the addresses that have receivers here."""
-        return {f"M0{receiver.address}" for receiver in self.receivers}
+        return {f"M0{receiver.address}" for receiver in self.receivers if not receiver.address.startswith("amqp:")}
 
 
 class Receiver:
@@ -295,6 +295,15 @@ class Network:
     def listen(self, name: str, address: str, credit: int = 1000) -> Receiver:
         site = self.sites[name]
         receiver = Receiver(site, address, site.client.receiver(address, credit=credit, pump=False))
+        site.receivers.append(receiver)
+        self._settle(site)
+        return receiver
+
+    def listen_for_replies(self, name: str) -> Receiver:
+        """A receiver whose address the router makes up."""
+        site = self.sites[name]
+        link = site.client.receiver(dynamic=True, credit=1000)
+        receiver = Receiver(site, link.address, link)
         site.receivers.append(receiver)
         self._settle(site)
         return receiver

@@ -67,7 +67,9 @@ class Storm:
     def rage(self) -> None:
         """Things happen, and go wrong."""
         chance, network = self.chance, self.network
-        network.run(chance.choice([0.0, 1.0, 6.0]))
+        for _ in range(chance.randint(0, 10)):
+            self._listen()
+        network.run(chance.choice([0.0, 1.0, 6.0, 6.0]))
         for _ in range(chance.randint(20, 60)):
             network.run(chance.choice([0.0, 0.0, 0.001, 0.02, 0.3, 1.0, 3.0]))
             kind = chance.choice(
@@ -239,6 +241,20 @@ def check_delivery(network: Network) -> None:
                     assert posted.sent.history == [(Accepted(), True)], f"{what}: {posted.sent.history}"
 
 
+def check_replies(network: Network) -> None:
+    """Whoever can be reached gets answers, over however many routers."""
+    asking = {name: network.listen_for_replies(name) for name in sorted(network.sites)}
+    bodies = {
+        network.post(site.name, asking[name].address, anonymous=True): asking[name]
+        for name in asking
+        for site in together(network, name)
+    }
+    network.run(8.0)
+    for body, receiver in bodies.items():
+        assert network.arrivals.get(body) == [receiver], body
+        assert network.posted[body].sent.history == [(Accepted(), True)]
+
+
 def storm(seed: int) -> None:
     """A network under load in which things go wrong, and what has become of everything when all is calm."""
     rising = Storm(seed)
@@ -250,6 +266,7 @@ def storm(seed: int) -> None:
     check_outcomes(network)
     check_credit(network)
     check_delivery(network)
+    check_replies(network)
     check_outcomes(network)
     check_credit(network)
 

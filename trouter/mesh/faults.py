@@ -27,7 +27,7 @@ class Fault(StrEnum):
 
 
 #: These happen in every network while it finds its shape anew.
-UNTOLD: Final = frozenset({Fault.LOOPED, Fault.NO_WAY})
+UNTOLD: Final = frozenset({Fault.UNKNOWN_ROUTER, Fault.LOOPED, Fault.NO_WAY})
 
 
 @dataclass(slots=True)
