@@ -79,10 +79,10 @@ def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.Capt
 
 def test_what_is_not_served_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "routers.conf"
-    path.write_text("router { mode: interior }\nlistener {\n    port: 0\n    role: edge\n    host: ::1\n}\n")
+    path.write_text("exchange {\n    name: e\n    address: a\n}\n")
     assert checked(path) == 0
-    why = "this version has no edge routers"
-    assert f"warning: {path}:4:11: listener.role: not served: {why}; it is not opened\n" in capsys.readouterr().err
+    why = "this version has no exchanges; its address is an ordinary one"
+    assert f"warning: {path}:1:1: exchange: not served: {why}\n" in capsys.readouterr().err
 
 
 def test_certificates_that_cannot_be_used_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,7 +169,10 @@ POLICY: dict[str, tuple[str, ...]] = {
                            "security.vhosts.a_connector_without_policy_vhost_is_exempt"),
     "4.11 R-4.11 listeners for routers": (
         "config.load.a_listener_for_routers_lets_in_only_those_who_prove_who_they_are",
-        "core.section_1_attach.1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden"),
+        "core.section_1_attach.1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden",
+        "network.secured.a_router_joins_by_its_certificate_or_its_password",
+        "network.secured.a_router_that_cannot_prove_who_it_is_stays_outside",
+        "network.secured.nobody_joins_without_proof_where_it_is_asked_for"),
     "4.12 before the listener's": ("e2e.policy.the_numbers_of_a_group_stand_in_open_and_begin",
                                    "e2e.policy.they_hold_for_what_came_with_the_open"),
     "4.13 R-4.13a those who are there": (
@@ -217,7 +220,8 @@ TENANTS_AND_MESSAGES: dict[str, tuple[str, ...]] = {
                                "e2e.tenant_proofs.a_certificate_that_does_not_name_the_tenant",
                                "e2e.denials_by_proton.without_a_policy", "config.tenants.other_forms_are_refused"),
     "5 R-5e between routers": ("core.tenants.every_message_stays_in_its_space",
-                               "core.tenants.a_trusted_annotation_stays_in_the_space_too"),
+                               "core.tenants.a_trusted_annotation_stays_in_the_space_too",
+                               "network.secured.tenants_stay_apart_on_both_sides_of_a_hop"),
     "6.1 the user-id": ("e2e.policy.a_message_may_name_its_own_user",
                         "e2e.policy.a_message_in_the_name_of_another_is_rejected",
                         "e2e.policy.whoever_may_speak_for_others_may"),
