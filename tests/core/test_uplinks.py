@@ -25,7 +25,7 @@ RULES = (
 
 
 #: The places of links among those of an uplink.
-ANONYMOUS, DOWNLINK, REPLIES = 0, 1, 4
+RESPONSES, REPLIES = 4, 6
 
 
 class Edge:
@@ -48,8 +48,9 @@ class Edge:
         uplink.begin()
         self.router.pump()
         for place, link in enumerate(self.above.attached):
-            if place == REPLIES:
-                link.answer(source=Source("amqp:/_topo/0/A/temp.replies", dynamic=True))
+            if place in (RESPONSES, REPLIES):
+                name = "replies" if place == REPLIES else "responses"
+                link.answer(source=Source(f"amqp:/_topo/0/A/temp.{name}", dynamic=True))
             else:
                 link.answer()
         self.above.answers = True
@@ -88,6 +89,8 @@ def test_6_2_the_links_are_attached_in_their_order() -> None:
         (MemoryReceiver, None),
         (MemorySender, "E1"),
         (MemorySender, "_$qd.edge_addr_tracking"),
+        (MemoryReceiver, "$management"),
+        (MemorySender, None),
         (MemoryReceiver, "_$qd.addr_lookup"),
         (MemorySender, None),
         (MemoryReceiver, "_$qd.edge_heartbeat"),
@@ -101,7 +104,7 @@ def test_6_2_the_links_are_attached_in_their_order() -> None:
     assert (down.attach.source.capabilities, down.attach.target.capabilities) == (capability, capability)
     assert down.attach.source.expiry_policy == "link-detach"
     granted = [each.credit for each in edge.above.attached if isinstance(each, MemorySender)]
-    assert granted == [10, 32, 250]
+    assert granted == [10, 32, 100, 250]
 
 
 # -------------------------------------------------------------------------------------------------------- addresses
@@ -331,7 +334,7 @@ class Answers:
         self.done = 0
         self.link: MemoryReceiver = edge.one("_$qd.addr_lookup")
         self.link.grant(32)
-        self.replies = edge.above.attached[4]
+        self.replies = edge.above.attached[REPLIES]
 
     def ask(self, text: str = "x") -> Query:
         query = self.edge.uplink.ask(text, True, self.note)

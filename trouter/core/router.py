@@ -195,6 +195,8 @@ class Router:
         self.uplink = uplink
         self.pulse.uplink = way
         self.network.on_users = self.edges.look if uplink is None else uplink.look
+        if self.table.mode == "edge":
+            self.network.on_local = _nobody_hears if uplink is None else uplink.tell_local
 
     # --- containers
 
@@ -380,6 +382,10 @@ class _Nowhere(Link):
 
     def __init__(self) -> None:
         """There is no session either."""
+
+
+def _nobody_hears(*_: object) -> None:
+    """An edge router without an uplink has nobody to tell."""
 
 
 _NOWHERE = _Nowhere()

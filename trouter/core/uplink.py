@@ -20,12 +20,14 @@ from trouter.wire.performatives import Source, Target
 from trouter.wire.types import Int, UInt
 
 from .addresses import FALLBACK_PHASE, MOBILE, temporary_token
+from .announcing import Announcer
 from .containers import Container, Parting, own_link
 from .edges import DOWNLINK, HEARTBEAT, LOOKUP, LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES, TRACKING
 from .egress import Egress
 from .gather import gather
 from .ingress import Ingress
 from .latency import family_of
+from .network import LINK_ROUTE_LETTERS
 from .notes import Note, read, write
 from .ports import Pulse
 from .record import Record
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
 #: Sessions: for links that carry clients' messages, and for what routers tell each other.
 SESSIONS: Final = 2
 TRACKING_CREDIT: Final = 32
+RESPONSE_CREDIT: Final = 100
 REPLY_CREDIT: Final = 250
+MANAGEMENT: Final = "$management"
 #: Between two heartbeats.
 BEAT_S: Final = 2.0
 #: How long an answer to a look-up is waited for.
@@ -106,6 +110,9 @@ class Uplink:
         self._anonymous: Any = None
         self._downlink: Any = None
         self._tracking: Any = None
+        self._management: Any = None
+        self._responses: Any = None
+        self._announcer = Announcer(router.table.router_id, self._request, self._complain)
         self._lookup: Any = None
         self._replies: Any = None
         self._heartbeat: Any = None
@@ -126,6 +133,8 @@ class Uplink:
         self._anonymous = self._send_on(data, Target())
         self._downlink = self._receive_messages(data, None, Source(router.table.router_id, capabilities=(DOWNLINK,)))
         self._tracking = self._receive_notes(control, Source(TRACKING), TRACKING_CREDIT, self._track)
+        self._management = self._send_on(control, Target(MANAGEMENT))
+        self._responses = self._receive_notes(control, Source(dynamic=True), RESPONSE_CREDIT, self._take_response)
         self._lookup = self._send_on(control, Target(LOOKUP))
         self._replies = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, self._take_reply)
         self._heartbeat = self._send_on(control, Target(HEARTBEAT))
@@ -136,6 +145,8 @@ class Uplink:
         for each in list(router.table.records.values()):
             if each.key.startswith(MOBILE):
                 self.look(each)
+        for key in router.routes.local_keys():
+            self._announcer.add(key)
 
     def end(self) -> None:
         """The connection is over, or about to be."""
@@ -197,7 +208,9 @@ class Uplink:
 
     def answered(self, link: Link) -> None:
         """The interior router answered one of our attaches."""
-        if self._replies is not None and link is self._replies.link:
+        if self._responses is not None and link is self._responses.link:
+            self._announcer.begin(_made_up(link))
+        elif self._replies is not None and link is self._replies.link:
             unsent, self._unsent = self._unsent, []
             for number in unsent:
                 self._send_query(number)
@@ -220,6 +233,9 @@ class Uplink:
                 self._answer(number, Found.MESSAGES)
         elif sink is self._heartbeat:
             self._heartbeat = None
+        elif sink is self._management or sink is self._responses:
+            self._management = None
+            self.on_trouble(_why(parting, "management"))
         else:
             self._forget(sink)
             if parting.error is not None:
@@ -371,11 +387,10 @@ class Uplink:
 
     def _send_query(self, number: str) -> None:
         query = self._queries.get(number)
-        answered = self._replies.link.remote_attach
-        address = None if answered is None or answered.source is None else answered.source.address
+        address = _made_up(self._replies.link)
         if query is None:
             return
-        if not isinstance(address, str):
+        if not address:
             self._unsent.append(number)
             return
         asked = Note(
@@ -406,6 +421,30 @@ class Uplink:
             query.answer = found
             query.done()
 
+    # --- link routes
+
+    def tell_local(self, key: str, hint: int, present: bool) -> None:
+        """The router has consumers for ``key`` from now on, or none any more; routes of links are announced."""
+        if key[0] not in LINK_ROUTE_LETTERS or self._ended:
+            return
+        if present:
+            self._announcer.add(key)
+        else:
+            self._announcer.remove(key)
+
+    def _request(self, note: Note) -> None:
+        if self._management is not None:
+            self._router.send_on(self._management, write(note))
+
+    def _complain(self, why: str) -> None:
+        self.on_trouble(why)
+
+    def _take_response(self, message: bytes) -> None:
+        try:
+            self._announcer.take(read(message))
+        except DecodeError:
+            return
+
     # --- heartbeats
 
     def beat(self) -> None:
@@ -431,6 +470,13 @@ def question(router: Router, link: Link, terms: PeerTerms) -> tuple[str, bool] |
     if known or router.routes.find(address.text, IN if link.incoming else OUT) is not None:
         return None
     return address.text, link.incoming
+
+
+def _made_up(link: Link) -> str:
+    """The address that the other end made for a link of ours with a dynamic source; "" before it has."""
+    source = None if link.remote_attach is None else link.remote_attach.source
+    address = source.address if isinstance(source, Source) else None
+    return address if isinstance(address, str) else ""
 
 
 def _lasting(terminus: Any) -> Any:

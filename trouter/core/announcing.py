@@ -1,0 +1,123 @@
+"""An edge router's link routes are made known to the router that it hangs on (inter-router.md 6.9).
+
+There they are routes of the connection, created and deleted by management requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from .notes import Note
+
+#: The type that is created there.
+SCOPED: Final = "org.apache.qpid.dispatch.router.connection.linkRoute"
+#: Requests that may wait for their answers.
+MOST_ASKED: Final = 50
+CREATED: Final = 201
+DELETED: Final = frozenset({204, 404})
+#: What the first letter of a key says of a route.
+_DIRECTION: Final = {"C": "in", "E": "in", "D": "out", "F": "out"}
+_PREFIXES: Final = "CD"
+
+
+@dataclass(slots=True)
+class _Route:
+    """One route: whether there is one here, and how far the other side is."""
+
+    wanted: bool = True
+    #: What the other side calls it, "" for not made.
+    identity: str = ""
+    #: It was refused there, and is not asked for again.
+    refused: bool = False
+    asked: bool = False
+
+
+class Announcer:
+    """Asks, one change after the other for each route, until the other side has what there is here."""
+
+    def __init__(self, edge_id: str, send: Callable[[Note], None], tell: Callable[[str], None]) -> None:
+        """``send`` sends a request; ``tell`` is told what is refused."""
+        self._edge_id = edge_id
+        self._send = send
+        self._tell = tell
+        #: Where answers go to; nothing is asked as long as it is empty.
+        self._reply_to = ""
+        self._routes: dict[str, _Route] = {}
+        #: By correlation id: what was asked about, in the order of asking.
+        self._asked: dict[str, str] = {}
+        self._numbers = count(1)
+
+    def begin(self, reply_to: str) -> None:
+        """Answers can be had from here on."""
+        self._reply_to = reply_to
+        self._work()
+
+    def add(self, key: str) -> None:
+        """There are containers here for the routes with this key."""
+        route = self._routes.setdefault(key, _Route())
+        route.wanted, route.refused = True, False
+        self._work()
+
+    def remove(self, key: str) -> None:
+        """There are none any more."""
+        if key in self._routes:
+            self._routes[key].wanted = False
+            self._work()
+
+    def _work(self) -> None:
+        if not self._reply_to:
+            return
+        for key, route in list(self._routes.items()):
+            if len(self._asked) >= MOST_ASKED:
+                return
+            if route.asked:
+                continue
+            if route.wanted and not (route.identity or route.refused):
+                self._ask(key, self._creation(key), {"operation": "CREATE", "type": SCOPED})
+            elif not route.wanted and route.identity:
+                self._ask(key, {}, {"operation": "DELETE", "type": SCOPED, "identity": route.identity})
+            elif not route.wanted:
+                del self._routes[key]
+
+    def _creation(self, key: str) -> dict[str, str]:
+        pattern = f"{key[1:]}/#" if key[0] in _PREFIXES else key[1:]
+        return {"type": SCOPED, "pattern": pattern, "direction": _DIRECTION[key[0]], "name": self._name(key)}
+
+    def _name(self, key: str) -> str:
+        return f"{self._edge_id}/proxyLinkRoute/{key}"
+
+    def _ask(self, key: str, body: dict[str, str], properties: dict[str, str]) -> None:
+        number = str(next(self._numbers))
+        self._routes[key].asked = True
+        self._asked[number] = key
+        properties["name"] = self._name(key)
+        self._send(Note(body, reply_to=self._reply_to, correlation_id=number, properties=properties))
+
+    def take(self, reply: Note) -> None:
+        """An answer came; one to nothing that was asked says nothing."""
+        number = reply.correlation_id
+        key = self._asked.pop(number, None) if isinstance(number, str) else None
+        if key is None:
+            return
+        route = self._routes[key]
+        route.asked = False
+        status = reply.properties.get("statusCode")
+        if route.identity:
+            route.identity = ""
+            if status not in DELETED:
+                self._complain(key, reply)
+        else:
+            identity: Any = reply.body.get("identity") if isinstance(reply.body, dict) else None
+            if status == CREATED and isinstance(identity, str) and identity:
+                route.identity = identity
+            else:
+                route.refused = True
+                self._complain(key, reply)
+        self._work()
+
+    def _complain(self, key: str, reply: Note) -> None:
+        status, why = reply.properties.get("statusCode"), reply.properties.get("statusDescription")
+        self._tell(f"link route {key[1:]} is not known to the interior router: {status!s:.10} {why!s:.200}")
