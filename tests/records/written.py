@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trouter.records import LinkStalled, Record, RecordsDropped
 from trouter.records.reader import Line, SegmentReader
+from trouter.records.segments import opened as opened_segment
 from trouter.records.segments import segments_in
 from trouter.records.stream import Taken
 from trouter.records.writer import Bounds, Now, SegmentWriter
@@ -34,7 +35,7 @@ def lines_of(folder: Path) -> list[Line]:
     found: list[Line] = []
     for place in segments_in(folder):
         if place.rest != ".empty":
-            with place.path.open("rb") as file:
+            with opened_segment(place.path) as file:
                 found += SegmentReader(place.path, file, open_ended=place.rest == ".open").lines()
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.schema import ConnectionOpened, LinkAttached, ManagementChange, PolicyDecision, Record
-from trouter.records.segments import EMPTY, OPEN, segments_in
+from trouter.records.segments import EMPTY, OPEN, opened, segments_in
 
 EPILOG = """\
 Let a router run for as long as it takes to see everybody at work, without a policy or with a generous one, and with a
@@ -123,7 +123,7 @@ def recorded(folder: Path) -> Iterator[Record]:
     """Every record of a folder whose kind is known; OSError, Corrupt."""
     for place in segments_in(folder):
         if place.rest != EMPTY:
-            with place.path.open("rb") as file:
+            with opened(place.path) as file:
                 for line in SegmentReader(place.path, file, open_ended=place.rest == OPEN).lines():
                     if line.record is not None:
                         yield line.record

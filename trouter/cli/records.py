@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from trouter.records.check import check_file, check_folder
 from trouter.records.reader import Corrupt, Line, SegmentReader, fields_of
 from trouter.records.schema import AUDIT, KINDS, TELEMETRY
-from trouter.records.segments import EMPTY, OPEN, Place, place_of, segments_in
+from trouter.records.segments import EMPTY, OPEN, Place, opened, place_of, segments_in
 from trouter.records.text import clean
 
 #: How often a segment that is being written is looked at.
@@ -106,7 +106,7 @@ def run_cat(arguments: argparse.Namespace) -> int:
         if place.rest == EMPTY:
             continue
         try:
-            with place.path.open("rb") as file:
+            with opened(place.path) as file:
                 for line in SegmentReader(place.path, file, open_ended=place.rest == OPEN).lines():
                     if wanted(line, fields := fields_of(line.octets)):
                         show(line, fields)
@@ -152,7 +152,7 @@ class _Follower:
         self._reading: dict[str, tuple[BinaryIO, SegmentReader]] = {}
         for place in segments_in(folder):
             if place.rest != OPEN:
-                self._done.add(place.path.name)
+                self._done.add(place.name)
             elif reading := self._begin(place):
                 for _ in reading.lines():  # what there was before
                     pass
@@ -161,7 +161,7 @@ class _Follower:
         """For ever."""
         while True:
             for place in segments_in(self._folder):
-                name = place.path.name.removesuffix(OPEN)
+                name = place.name
                 if place.rest != EMPTY and name not in self._done and name not in self._reading:
                     self._begin(place)
             for name, (file, reader) in list(self._reading.items()):
@@ -174,7 +174,7 @@ class _Follower:
 
     def _begin(self, place: Place) -> SegmentReader | None:
         try:
-            file = place.path.open("rb")
+            file = opened(place.path)
         except FileNotFoundError:  # it was renamed this very moment, and will be found by its new name
             return None
         try:
@@ -182,7 +182,7 @@ class _Follower:
         except Corrupt:  # its header is not written yet
             file.close()
             return None
-        self._reading[place.path.name.removesuffix(OPEN)] = (file, reader)
+        self._reading[place.name] = (file, reader)
         return reader
 
 

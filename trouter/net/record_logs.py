@@ -227,6 +227,7 @@ def bounds_of(entity: RecordLogEntity) -> Bounds:
         fsync_us=entity.fsync_seconds * _SECOND_US,
         keep_us=entity.keep_days * _DAY_US,
         keeps_oldest=entity.when_full == DROP_NEWEST,
+        compress=entity.compression == "gzip",
     )
 
 

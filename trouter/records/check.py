@@ -10,7 +10,7 @@ import msgspec
 
 from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.schema import RecordsDropped
-from trouter.records.segments import EMPTY, MANIFEST, OPEN, Entry, Place, file_label, place_of, segments_in
+from trouter.records.segments import EMPTY, MANIFEST, OPEN, Entry, Place, file_label, opened, place_of, segments_in
 
 _ENTRY: Final = msgspec.json.Decoder(Entry)
 
@@ -58,7 +58,7 @@ def check_folder(folder: Path) -> Report:
         checker.read_next(place)
     checker.explain()
     for path in sorted(folder.glob(f"*{MANIFEST}")):
-        checker.compare(path, {place.path.name for place in places})
+        checker.compare(path, {place.name for place in places})
     return checker.report
 
 
@@ -94,7 +94,7 @@ class _Checker:
         self.report.segments += 1
         reader = None
         try:
-            with path.open("rb") as file:
+            with opened(path) as file:
                 reader = SegmentReader(path, file, open_ended=place.rest == OPEN)
                 for line in reader.lines():
                     self.report.records += 1
@@ -109,7 +109,7 @@ class _Checker:
             if place.rest == OPEN:
                 self.report.notes.append(f"{path}: is still being written, or was when the router ended")
         else:
-            self._seen[path.name] = (reader.header.first, reader.last, reader.count, reader.trailer.crc)
+            self._seen[place.name] = (reader.header.first, reader.last, reader.count, reader.trailer.crc)
             if reader.trailer.recovered:
                 self.report.notes.append(f"{path}: was recovered, the router ended before it was complete")
         return reader.last

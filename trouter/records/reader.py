@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -11,12 +12,14 @@ import msgspec
 
 from trouter.records.schema import KINDS, VERSION, Record
 from trouter.records.segments import (
+    COMPRESSED,
     MAX_LINE_BYTES,
     Envelope,
     Header,
     Trailer,
     file_label,
     line_of,
+    opened,
     place_of,
 )
 
@@ -86,8 +89,18 @@ class SegmentReader:
     def _fail(self, offset: int, why: str) -> Corrupt:
         return Corrupt(self.path, offset, why)
 
+    def _next_line(self) -> bytes:
+        return self._take(self._file.readline, MAX_LINE_BYTES)
+
+    def _take(self, read: Callable[[int], bytes], most: int) -> bytes:
+        """Read; Corrupt where octets cannot be decompressed, told by where they would stand."""
+        try:
+            return read(most)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise self._fail(self.end, f"the segment cannot be decompressed from here on: {error}") from None
+
     def _read_header(self) -> Header:
-        octets = self._file.readline(MAX_LINE_BYTES)
+        octets = self._next_line()
         if not octets.endswith(b"\n"):
             raise self._fail(0, "there is no whole header")
         try:
@@ -116,7 +129,7 @@ class SegmentReader:
         """Every record; Corrupt. Of a segment that is being written, those that are there; call again for more."""
         while self.trailer is None:
             offset = self.end
-            octets = self._file.readline(MAX_LINE_BYTES)
+            octets = self._next_line()
             if not octets.endswith(b"\n"):
                 if self._open_ended:
                     self._file.seek(offset)
@@ -127,7 +140,7 @@ class SegmentReader:
             except _Failed as failed:
                 raise self._fail(offset, str(failed)) from None
             if line is None:
-                if rest := self._file.read(1):
+                if rest := self._take(self._file.read, 1):
                     raise self._fail(offset + len(octets), f"there is more behind the trailer: {rest!r}")
                 return
             yield line
@@ -178,12 +191,23 @@ class SegmentReader:
 def last_number(path: Path) -> int | None:
     """The number that the trailer of a segment says is its last; None if it has no trailer, or cannot be read."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TRAILER_BYTES))
-            line = file.read().splitlines(keepends=True)[-1]
-        return _TRAILER.decode(line).last
-    except (OSError, ValueError, IndexError):
+        with opened(path) as file:
+            if path.name.endswith(COMPRESSED):
+                end = _end_of(file)
+            else:
+                file.seek(max(0, path.stat().st_size - _TRAILER_BYTES))
+                end = file.read()
+        return _TRAILER.decode(end.splitlines(keepends=True)[-1]).last
+    except (OSError, EOFError, ValueError, IndexError, zlib.error):
         return None
+
+
+def _end_of(file: BinaryIO) -> bytes:
+    """The last octets of what can only be read from its beginning."""
+    end = b""
+    while piece := file.read(1 << 16):
+        end = (end + piece)[-_TRAILER_BYTES:]
+    return end
 
 
 def fields_of(octets: bytes) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Segments: files of records, one a line, between a header and a trailer, which proves them.
 
     <router>~<boot>~<first number, 16 digits>.jsonl     complete; with `.open` at the end while it is written
+    <router>~<boot>~<first number, 16 digits>.jsonl.gz  the same, compressed since; there may be both for a moment
     <router>~<boot>.manifest                            what became of each, a line for each event; only a help
 
 Numbers begin at 0 with each boot of a router and go on from segment to segment. What is missing is told by a record
@@ -9,11 +10,12 @@ Numbers begin at 0 with each boot of a router and go on from segment to segment.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, cast
 from urllib.parse import quote
 
 import msgspec
@@ -25,10 +27,15 @@ OPEN: Final = ".open"
 #: What was begun and never got a whole header.
 EMPTY: Final = ".empty"
 MANIFEST: Final = ".manifest"
+COMPRESSED: Final = ".gz"
+#: While it is being compressed.
+PART: Final = ".gz.part"
 #: A line that is longer is no record.
 MAX_LINE_BYTES: Final = 32 << 20
 
-_NAME: Final = re.compile(r"(?P<router>[^~]+)~(?P<boot>\d{1,16})~(?P<first>\d{16})\.jsonl(?P<rest>\.open|\.empty)?")
+_NAME: Final = re.compile(
+    r"(?P<router>[^~]+)~(?P<boot>\d{1,16})~(?P<first>\d{16})\.jsonl(?P<rest>\.open|\.empty|\.gz)?"
+)
 _LONGEST_NAME: Final = 160
 
 
@@ -93,6 +100,11 @@ class Place(NamedTuple):
     rest: str
     path: Path
 
+    @property
+    def name(self) -> str:
+        """The name of the segment once it is complete, compressed or not."""
+        return self.path.name.removesuffix(self.rest)
+
 
 def file_label(router: str) -> str:
     """The name of a router as names of files begin with it: no two routers have the same."""
@@ -123,8 +135,14 @@ def place_of(path: Path) -> Place | None:
 def segments_in(folder: Path) -> list[Place]:
     """The segments of a folder in the order of router, boot and number; OSError."""
     with os.scandir(folder) as entries:
-        places = (place_of(folder / entry.name) for entry in entries)
-        return sorted(place for place in places if place is not None)
+        places = [place for entry in entries if (place := place_of(folder / entry.name)) is not None]
+    plain = {place.name for place in places if place.rest != COMPRESSED}
+    return sorted(place for place in places if place.rest != COMPRESSED or place.name not in plain)
+
+
+def opened(path: Path) -> BinaryIO:
+    """A segment open for reading, whatever it is compressed with; OSError."""
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.name.endswith(COMPRESSED) else path.open("rb")
 
 
 def _plain(value: object) -> object:

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from trouter.records.compression import clear_halves, compress, sync_folder
 from trouter.records.reader import Corrupt, SegmentReader, last_number
 from trouter.records.schema import VERSION, Alarm, Record, RecordsDropped
 from trouter.records.segments import (
+    COMPRESSED,
     EMPTY,
     OPEN,
     Entry,
@@ -56,6 +58,7 @@ class Bounds:
     """How large and how old segments may be, and all of them together; lengths of time in microseconds.
 
     ``keeps_oldest``: where there is no room, what is new is dropped; else the oldest segments are deleted.
+    ``compress``: those that are complete are compressed.
     ``keep_us``: segments whose last change is longer ago are deleted; 0 for never.
     """
 
@@ -66,6 +69,7 @@ class Bounds:
     fsync_us: int = 5_000_000
     keep_us: int = 0
     keeps_oldest: bool = False
+    compress: bool = False
 
 
 class Now(NamedTuple):
@@ -122,6 +126,8 @@ class SegmentWriter:
         self._segment: _Segment | None = None
         self._kept: deque[_Kept] = deque()
         self._kept_bytes = 0
+        #: Complete segments that are to be compressed.
+        self._plain: deque[Place] = deque()
         #: Segments that could not be completed because the disk failed.
         self._torn: list[Path] = []
         self._lock = -1
@@ -159,6 +165,7 @@ class SegmentWriter:
         for place in own:
             if place.rest == OPEN:
                 self._recover(place.path)
+        clear_halves(self.folder, self._label)
         for place in segments_in(self.folder):
             if place.router == self._label:
                 facts = place.path.stat()
@@ -243,6 +250,8 @@ class SegmentWriter:
             while self._torn and not self._trouble:
                 self._mend(self._torn[0])
                 del self._torn[0]
+            if self._plain and not self._trouble:
+                self._compress_next()
             if not self._untold:
                 self._recovered()
         except OSError as error:
@@ -410,6 +419,8 @@ class SegmentWriter:
     def _keep(self, place: Place, size: int, changed_us: int) -> None:
         self._kept.append(_Kept(place, size, changed_us))
         self._kept_bytes += size
+        if not place.rest:
+            self._plain.append(place)
 
     def _make_room(self, size: int) -> None:
         """See to it that so many octets may be written; OSError if not."""
@@ -419,6 +430,29 @@ class SegmentWriter:
         ):
             if self.bounds.keeps_oldest or not self._delete_oldest():
                 raise OSError(errno.ENOSPC, "there is no room within the bounds")
+
+    def _compress_next(self) -> None:
+        """Put one segment's compressed form in its place, if that is wanted and there is room for both."""
+        while self._plain and not self._plain[0].path.exists():
+            self._plain.popleft()  # deleted meanwhile
+        if not self._plain:
+            return
+        place = self._plain.pop()  # the newest, which is not what makes room for it
+        if not self.bounds.compress:
+            return
+        try:
+            self._make_room(place.path.stat().st_size // 2)
+            if not place.path.exists():  # that was how room was made
+                return
+            whole, size = compress(place.path)
+        except OSError as error:
+            log.warning("%s stays as it is, it cannot be compressed: %s", place.path, error.strerror)
+            return
+        for index, kept in enumerate(self._kept):
+            if kept.place == place:
+                self._kept[index] = kept._replace(place=place._replace(rest=COMPRESSED, path=whole), bytes=size)
+                self._kept_bytes += size - kept.bytes
+                break
 
     def _free_bytes(self) -> int:
         facts = os.statvfs(self.folder)
@@ -447,9 +481,7 @@ class SegmentWriter:
             self._remember(dropped)
             self._note(
                 place.boot,
-                Entry(
-                    seg=place.path.name, first=place.first, last=last, count=count, bytes=size, crc=0, state="deleted"
-                ),
+                Entry(seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state="deleted"),
             )
         if place.boot != self.boot and not any(kept.place.boot == place.boot for kept in self._kept):
             with suppress(OSError):
@@ -512,12 +544,3 @@ def write_all(descriptor: int, octets: bytes) -> None:
     view = memoryview(octets)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the disk hold on to the names in a folder; OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -71,6 +71,13 @@ class RecordLogEntity(Entity):
     segment_bytes: int = attribute(
         Kind.INTEGER, "A file of this size, in octets, is completed and the next begun.", 64 << 20, low=64 << 10
     )
+    compression: str = attribute(
+        Kind.ENUM,
+        "What is done with files that are complete: nothing, or they are compressed, to about a fifth. What is being "
+        "written is plain in any case.",
+        "none",
+        values=("none", "gzip"),
+    )
     segment_seconds: int = attribute(Kind.INTEGER, "So is one whose first record is this old.", 60, low=1, high=86400)
     fsync_seconds: int = attribute(
         Kind.INTEGER,

@@ -1,0 +1,61 @@
+"""Segments that are complete take a fifth of the room when they are compressed; what breaks that off costs nothing.
+
+The compressed file is whole and on the disk before it has its name, and has it before the plain one goes. Where both
+are there, the plain one counts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from trouter.records.segments import COMPRESSED, PART, SUFFIX
+
+#: The quickest, which makes records a fifth of what they are.
+_LEVEL: Final = 1
+_PIECE_BYTES: Final = 1 << 20
+
+
+def compress(plain: Path) -> tuple[Path, int]:
+    """Put a compressed segment in the place of ``plain``; its path and size. OSError, and all is as it was."""
+    part = plain.with_name(plain.name + PART)
+    try:
+        with plain.open("rb") as source, part.open("wb") as file:
+            facts = os.fstat(source.fileno())
+            os.fchmod(file.fileno(), facts.st_mode & 0o777)
+            with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as octets:
+                shutil.copyfileobj(source, octets, _PIECE_BYTES)
+            file.flush()
+            os.utime(file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))  # by which it is old or not
+            os.fsync(file.fileno())
+            size = file.tell()
+        whole = part.rename(plain.with_name(plain.name + COMPRESSED))
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    sync_folder(plain.parent)
+    plain.unlink()
+    return whole, size
+
+
+def clear_halves(folder: Path, label: str) -> None:
+    """Delete what is left of compressions that were broken off; OSError."""
+    for path in folder.glob(f"{label}~*{PART}"):
+        path.unlink(missing_ok=True)
+    for path in folder.glob(f"{label}~*{SUFFIX}{COMPRESSED}"):
+        if path.with_name(path.name.removesuffix(COMPRESSED)).exists():
+            path.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the disk hold on to the names in a folder; OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
