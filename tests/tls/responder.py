@@ -36,6 +36,8 @@ class Responder:
     octets: bytes | None = b""
     #: The answer is about another certificate.
     mistaken: x509.Certificate | None = None
+    #: It is about a certificate of the authority with this key, if not of ours.
+    issuer_key_hash: bytes = b""
     asked: list[int] = field(default_factory=list)
     port: int = 0
     path: str = "/ocsp"
@@ -78,7 +80,7 @@ class Responder:
         number = question.serial_number if self.mistaken is None else self.mistaken.serial_number
         builder = ocsp.OCSPResponseBuilder().add_response_by_hash(
             issuer_name_hash=question.issuer_name_hash,
-            issuer_key_hash=question.issuer_key_hash,
+            issuer_key_hash=self.issuer_key_hash or question.issuer_key_hash,
             serial_number=number,
             algorithm=question.hash_algorithm,
             cert_status=self.status,

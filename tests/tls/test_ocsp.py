@@ -57,6 +57,7 @@ ANSWERS = {
     "revoked once": (being(age=5, status=OCSPCertStatus.REVOKED), DOUBTED),
     "good tomorrow": (being(age=-24), DOUBTED),
     "about another": (about_another, DOUBTED),
+    "about another authority's": (being(issuer_key_hash=bytes(20)), DOUBTED),
     "by a delegate": (by(), BELIEVED),
     "revoked by a delegate": (being(status=OCSPCertStatus.REVOKED, delegate=True), REFUSED),
     "by a delegate who may not": (by(may_sign=False), DOUBTED),
