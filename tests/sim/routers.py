@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from trouter.core.attach import PeerTerms
+from trouter.core.containers import Container
+from trouter.core.edges import EdgePeer
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
 from trouter.core.trunking import begin_links
@@ -27,8 +29,11 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.limits import EngineLimits
+from trouter.engine.session import Session
 from trouter.mesh.mesh import Mesh, Timers
 from trouter.net.backbone import Backbone
+from trouter.net.hub import Hub
+from trouter.net.uplinks import Uplinks
 from trouter.testing.memory import (
     LIMITS,
     MemoryClient,
@@ -39,7 +44,7 @@ from trouter.testing.memory import (
     SentMessage,
     compose,
 )
-from trouter.wire.performatives import Accepted, Open, Rejected, Released
+from trouter.wire.performatives import Accepted, Error, Open, Rejected, Released
 
 #: A line over which nothing comes for so long is given up by its ends.
 IDLE_S = 16.0
@@ -58,6 +63,8 @@ class End:
     connection: Connection
     cost: int
     dials: bool
+    #: It joins an edge router and an interior one.
+    to_edge: bool
     trunk: Trunk | None = None
     gone: bool = False
 
@@ -84,11 +91,16 @@ class End:
             return
         self.gone = True
         core = self.site.memory.core
+        if self.site.uplinks is not None:
+            self.site.uplinks.leave(self)
         core.container_gone(self.number)
         for session in self.connection.sessions():
             core.lose_session(session)
-        if self.trunk is not None:
+        if self.trunk is not None and self.site.backbone is not None:
             self.site.backbone.leave(self.trunk)
+        if self.site.uplinks is not None:
+            self.site.uplinks.go_on()
+        core.edges.peers.pop(self.number, None)
         self.connection.forget()
 
     def _serve(self, event: Event) -> None:
@@ -112,20 +124,52 @@ class End:
             raise AssertionError(f"{self.site.name} closes a line: {event}")
 
     def _join(self) -> None:
-        core = self.site.memory.core
+        self.connection.open()
+        if self.to_edge:
+            self._join_edge()
+        else:
+            self._join_trunk()
+
+    def _join_trunk(self) -> None:
         remote = self.connection.remote_open
         assert remote is not None
+        assert self.site.backbone is not None
         self.trunk = Trunk(self.number, self.connection, CAPACITY, self.cost, remote.container_id)
         self.terms = PeerTerms(
-            link_capacity=CAPACITY, strip_in=False, strip_out=False, connection_number=self.number, trunk=self.trunk
+            CAPACITY, strip_in=False, strip_out=False, connection_number=self.number, trunk=self.trunk
         )
-        self.connection.open()
         self.site.backbone.enter(self.trunk)
         if self.dials:
-            sessions = [self.connection.add_session() for _ in range(1 + PRIORITIES)]
-            for session in sessions:
-                session.begin()
-            begin_links(core, self.trunk, sessions, CAPACITY)
+            begin_links(self.site.memory.core, self.trunk, self.begin_uplink(1 + PRIORITIES), CAPACITY)
+
+    def _join_edge(self) -> None:
+        peer = None if self.dials else EdgePeer(self.number)
+        self.terms = PeerTerms(
+            CAPACITY, strip_in=False, strip_out=False, connection_number=self.number, role="edge", edge=peer
+        )
+        if peer is not None:
+            self.site.memory.core.edges.peers[self.number] = peer
+        if self.site.uplinks is not None:
+            self.site.uplinks.enter(self)
+
+    # --- what ``trouter.net.uplinks`` asks of who holds a connection
+
+    def begin_uplink(self, count: int) -> list[Session]:
+        """Sessions of ours."""
+        sessions = [self.connection.add_session() for _ in range(count)]
+        for session in sessions:
+            session.begin()
+        return sessions
+
+    def uplink_container(self) -> tuple[Container, int]:
+        """The connection as the routing sees it."""
+        remote = self.connection.remote_open
+        assert remote is not None
+        return Container(self.connection, self.terms, remote.container_id, "", "edge"), CAPACITY
+
+    def turn_out(self, error: Error) -> None:
+        """Nothing here is a reason to."""
+        raise AssertionError(f"{self.site.name} closes a line: {error}")
 
 
 @dataclass(eq=False)
@@ -151,9 +195,13 @@ class Site:
     """A router with its clients."""
 
     def __init__(self, name: str, boot: int, now: Callable[[], float]) -> None:
+        """Those whose names begin with E are edge routers."""
         self.name = name
-        self.memory = MemoryRouter(RULES, router_id=name, mode="interior")
-        self.backbone = Backbone(self.memory.core, boot, TIMERS, now)
+        self.is_edge = name.startswith("E")
+        self.memory = MemoryRouter(RULES, router_id=name, mode="edge" if self.is_edge else "interior")
+        core = self.memory.core
+        self.backbone = None if self.is_edge else Backbone(core, boot, TIMERS, now)
+        self.uplinks = Uplinks(Hub(core)) if self.is_edge else None
         self.ends: list[End] = []
         self.receivers: list[Receiver] = []
         self.senders: dict[str, MemorySender] = {}
@@ -170,11 +218,11 @@ class Site:
         self.client.drop()
         self.client = self._connect()
 
-    def add_end(self, cost: int, dials: bool) -> End:
+    def add_end(self, cost: int, dials: bool, to_edge: bool) -> End:
         limits = EngineLimits(first_outgoing_id=LIMITS.first_outgoing_id, idle_timeout_s=0.0)
         opened = Open(container_id=self.name, max_frame_size=16384, channel_max=32767)
         connection = Connection(limits, opened, self.memory._outbox, None, server=not dials)
-        end = End(self, next(self._numbers), connection, cost, dials)
+        end = End(self, next(self._numbers), connection, cost, dials, to_edge)
         self.ends.append(end)
         if dials:
             connection.open()
@@ -253,7 +301,8 @@ class Network:
 
     def connect(self, one: str, other: str, cost: int = 1, delay_s: float = 0.001) -> int:
         number = next(self._line_numbers)
-        ends = self.sites[one].add_end(cost, True), self.sites[other].add_end(cost, False)
+        to_edge = self.sites[one].is_edge
+        ends = self.sites[one].add_end(cost, True, to_edge), self.sites[other].add_end(cost, False, to_edge)
         self.lines[number] = Line(number, ends, delay_s)
         for end in ends:
             self._settle(end.site)
@@ -318,6 +367,14 @@ class Network:
         receiver.link.link.detach(True)
         self._settle(receiver.site)
 
+    def sender(self, name: str, target: str) -> MemorySender:
+        """The link of the client at a site to an address, "" for the anonymous one."""
+        site = self.sites[name]
+        if target not in site.senders:
+            site.senders[target] = site.client.sender(target or None, pump=False)
+            self._settle(site)
+        return site.senders[target]
+
     def post(
         self,
         name: str,
@@ -333,11 +390,7 @@ class Network:
         One that is ``halting`` stops in its middle for so long; it may be taken back then.
         """
         site = self.sites[name]
-        target = "" if anonymous else address
-        sender = site.senders.get(target)
-        if sender is None:
-            sender = site.senders[target] = site.client.sender(target or None, pump=False)
-            self._settle(site)
+        sender = self.sender(name, "" if anonymous else address)
         body = f"{next(self._bodies)}-{name}-{address}-".encode().ljust(size, b".")
         message = compose(body, to=address)
         if halting_s:
@@ -404,7 +457,8 @@ class Network:
     def _tick(self, site: Site) -> None:
         if self.sites.get(site.name) is site:
             site.memory.now_s = self.now_s
-            site.backbone.tick()
+            if site.backbone is not None:
+                site.backbone.tick()
             self._settle(site)
             self._later(1.0, partial(self._tick, site))
 
@@ -446,13 +500,31 @@ class Network:
 
     @property
     def routers(self) -> dict[str, Mesh]:
-        return {name: site.backbone.mesh for name, site in self.sites.items()}
+        return {name: site.backbone.mesh for name, site in self.sites.items() if site.backbone is not None}
+
+    def interior_of(self, edge: Site) -> Site | None:
+        """Where the active uplink of an edge router leads."""
+        for line in self.lines.values():
+            end = line.ends[0]
+            if end.site is edge and edge.uplinks is not None and edge.uplinks.is_active(end.number):
+                return line.ends[1].site
+        return None
+
+    @property
+    def listening(self) -> dict[str, set[str]]:
+        """The keys that each interior router is to tell the others."""
+        found = {name: set(site.listening) for name, site in self.sites.items() if not site.is_edge}
+        for site in self.sites.values():
+            interior = self.interior_of(site)
+            if interior is not None:
+                found[interior.name] |= site.listening | {f"H{site.name}"}
+        return found
 
     def live_links(self) -> dict[tuple[str, str], int]:
         """The cost of the way between each two sites that a line which is wholly alive connects."""
         links: dict[tuple[str, str], int] = {}
         for line in self.lines.values():
-            if not line.dead:
+            if not (line.dead or line.ends[0].to_edge):
                 for names in (line.names, line.names[::-1]):
                     links[names] = min(links.get(names, line.ends[0].cost), line.ends[0].cost)
         return links
