@@ -18,6 +18,7 @@ from trouter.load.plan import Load
 from . import greeting as greetings
 from . import guessing as guesses
 from . import managing as managed
+from . import paths as ways
 from . import policies, syncing
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_through, ratios
 from .plan import Extent
@@ -385,6 +386,17 @@ def greeting(bench: Bench) -> None:
     bench.figure("beside TLS handshakes: messages/s to those beside another router's", speed, "x")
 
 
+def paths(bench: Bench) -> None:
+    """The ways through a random network, worked out anew as after a change of its links."""
+    bench.say(f"{ways.ROUTERS:,} routers")
+    runs = [ways.measured() for _ in range(bench.extent.repetitions)]
+    for name in ways.COSTS:
+        own, everything = (Spread.of([run[name][what] for run in runs]) for what in ("own_ms", "all_ms"))
+        what = f"{ways.ROUTERS:,} routers, {name}"
+        bench.figure(f"{what}: the ways from one", own, "ms of CPU", 10.0)
+        bench.figure(f"{what}: the ways of all messages through it besides", everything, "ms of CPU", 100.0)
+
+
 def settle_down(server: Server) -> None:
     """Wait until a server does nothing, or for some seconds."""
     for _ in range(50):
@@ -408,4 +420,5 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "network": network,
     "guessing": guessing,
     "greeting": greeting,
+    "paths": paths,
 }

@@ -1,31 +1,35 @@
 cimport cython
 
 
-cdef Py_ssize_t _BITS
-cdef Py_ssize_t _MASK
+cdef int _HEAPS
+cdef int _NONE
 
 
 cdef class Tree:
     cdef readonly Py_ssize_t count
-    cdef long long[::1] _starts
-    cdef long long[::1] _ends
-    cdef long long[::1] _costs
+    cdef int[::1] _starts
+    cdef int[::1] _ends
+    cdef int[::1] _costs
     cdef public long long[::1] cost
-    cdef public long long[::1] hops
-    cdef public long long[::1] first
-    cdef long long[::1] _beyond
-    cdef long long[::1] _done
-    cdef long long[::1] _heap
-    cdef Py_ssize_t _heaped
+    cdef public int[::1] hops
+    cdef public int[::1] first
+    cdef int[::1] _previous
+    cdef int[::1] _beyond
+    cdef int[::1] _who
+    cdef long long[::1] _keys
+    cdef int[::1] _following
+    cdef int[::1] _heaps
 
     @cython.locals(
-        found=list, router=Py_ssize_t, behind=Py_ssize_t, passed=bint, is_behind=Py_ssize_t, cost="long long",
-        place=Py_ssize_t, end=Py_ssize_t, through="long long"
+        starts="int[::1]", ends="int[::1]", costs="int[::1]", cost="long long[::1]", hops="int[::1]", first="int[::1]",
+        previous="int[::1]", beyond="int[::1]", who="int[::1]", keys="long long[::1]", following="int[::1]",
+        heaps="int[::1]", found=list, router=Py_ssize_t, heap=int, candidates=int, now="long long", behind=Py_ssize_t,
+        passed=bint, candidate=int, is_behind=int, place=Py_ssize_t, end=Py_ssize_t, through="long long",
+        known="long long", differs="long long"
     )
     cpdef list grow(self, Py_ssize_t root, Py_ssize_t middle, bint whole)
-    @cython.locals(place=Py_ssize_t, above=Py_ssize_t)
-    cdef void _push(self, long long item)
     @cython.locals(
-        least="long long", item="long long", last=Py_ssize_t, place=Py_ssize_t, below=Py_ssize_t
+        heaps="int[::1]", keys="long long[::1]", following="int[::1]", heap=int, candidate=int, behind=int,
+        least="long long", differs="long long"
     )
-    cdef long long _pop(self)
+    cdef long long _spread(self) except? -1

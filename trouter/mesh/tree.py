@@ -1,8 +1,13 @@
 """Shortest paths from one router to all others, exactly as every router of the network works them out (4.4).
 
-Routers are numbers here, in the order of their ids. A candidate list ordered by cost and, where costs are equal, by
-number is worked off; a way found later replaces one found earlier only if it costs less. So everybody who knows the
-same links gets the same tree. inter-router.md 4.4 and 4.5.
+Routers are numbers here, in the order of their ids. Of all ways that cost least, one is taken: where its last link
+starts at the router that costs least, and among equals at the one with the lowest number. That is the one that is found
+first when candidates are worked off in the order of cost and number, so everybody who knows the same links gets the
+same tree. inter-router.md 4.4 and 4.5.
+
+Nothing has to be sorted for that: candidates of one cost are worked off as they come, from a radix heap. What a
+candidate costs is never less than what was worked off last, so it stands in the heap by the highest bit in which it
+differs from that; when the lower bits are worked off, the next heap is spread over them.
 """
 
 from __future__ import annotations
@@ -12,11 +17,9 @@ from collections.abc import Sequence
 
 #: The cost of what cannot be reached.
 UNREACHED = -1
-#: A candidate is its cost, and in the lowest bits its number.
-_BITS = 20
-_MASK = (1 << _BITS) - 1
-#: As many routers have numbers; costs of ways through all of them stay within 63 bits.
-MAX_ROUTERS = 1 << _BITS
+#: As many heaps as a cost has bits, and one for what costs as much as what was worked off last.
+_HEAPS = 64
+_NONE = -1
 
 
 class Tree:
@@ -26,94 +29,144 @@ class Tree:
     whom each leads to, and what it costs, from 1 to 2**31 - 1.
     """
 
-    __slots__ = ("_beyond", "_costs", "_done", "_ends", "_heap", "_heaped", "_starts", "cost", "count", "first", "hops")
+    __slots__ = (
+        "_beyond",
+        "_costs",
+        "_ends",
+        "_following",
+        "_heaps",
+        "_keys",
+        "_previous",
+        "_starts",
+        "_who",
+        "cost",
+        "count",
+        "first",
+        "hops",
+    )
 
     def __init__(self, starts: Sequence[int], ends: Sequence[int], costs: Sequence[int]) -> None:
+        """ValueError if there are not as many links as said, if one leads nowhere, or if one has no such cost."""
         self.count = len(starts) - 1
-        self._starts = array("q", starts)
-        self._ends = array("q", ends)
-        self._costs = array("q", costs)
+        if not starts or list(starts) != sorted(starts) or starts[0] != 0 or starts[self.count] != len(ends):
+            raise ValueError("the links of routers do not follow one another")
+        if len(ends) != len(costs):
+            raise ValueError("not every link has a cost")
+        if ends and not (min(ends) >= 0 and max(ends) < self.count and min(costs) > 0 and max(costs) < 1 << 31):
+            raise ValueError("a link leads nowhere, or has no cost")
+        self._starts = array("i", starts)
+        self._ends = array("i", ends)
+        self._costs = array("i", costs)
         #: By router: what the way costs, UNREACHED if there is none; how many links it has; its first stop.
         self.cost = array("q", bytes(8 * self.count))
-        self.hops = array("q", bytes(8 * self.count))
-        self.first = array("q", bytes(8 * self.count))
-        # By router: whether the way passes through the one that ``grow`` was asked about.
-        self._beyond = array("q", bytes(8 * self.count))
-        self._done = array("q", bytes(8 * self.count))
-        # Candidates, a heap; a router may stand in it once for each better way found.
-        self._heap = array("q", bytes(8 * (len(ends) + 1)))
-        self._heaped = 0
+        self.hops = array("i", bytes(4 * self.count))
+        self.first = array("i", bytes(4 * self.count))
+        # By router: the one before it on its way, and whether the way passes through the one ``grow`` was asked about.
+        self._previous = array("i", bytes(4 * self.count))
+        self._beyond = array("i", bytes(4 * self.count))
+        # Candidates: a router stands here once for each better way found. Those of one heap follow one another.
+        most = len(ends) + 1
+        self._who = array("i", bytes(4 * most))
+        self._keys = array("q", bytes(8 * most))
+        self._following = array("i", bytes(4 * most))
+        self._heaps = array("i", bytes(4 * _HEAPS))
 
     def grow(self, root: int, middle: int, whole: bool) -> list[int]:
-        """Work out the ways from ``root``; the routers to which they pass through ``middle``.
+        """Work out the ways from ``root``; the routers to which they pass through ``middle``. IndexError.
 
         Unless ``whole``, no more is worked out than that.
         """
+        if not (0 <= root < self.count and 0 <= middle < self.count):
+            raise IndexError("no such router")
+        starts, ends, costs = self._starts, self._ends, self._costs
+        cost, hops, first = self.cost, self.hops, self.first
+        previous, beyond = self._previous, self._beyond
+        who, keys, following, heaps = self._who, self._keys, self._following, self._heaps
         found = []
         for router in range(self.count):
-            self.cost[router] = -1
-            self._done[router] = 0
-            self._beyond[router] = 0
-        self.cost[root] = 0
-        self.hops[root] = 0
-        self.first[root] = root
-        self._heaped = 0
-        self._push(root)
+            cost[router] = -1
+            beyond[router] = 0
+        for heap in range(_HEAPS):
+            heaps[heap] = _NONE
+        cost[root] = 0
+        hops[root] = 0
+        first[root] = root
+        previous[root] = root
+        who[0] = root
+        keys[0] = 0
+        following[0] = _NONE
+        heaps[0] = 0
+        candidates = 1
+        now = 0  # the cost of what is worked off
         behind = 0  # candidates whose way passes through the middle
         passed = False
-        while self._heaped:
+        while True:
+            if heaps[0] == _NONE:
+                now = self._spread()
+                if now < 0:
+                    break
             if passed and behind == 0 and not whole:
                 break
-            router = self._pop() & _MASK
-            if self._done[router]:
-                continue
-            self._done[router] = 1
+            candidate = heaps[0]
+            heaps[0] = following[candidate]
+            router = who[candidate]
+            if cost[router] != now:
+                continue  # a better way was found since
             if router == middle:
                 passed = True
-            if self._beyond[router]:
+            if beyond[router]:
                 behind -= 1
                 found.append(router)
-            is_behind = 1 if router == middle or self._beyond[router] else 0
-            cost = self.cost[router]
-            for place in range(self._starts[router], self._starts[router + 1]):
-                end = self._ends[place]
-                through = cost + self._costs[place]
-                if self._done[end] or (self.cost[end] >= 0 and self.cost[end] <= through):
-                    continue
-                behind += is_behind - self._beyond[end]
-                self._beyond[end] = is_behind
-                self.cost[end] = through
-                self.hops[end] = self.hops[router] + 1
-                self.first[end] = end if router == root else self.first[router]
-                self._push(through << _BITS | end)
+            is_behind = 1 if router == middle or beyond[router] else 0
+            for place in range(starts[router], starts[router + 1]):
+                end = ends[place]
+                through = now + costs[place]
+                known = cost[end]
+                if 0 <= known <= through:
+                    if known < through or cost[previous[end]] < now or previous[end] < router:
+                        continue
+                else:
+                    differs = through ^ now
+                    heap = 0
+                    while differs:
+                        differs >>= 1
+                        heap += 1
+                    who[candidates] = end
+                    keys[candidates] = through
+                    following[candidates] = heaps[heap]
+                    heaps[heap] = candidates
+                    candidates += 1
+                behind += is_behind - beyond[end]
+                beyond[end] = is_behind
+                cost[end] = through
+                hops[end] = hops[router] + 1
+                first[end] = end if router == root else first[router]
+                previous[end] = router
         return found
 
-    def _push(self, item: int) -> None:
-        place = self._heaped
-        self._heaped = place + 1
-        while place > 0:
-            above = (place - 1) >> 1
-            if self._heap[above] <= item:
-                break
-            self._heap[place] = self._heap[above]
-            place = above
-        self._heap[place] = item
-
-    def _pop(self) -> int:
-        least = self._heap[0]
-        last = self._heaped - 1
-        self._heaped = last
-        item = self._heap[last]
-        place = 0
-        while True:
-            below = 2 * place + 1
-            if below >= last:
-                break
-            if below + 1 < last and self._heap[below + 1] < self._heap[below]:
-                below += 1
-            if self._heap[below] >= item:
-                break
-            self._heap[place] = self._heap[below]
-            place = below
-        self._heap[place] = item
+    def _spread(self) -> int:
+        """Spread the next heap over those before it; the least cost of a candidate, -1 when there is none."""
+        heaps, keys, following = self._heaps, self._keys, self._following
+        heap = 1
+        while heap < _HEAPS and heaps[heap] == _NONE:
+            heap += 1
+        if heap == _HEAPS:
+            return -1
+        candidate = heaps[heap]
+        heaps[heap] = _NONE
+        least = keys[candidate]
+        behind = following[candidate]
+        while behind != _NONE:
+            least = min(least, keys[behind])
+            behind = following[behind]
+        while candidate != _NONE:
+            behind = following[candidate]
+            differs = keys[candidate] ^ least
+            heap = 0
+            while differs:
+                differs >>= 1
+                heap += 1
+            following[candidate] = heaps[heap]
+            heaps[heap] = candidate
+            candidate = behind
         return least

@@ -1,0 +1,64 @@
+"""What the ways through a large network cost a router to work out anew: its own, and those that pass through it.
+
+`python -m bench.paths` measures alone, and prints one JSON object. Times are CPU times of this process, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from trouter.mesh.paths import Paths
+
+ROUTERS: Final = 1000
+#: By what it is called: the greatest cost of a link.
+COSTS: Final = {"all links cost 1": 1, "links cost 1 to 10": 10}
+RUNS: Final = 5
+
+
+def network(dearest: int, rng: random.Random) -> dict[str, dict[str, int]]:
+    """A random tree, and two links more for each router: costs by neighbour, by router."""
+    ids = [f"R{number:04}" for number in range(ROUTERS)]
+    links: dict[str, dict[str, int]] = {router: {} for router in ids}
+    pairs = [(ids[number], rng.choice(ids[:number])) for number in range(1, ROUTERS)]
+    pairs += [(one, other) for one, other in (rng.sample(ids, 2) for _ in range(2 * ROUTERS))]
+    for one, other in pairs:
+        links[one][other] = links[other][one] = rng.randint(1, dearest)
+    return links
+
+
+def working_out(links: dict[str, dict[str, int]]) -> tuple[float, float]:
+    """The ways from one router; and besides, for every origin, the routers behind that one."""
+    began_ns = time.process_time_ns()
+    paths = Paths("R0007", links)
+    own_ns = time.process_time_ns()
+    for origin in links:
+        paths.beyond(origin)
+    return (own_ns - began_ns) / 1e6, (time.process_time_ns() - began_ns) / 1e6
+
+
+def measured() -> dict[str, Any]:
+    """One run in a process of its own."""
+    command = [sys.executable, "-m", "bench.paths"]
+    root = Path(__file__).parents[1]
+    found: dict[str, Any] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
+    return found
+
+
+def main() -> None:
+    rng = random.Random(20261122)
+    found = {}
+    for name, dearest in COSTS.items():
+        links = network(dearest, rng)
+        runs = [working_out(links) for _ in range(RUNS)]
+        found[name] = {"own_ms": min(own for own, _ in runs), "all_ms": min(everything for _, everything in runs)}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
