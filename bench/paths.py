@@ -1,6 +1,6 @@
 """What the ways through a large network cost a router to work out anew: its own, and those that pass through it.
 
-`python -m bench.paths` measures alone, and prints one JSON object. Times are CPU times of this process, in milliseconds.
+`python -m bench.paths` measures alone, and prints one JSON object. Times are CPU times of this process in ms.
 """
 
 from __future__ import annotations
