@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import trio
 
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, running
@@ -82,6 +86,42 @@ def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Seq
         with node_of(client_port(router)) as node:
             while (known := {row["id"]: row["linkState"] for row in node.query("router.node")}) != wanted:
                 assert time.monotonic() < give_up_s, known
+
+
+def wait_for_row(router: RunningRouter, kind: str, right: Callable[[dict[str, Any]], bool], there: bool = True) -> None:
+    """Wait until management shows a row of ``kind`` that is ``right``, or (not ``there``) none any more."""
+    give_up_s = time.monotonic() + DEADLINE_S
+    with node_of(client_port(router)) as node:
+        while any(map(right, rows := node.query(kind))) != there:
+            assert time.monotonic() < give_up_s, rows
+
+
+async def until_known(router: RunningRouter, key: str, count: int) -> None:
+    """Wait until ``count`` others are known to a router that listen on an address; others may work meanwhile."""
+
+    def right(row: dict[str, Any]) -> bool:
+        known: int = row["remoteCount"]
+        return row["key"] == key and (known == count if count else known > 0)
+
+    await trio.to_thread.run_sync(partial(wait_for_row, router, "router.address", right, count > 0))
+
+
+async def until_led(router: RunningRouter, other: str, hop: str | None) -> None:
+    """Wait until the way to ``other`` leads over ``hop``, None for a neighbour itself."""
+
+    def right(row: dict[str, Any]) -> bool:
+        return row["id"] == other and row["nextHop"] == hop
+
+    await trio.to_thread.run_sync(partial(wait_for_row, router, "router.node", right))
+
+
+async def until_linked(router: RunningRouter, other: str, neighbours: Sequence[str]) -> None:
+    """Wait until a router knows that ``other`` has these neighbours."""
+
+    def right(row: dict[str, Any]) -> bool:
+        return row["id"] == other and row["linkState"] == list(neighbours)
+
+    await trio.to_thread.run_sync(partial(wait_for_row, router, "router.node", right))
 
 
 @contextmanager
