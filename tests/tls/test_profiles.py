@@ -145,6 +145,16 @@ async def test_open_connections_are_judged_by_the_lists_of_now(authority: Author
     assert "expired" in await profiles.objection(chain, "p")
 
 
+async def test_who_is_vouched_for_by_an_authority_that_has_expired_is_not_believed(authority: Authority) -> None:
+    alice, now = authority.issue("CN=alice", days=500), [time.time()]
+    profiles = TlsProfiles(lambda: now[0])
+    (await profiles.prepare(load(text=f"sslProfile {{\n name: p\n caCertFile: {authority.file}\n}}"))).apply()
+    chain = (alice.certificate.public_bytes(Encoding.DER),)
+    assert await profiles.objection(chain, "p") == ""
+    now[0] += 450 * DAY.total_seconds()  # longer than the authority's own, and shorter than alice's
+    assert "expired" in await profiles.objection(chain, "p")
+
+
 NAMES = {
     "its name": (("router.test.example",), "router.test.example", True),
     "another": (("other.example",), "router.test.example", False),
