@@ -221,3 +221,14 @@ async def test_a_silent_responder_is_waited_for_once(authority: Authority, mock_
             assert not await is_believed(authority.issue(f"CN={name}", ocsp=responder.url), profiles)
         assert trio.current_time() - began < 2 * OCSP_S
         assert len(responder.asked) == 1
+
+
+async def test_of_two_authorities_of_one_name_the_one_that_signed_is_asked_about(authority: Authority) -> None:
+    other = Authority(authority.folder)
+    both = authority.folder / "both.pem"
+    both.write_bytes(other.file.read_bytes() + authority.file.read_bytes())
+    profiles = TlsProfiles()
+    (await profiles.prepare(load(text=f"sslProfile {{\n name: p\n caCertFile: {both}\n ocsp: hard\n}}"))).apply()
+    async with Responder.running(authority) as responder:
+        assert await is_believed(authority.issue("CN=alice", ocsp=responder.url), profiles)
+        assert not await is_believed(other.issue("CN=alice", ocsp=responder.url), profiles)
