@@ -21,7 +21,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 
-SEEDS = chosen_seeds("TROUTER_SIM_ROUTER_SEEDS", 40)
+SEEDS = chosen_seeds("TROUTER_SIM_ROUTER_SEEDS", 30)
 #: For routers that are silent to be forgotten, for lines that are dead one way to be given up, and a little more.
 CALM_S = 20.0 + 10.0 + IDLE_S + 15.0
 ADDRESSES = [f"{treatment}.{name}" for treatment in TREATMENTS for name in "ab"]
