@@ -20,7 +20,7 @@ def dump(router: RunningRouter, number: int = 1) -> Path:
 def configuration(folder: Path) -> str:
     return (
         f"router {{ id: R, debugDumpFile: {folder / 'state'} }}\n"
-        "listener { name: front, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+        "listener { name: front, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, maxLinks: 2000 }\n"
     )
 
 
