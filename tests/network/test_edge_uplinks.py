@@ -101,3 +101,48 @@ def test_an_interior_router_that_lets_no_edge_in_is_no_uplink(tmp_path: Path) ->
                 assert node.query("router")[0]["mode"] == "edge"
         with running(edge("E", [above.ports[0]]), tmp_path) as below:
             below.wait_for_line("link downlink of the uplink was detached: qd:forbidden")
+
+
+POLICY = """
+policy {
+    enableVhostPolicy: yes
+    defaultVhost: $default
+}
+vhost {
+    hostname: $default
+    allowUnknownUser: yes
+    groups: {
+        $default: {
+            remoteHosts: *
+            sources: E1, _$qd.edge_addr_tracking, allowed
+            targets: $management, _$qd.addr_lookup, _$qd.edge_heartbeat, allowed
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
+            allowUserIdProxy: yes
+        }
+    }
+}
+"""
+
+
+async def test_a_policy_says_which_edge_routers_there_are_and_what_their_clients_may_use(tmp_path: Path) -> None:
+    with running(interior("A", {}, EDGE_LISTENER + POLICY), tmp_path) as above, ExitStack() as stack:
+        first, second = (
+            stack.enter_context(running(edge(name, [edge_port(above)]), tmp_path)) for name in ("E1", "E2")
+        )
+        second.wait_for_line("link downlink of the uplink was detached: amqp:unauthorized-access")
+        with trio.fail_after(HANG_S):
+            async with (
+                connect(url(first)) as one,
+                connect(url(second)) as other,
+                one.open_receiver("allowed") as receiver,
+                other.open_sender("allowed") as sender,
+                one.open_receiver("secret"),
+            ):
+                tracker = await sender.submit(Message("hello"))
+                delivery = await receiver.receive()
+                assert delivery.message.body == "hello"
+                await delivery.accept()
+                assert await tracker.outcome() == Accepted()
+                first.wait_for_line("link secret of the uplink was detached: amqp:unauthorized-access")
+        assert not first.matching("link downlink")

@@ -119,6 +119,8 @@ class Uplink:
         self._beats = 0
         self._receivers: dict[Record, Ingress] = {}
         self._senders: dict[Record, ProxyEgress] = {}
+        #: The address of each of these links.
+        self._used_for: dict[Ingress | Egress, Record] = {}
         #: The addresses that somebody elsewhere takes, of those that have a link to send on.
         self._taken: set[Record] = set()
         self._queries: dict[str, Query] = {}
@@ -237,19 +239,21 @@ class Uplink:
             self._management = None
             self.on_trouble(_why(parting, "management"))
         else:
-            self._forget(sink)
+            address = self._forget(sink)
             if parting.error is not None:
-                self.on_trouble(_why(parting, link.name))
+                self.on_trouble(_why(parting, address))
 
-    def _forget(self, sink: object) -> None:
-        """The link of an address is over; it is attached again when the next one here begins to use the address."""
-        for record, ingress in list(self._receivers.items()):
-            if ingress is sink:
-                del self._receivers[record]
-        for record, egress in list(self._senders.items()):
-            if egress is sink:
-                del self._senders[record]
-                self._taken.discard(record)
+    def _forget(self, sink: Any) -> str:
+        """The link of an address, which is told, is over; it is attached again for the next one to use the address."""
+        record = self._used_for.pop(sink, None)
+        if record is None:
+            return ""
+        if self._receivers.get(record) is sink:
+            del self._receivers[record]
+        elif self._senders.get(record) is sink:
+            del self._senders[record]
+            self._taken.discard(record)
+        return record.text
 
     # --- addresses
 
@@ -274,6 +278,7 @@ class Uplink:
         if wanted and ingress is None:
             source = Source(record.text, capabilities=self._capability(record, outgoing=True))
             ingress = self._receivers[record] = self._receive_messages(self._sessions[0], record, source)
+            self._used_for[ingress] = record
             record.add_sender(ingress)
         elif ingress is not None and not wanted:
             del self._receivers[record]
@@ -288,6 +293,7 @@ class Uplink:
             assert isinstance(made, ProxyEgress)  # noqa: S101 - asked for
             made.emptied = self._close
             self._senders[record] = made
+            self._used_for[made] = record
         elif egress is not None and not wanted:
             del self._senders[record]
             self._taken.discard(record)
@@ -304,6 +310,7 @@ class Uplink:
     def _end(self, link: Link) -> None:
         """A link of ours is wanted no longer."""
         link.context = None
+        self._used_for.pop(link.sink, None)  # type: ignore[call-overload]  # an address's links have one of ours
         self._router.end(link, Parting(True, None))
 
     def _has_consumers(self, record: Record) -> bool:
