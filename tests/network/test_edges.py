@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,7 @@ import trio
 from tests.networks import EDGE_LISTENER, client_port, edge, edge_port, network
 from tests.routers import RunningRouter, running
 from trouter.client import LinkDetached, Message, Properties, Receiver, Sender, connect
-from trouter.wire.performatives import Accepted, Rejected, Released
+from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 from trouter.wire.types import Symbol
 
 #: Only a hang takes this long.
@@ -96,6 +96,52 @@ async def test_a_large_message_crosses_everything_whole(routers: dict[str, Runni
             assert delivery.message.body == body, address
             await delivery.accept()
             assert await tracker.outcome() == Accepted(), address
+
+    await everywhere(check)
+
+
+async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_nobody_up(
+    routers: dict[str, RunningRouter],
+) -> None:
+    """Its sender hears that it was not taken, and goes on."""
+
+    async def check(here: str, there: str) -> None:
+        address = f"left.{here}.{there}"
+        begun, gone = trio.Event(), trio.Event()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for _ in range(10):  # enough to be sent on unfinished
+                yield b"x" * 65536
+            begun.set()
+            await gone.wait()
+            yield b"y" * 65536
+
+        async def send(sender: Sender) -> None:
+            outcomes.append(await sender.send_stream(pieces()))
+
+        async def take(receiver: Receiver) -> None:
+            await (await receiver.receive()).accept()
+
+        outcomes: list[object] = []
+        async with connect(url(routers[here])) as sending, sending.open_sender(address) as sender:
+            async with trio.open_nursery() as nursery:
+                async with (
+                    connect(url(routers[there])) as receiving,
+                    receiving.open_receiver(address, stream=True) as receiver,
+                ):
+                    nursery.start_soon(send, sender)
+                    assert not (await receiver.receive()).complete
+                    await begun.wait()
+                gone.set()
+            assert isinstance(outcomes[0], Released | Modified), (here, there, outcomes)
+            async with (
+                connect(url(routers[there])) as again,
+                again.open_receiver(address) as receiver,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(take, receiver)
+                while not isinstance(await sender.send(Message("after")), Accepted):
+                    pass  # sent before everybody knew of the new receiver
 
     await everywhere(check)
 
