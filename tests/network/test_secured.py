@@ -48,7 +48,8 @@ class Site:
     def tenants(self) -> str:
         return (
             "listener {\n name: tenants\n host: 127.0.0.1\n port: 0\n multiTenant: yes\n authenticatePeer: yes\n"
-            f" saslMechanisms: PLAIN\n allowInsecurePlain: loopback\n idleTimeoutSeconds: 0\n tenantFrom: file:{self.folder}/tenants.json\n}}\n"
+            " saslMechanisms: PLAIN\n allowInsecurePlain: loopback\n idleTimeoutSeconds: 0\n"
+            f" tenantFrom: file:{self.folder}/tenants.json\n}}\n"
         )
 
 
