@@ -1,0 +1,63 @@
+"""A connector between routers waits for a hello, and not for ever; a redirect is a close like any other."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from trouter.config import load
+from trouter.hooks import Plugins
+from trouter.net import connector
+from trouter.net.backbone import Backbone
+from trouter.net.router import RouterProcess
+from trouter.wire.performatives import Error
+
+HANG_S = 60.0
+LISTENS = "listener { host: 127.0.0.1, port: 0, role: inter-router, saslMechanisms: ANONYMOUS, allowInsecureRole: yes }"
+DIALS = "connector {{ name: out, host: 127.0.0.1, port: {0}, role: inter-router, saslMechanisms: ANONYMOUS }}"
+
+
+def interior(name: str, more: str) -> RouterProcess:
+    return RouterProcess(load(text=f"router {{ mode: interior, id: {name} }}\n{more}\n"), Plugins.load())
+
+
+async def dialling(nursery: trio.Nursery) -> tuple[RouterProcess, connector.Connector]:
+    """A router, and the connector of another that dials it."""
+    there = interior("B", LISTENS)
+    await nursery.start(there.run)
+    here = interior("A", DIALS.format(there.listeners[0].sockets[0].getsockname()[1]))
+    await nursery.start(here.run)
+    (own,) = here.control.connectors.all
+    return there, own
+
+
+async def until(own: connector.Connector, status: str) -> None:
+    with trio.fail_after(HANG_S):
+        while own.status != status:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def test_whoever_answers_and_is_no_router_is_given_up(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connector, "HELLO_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(Backbone, "tick", lambda _: None)  # nobody says hello
+    _, own = await dialling(nursery)
+    await until(own, "FAILED")
+    assert own.message.endswith(f" failed: {connector.NO_HELLO}")
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_redirect_sends_nobody_elsewhere(nursery: trio.Nursery) -> None:
+    there, own = await dialling(nursery)
+    await until(own, "SUCCESS")
+    places = own.failover_urls
+    info = {"network-host": "192.0.2.1", "port": 5672}
+    for connection in there.services.connections.values():
+        connection.force_close(Error("amqp:connection:redirect", "go away", info))
+    await until(own, "FAILED")
+    assert "amqp:connection:redirect go away" in own.message
+    assert own.failover_urls == places
+    await until(own, "SUCCESS")
+    nursery.cancel_scope.cancel()
