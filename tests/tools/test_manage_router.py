@@ -319,7 +319,7 @@ def test_a_password_is_never_shown_again(manage: Manage, router: RunningRouter, 
 
 
 def test_ten_thousand_addresses_and_links_are_all_listed(manage: Manage, router: RunningRouter) -> None:
-    count, connections = 10_000, 4
+    count, connections = 10_000, 16  # so that none has more than its maxLinks
     opened = [
         BlockingConnection(f"127.0.0.1:{router.port}", allowed_mechs="ANONYMOUS", timeout=120)
         for _ in range(connections)
