@@ -20,7 +20,7 @@ from . import guessing as guesses
 from . import managing as managed
 from . import paths as ways
 from . import policies, syncing
-from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_through, ratios
+from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_across, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
 from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
@@ -321,6 +321,30 @@ def network(bench: Bench) -> None:
         bench.figure(f"{syncing.ADDRESSES:,} addresses {what}", Spread.of([run[key] for run in runs]), "s", 5.0)
 
 
+def line(bench: Bench) -> None:
+    """A pair on two routers in line, against a pair on one: CPU of each router."""
+    port = free_port()
+    terms = f"host: 127.0.0.1, port: {port}, role: inter-router, saslMechanisms: ANONYMOUS, linkCapacity: 1000"
+    listens, dials = f"listener {{ {terms}, allowInsecureRole: yes }}", f"connector {{ {terms} }}"
+    with (
+        Router(bench.new_folder("router"), mode="interior", router_id="Near", more=listens) as near,
+        Router(bench.new_folder("router"), mode="interior", router_id="Far", more=dials) as far,
+        bench.router() as single,
+    ):
+        pair_across(near, far, replace(SMALL, count=1000))  # they have found each other when it ends
+        for row in ROWS[:3]:
+            load = replace(row.load, seconds=bench.extent.seconds)
+            subjects: dict[str, Callable[[], Sample]] = {
+                "two routers": partial(pair_across, near, far, load),
+                "one": partial(pair, single, load),
+            }
+            samples = bench.interleave(f"{row.name}, two routers", subjects)
+            target = 1.6 if row.load is SMALL else None
+            bench.figure(
+                f"{row.name}: CPU of each of two routers to that of one", ratios(*samples.values()), "x", target
+            )
+
+
 def guessing(bench: Bench) -> None:
     """A pair beside somebody who guesses a thousand passwords a second, at its router or elsewhere on this machine.
 
@@ -418,6 +442,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "managing": managing,
     "policy": policy,
     "network": network,
+    "line": line,
     "guessing": guessing,
     "greeting": greeting,
     "paths": paths,

@@ -64,6 +64,14 @@ def pair_through(server: Server, router: Server, load: Load) -> Sample:
     return sample_of(cpu_ns, sent, received.messages_per_second)
 
 
+def pair_across(near: Server, far: Server, load: Load) -> Sample:
+    """As ``pair``, with the sender connected to one router and the receiver to another: CPU of both, for each."""
+    before_ns = far.cpu_ns()
+    sample = pair_through(near, far, load)
+    far_us = (far.cpu_ns() - before_ns) / 1e3
+    return replace(sample, cpu_us=(sample.cpu_us + far_us / sample.messages) / 2)
+
+
 def into(server: Server, load: Load) -> Sample:
     """A sender process alone: whoever receives is there already."""
     with Led("send", replace(load, port=server.port)) as sender:

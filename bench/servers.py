@@ -20,8 +20,8 @@ _CPU_CLOCK: Final = 2
 
 ROUTER_CONF: Final = """
 router {{
-    mode: standalone
-    id: Bench
+    mode: {mode}
+    id: {router_id}
     {own}
 }}
 listener {{
@@ -182,12 +182,15 @@ class Router(Server):
         port: int = 0,
         own: str = "",
         more: str = "",
+        mode: str = "standalone",
+        router_id: str = "Bench",
     ) -> None:
         """``own`` are attributes of the router, ``more`` are sections of the configuration."""
         port = port or free_port()
         folder.mkdir(parents=True)
         configuration = folder / "router.conf"
-        configuration.write_text(ROUTER_CONF.format(port=port, capacity=capacity, folder=folder, own=own) + more)
+        text = ROUTER_CONF.format(port=port, capacity=capacity, folder=folder, own=own, mode=mode, router_id=router_id)
+        configuration.write_text(text + more)
         command = [sys.executable, "-m", "trouter", "run", "-c", str(configuration)]
         super().__init__(command, folder, {"TROUTER_PURE": "1"} if pure else {}, port)
 

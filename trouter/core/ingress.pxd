@@ -22,6 +22,7 @@ cdef int _THROUGH_PROPERTIES
 
 cdef Py_ssize_t _MOST_PASSAGES
 cdef Py_ssize_t _REMEMBERED_BYTES
+cdef Py_ssize_t _SLICED_BYTES
 cdef int _DEFAULT_PRIORITY
 cdef int _HIGHEST_PRIORITY
 

@@ -38,6 +38,8 @@ _THROUGH_PROPERTIES = 4
 #: Sections of annotations that are remembered with what they say, for each link, and how long one may be.
 _MOST_PASSAGES = 1024
 _REMEMBERED_BYTES = 512
+#: Messages above this many octets are put together without a copy of their parts.
+_SLICED_BYTES = 2048
 _DEFAULT_PRIORITY = DEFAULT_PRIORITY
 _HIGHEST_PRIORITY = 9
 
@@ -804,6 +806,9 @@ class Ingress(InEndpoint):
             section = self._own_section
         else:
             section = self._section(annotations, self._to, self._to_phase)
+        if end - start > _SLICED_BYTES:
+            whole = memoryview(data)
+            return b"".join((whole[start : self._cut_from], section, whole[self._cut_to : end]))
         return b"".join((data[start : self._cut_from], section, data[self._cut_to : end]))
 
     def _section(self, came: RouterAnnotations | None, to: str | None, phase: int) -> bytes:
