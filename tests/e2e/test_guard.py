@@ -161,7 +161,7 @@ def test_many_passwords_tried_at_once_are_not_judged_at_once(start_router: Start
         for number, peer in enumerate(peers):
             peer.say(SaslInit("PLAIN", f"\0user{number}\0wrong".encode()), frame_type=1)
         codes = [peer.expect(SaslOutcome).code for peer in peers]
-    assert codes[0] == AUTH
+    assert AUTH in codes
     assert TEMPORARY in codes
 
 
