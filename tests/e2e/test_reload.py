@@ -377,7 +377,7 @@ def test_a_listener_that_asks_for_what_is_not_served_is_not_opened(start_router:
     text = FRONT + "listener { name: safe, host: 127.0.0.1, port: 0, role: inter-router }\n"
     router = start_router("router { id: R, mode: interior }\n" + text)
     found = router.wait_for_line(r"MAIN \(critical\) listener/127\.0\.0\.1:0:safe \(.*:3:1\) is not opened: (.*)")
-    assert "this version does not connect routers" in found[1]
+    assert "other routers must authenticate (authenticatePeer)" in found[1]
     assert len(router.ports) == 1
     with node_of(router.port) as node:
         assert [row["name"] for row in node.query("listener")] == ["front", "safe"]
@@ -398,21 +398,6 @@ def test_with_a_vhost_policy_nobody_is_let_in_past_it(start_router: StartRouter)
     hang_up(router, ROUTER + FRONT, 2)
     with Peer(router.port) as later:
         later.be_heard()
-
-
-def test_a_connector_that_asks_for_what_is_not_served_does_not_dial(start_router: StartRouter) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        port = server.getsockname()[1]
-        router = start_router(
-            f"router {{ id: R, mode: interior }}\n{FRONT}"
-            f"connector {{ name: c, host: 127.0.0.1, port: {port}, role: inter-router }}\n"
-        )
-        router.wait_for_line(r"MAIN \(critical\) connector/127\.0\.0\.1:\d+:c .* does not dial: .*connect routers")
-        with Peer(router.port) as peer:
-            peer.be_heard()
-        server.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            server.accept()
 
 
 def test_addresses_of_link_routes_are_nobodys(start_router: StartRouter) -> None:
