@@ -204,6 +204,12 @@ def test_6_4_what_has_no_credit_is_told_as_it_stands_when_there_is_some() -> Non
     link.grant(1000)
     above.pump()
     assert sorted(tracked(link)) == sorted([[f"M0x{number}", number == 8] for number in range(50)])
+    link.drain()
+    above.pump()
+    client.receiver("x7").detach()
+    link.grant(10)
+    above.pump()
+    assert len(link.received) == 50, "it is as it was told"
 
 
 def test_6_4_what_was_attached_before_the_tracking_link_is_told_too() -> None:
