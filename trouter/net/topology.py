@@ -123,7 +123,9 @@ class Topology:
             self._say(f"neighbour {event.router} went: {event.why}", now_s)
             self._neighbours.append(TopologyChange(what="neighbour-down", peer=event.router, why=event.why))
         elif isinstance(event, RouterLost):
-            self._say(f"router {event.router} is forgotten", now_s)
+            last = self._last()
+            if last is not None:  # the end of what happened before, and no news
+                last.say(f"router {event.router} is forgotten")
             self._changed_at_s.pop(event.router, None)
             self._recorder.emit(TopologyChange(what="node-lost", peer=event.router, cause_id=self._cause()))
         elif isinstance(event, Ignored) and event.fault in ONE_ID:
