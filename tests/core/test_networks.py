@@ -14,7 +14,7 @@ from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Delivery
 from trouter.engine.session import Session
-from trouter.testing import MemoryReceiver, MemorySender, SentMessage, compose
+from trouter.testing import MemoryClient, MemoryReceiver, MemorySender, SentMessage, compose
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 
 RULES = (
@@ -651,3 +651,43 @@ def test_when_the_neighbour_takes_no_more_streams_they_go_with_the_others() -> N
     joined.pump()
     settle(joined, there)
     assert sent.outcome == Accepted()
+
+
+# --- tenants: answers find whoever asked, and nobody else (security.md R-5c, R-5e)
+
+
+def of_tenant(joined: Joined, router: str, tenant: str) -> MemoryClient:
+    """A connection of the tenant's."""
+    core = joined[router].core
+    number = 1000 + core.next_identity()
+    return joined[router].connect(PeerTerms(tenant=core.table.tenants.enter(tenant, number), connection_number=number))
+
+
+@pytest.mark.parametrize("asker", ["A", "B", "C"])
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_an_answer_finds_its_tenant_on_any_router_and_no_other_tenant_can_give_one(asker: str, anonymous: bool) -> None:
+    joined = Joined(LINE, RULES)
+    waiting = of_tenant(joined, asker, "one").receiver(dynamic=True, credit=10)
+    joined.pump()
+    address = waiting.address
+    assert address is not None
+    assert address.startswith(f"amqp:/_topo/0/{asker}/temp.")
+
+    def answer(router: str, tenant: str, to: str) -> object:
+        link = of_tenant(joined, router, tenant).sender(None if anonymous else to)
+        joined.pump()
+        if link.detached:
+            return link.error
+        sent = link.send(compose(b"answer", to=to))
+        joined.pump()
+        settle(joined, waiting)
+        return sent.outcome
+
+    for count, router in enumerate("ABC", 1):
+        assert answer(router, "one", address) == Accepted()
+        assert len(waiting.received) == count
+    for router in "ABC":
+        assert answer(router, "two", address) != Accepted()
+        # nor by writing what the way there has
+        assert answer(router, "two", address.replace("/temp.", "/one/temp.")) != Accepted()
+    assert len(waiting.received) == 3

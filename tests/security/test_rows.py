@@ -220,6 +220,7 @@ TENANTS_AND_MESSAGES: dict[str, tuple[str, ...]] = {
                                "e2e.tenant_proofs.a_certificate_that_does_not_name_the_tenant",
                                "e2e.denials_by_proton.without_a_policy", "config.tenants.other_forms_are_refused"),
     "5 R-5e between routers": ("core.tenants.every_message_stays_in_its_space",
+        "core.networks.an_answer_finds_its_tenant_on_any_router_and_no_other_tenant_can_give_one",
                                "core.tenants.a_trusted_annotation_stays_in_the_space_too",
                                "network.secured.tenants_stay_apart_on_both_sides_of_a_hop"),
     "6.1 the user-id": ("e2e.policy.a_message_may_name_its_own_user",

@@ -29,7 +29,7 @@ from .latency import family_of
 from .record import Record
 from .refusals import NO_ROUTE, Refused
 from .routed import carry, carry_up, dynamic_address
-from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES
+from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
 from .terms import DEFAULT_CAPACITY, PeerTerms, hold, lay_on_egress, lay_on_ingress
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
         record,
         capacity=terms.link_capacity or DEFAULT_CAPACITY,
         strips=terms.strip_in,
-        to_override=None if record is None else _override(str(target.address), record, terms.tenant),
+        to_override=None if record is None else _override(router.table, str(target.address), record, terms.tenant),
         totals=router.totals,
         is_fallback=target.capabilities == FALLBACK,
         tenant=terms.tenant,
@@ -196,9 +196,14 @@ def _address_text(address: object) -> str:
     return address
 
 
-def _override(text: str, record: Record, tenant: Tenant | None) -> str:
-    """What other routers are to go by; reserved addresses are the same for everybody."""
-    return tenant.qualify(text) if tenant is not None and record.key.startswith(MOBILE) else text
+def _override(table: AddressTable, text: str, record: Record, tenant: Tenant | None) -> str:
+    """What other routers are to go by; reserved addresses are the same for everybody, but a tenant's dynamic ones."""
+    if tenant is None:
+        return text
+    if record.key.startswith(MOBILE):
+        return tenant.qualify(text)
+    address = table.parse(text, tenant=tenant)
+    return answer_of(tenant, address) if is_made_elsewhere(address) else text
 
 
 def _find_record(

@@ -26,7 +26,7 @@ from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELE
 from .pace import Pace
 from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
 from .record import Record
-from .table import MAX_ADDRESS_BYTES, AddressTable
+from .table import MAX_ADDRESS_BYTES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 
 #: Octets of an unfinished message that are waited for before it is sent on piece by piece (Q2's upper mark).
@@ -543,6 +543,10 @@ class Ingress(InEndpoint):
         if (self.tenant is not None or (record.phase > 0 and self.trunk is None)) and record.key.startswith(MOBILE):
             self._to = record.text  # others go neither by what a tenant calls it nor by what is configured here
             self._to_phase = record.phase
+        elif self.tenant is not None:
+            address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
+            if is_made_elsewhere(address):
+                self._to = answer_of(self.tenant, address)
         return record
 
     def _look_up(self, delivery: Delivery, message: Message | None, text: bytes) -> Record | None:

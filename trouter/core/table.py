@@ -11,6 +11,7 @@ from .addresses import (
     FALLBACK_PHASE,
     LOCAL,
     MOBILE,
+    ROUTER,
     TEMPORARY_NAMES,
     UPLINK_KEY,
     Address,
@@ -50,6 +51,17 @@ class AddressRule:
     def tree_pattern(self) -> str:
         """What the rule is in a tree of patterns; PatternError when its prefix has no token."""
         return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
+
+
+def is_made_elsewhere(address: Address) -> bool:
+    """Whether another router made the address, for somebody who waits for answers."""
+    elsewhere = address.letter in (ROUTER, EDGE) or address.key == UPLINK_KEY
+    return elsewhere and address.rest.startswith(TEMPORARY_NAMES)
+
+
+def answer_of(tenant: Tenant, address: Address) -> str:
+    """Such an address as the way there has it: with the tenant's space, so that nobody else's is met (R-5e)."""
+    return f"{address.text.removesuffix(address.rest)}{tenant.space}/{address.rest}"
 
 
 class AddressTable:
@@ -114,9 +126,12 @@ class AddressTable:
         return record is not None and len(record.forwarder.subscriptions) > 0
 
     def is_open_to(self, tenant: Tenant, address: Address) -> bool:
-        """Whether the tenant may send to its ``address``: all without underscore, its dynamic ones, its services."""
+        """Whether the tenant may send to its ``address``: all without underscore, its dynamic ones, its services.
+
+        Whose a dynamic address of another router is, that router tells by ``answer_of``.
+        """
         written = address.rest if address.letter == MOBILE else address.text
-        if not written.startswith("_"):
+        if not written.startswith("_") or is_made_elsewhere(address):
             return True
         record = self.records.get(address.key)
         return record is not None and record.space == tenant.space
@@ -214,6 +229,8 @@ class AddressTable:
         rule = self.rule_for(address)
         letter = str(rule.ingress_phase) if phase < 0 else phase_named(phase)
         record = self.records.get(address.key_in_phase(letter))
+        if record is None and address.letter == LOCAL and tenant is None:
+            record = self._answer(address.rest)
         if record is None and rule.enable_fallback:
             return self.records.get(address.key_in_phase(FALLBACK_PHASE))  # nobody but the fallback has asked for any
         if (
@@ -227,6 +244,12 @@ class AddressTable:
             known[text] = record
             record.known_as.append((known, text))
         return record
+
+    def _answer(self, rest: str) -> Record | None:
+        """The record of a tenant's dynamic address, as ``answer_of`` names it on other routers."""
+        space, _, name = rest.partition("/")
+        record = self.records.get(LOCAL + name) if name.startswith(TEMPORARY_NAMES) else None
+        return record if record is not None and record.space == space else None
 
     def is_unavailable(self, text: bytes, tenant: Tenant | None = None) -> bool:
         """Messages to ``text`` can go nowhere by configuration."""
