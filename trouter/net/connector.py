@@ -52,8 +52,9 @@ from trouter.wire.performatives import Error, Open
 
 from .account import describe_open
 from .listen import ConnectionNumbers
-from .peer import Peer, PeerSettings, Services
+from .peer import Peer
 from .secure import BARE, Ground, Resumable, resumable
+from .shared import PeerSettings, Services
 from .sockets import look_up
 from .tls.problems import TlsFailed
 

@@ -33,7 +33,7 @@ from trouter.engine.session import Session
 from .connections import ConnectionFacts
 from .control import Control
 from .listeners import Standing
-from .peer import Services
+from .shared import Services
 
 if TYPE_CHECKING:
     from .connector import Connector

@@ -16,9 +16,10 @@ from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts
 
 from .handshakes import Newcomer
-from .peer import Peer, Services
+from .peer import Peer
 from .secure import BARE, Ground, Met
 from .settings import listener_settings
+from .shared import Services
 from .sockets import close_all
 
 #: Connections taken from one socket before other tasks get their turn.

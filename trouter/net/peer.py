@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
@@ -41,37 +39,29 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.faults import Misuse
-from trouter.engine.limits import EngineLimits
 from trouter.engine.link import Link
-from trouter.engine.ports import Budget
 from trouter.engine.sasl import SaslServer
 from trouter.engine.session import Session
-from trouter.hooks import PeerFacts, Plugins
+from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
 from trouter.security.policy import Admission
 from trouter.wire.performatives import Error, Open
 
 from .account import Account, describe_open
-from .auth_services import AuthServices
-from .backbone import Backbone, announced_cost
-from .connections import Connections, connection_row
+from .backbone import announced_cost
+from .connections import connection_row
 from .entrance import Entrance, go_by
 from .frame_log import FrameLog
-from .guard import Guard
 from .handshakes import Newcomer
 from .hold import Hold
-from .hub import Hub
 from .login import Login
-from .memory import MemoryWatch
-from .policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant, Policing
-from .poller import HUNG_UP, Poller
-from .recorder import Recorder
-from .secure import BARE, Ground, Secure
+from .policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant
+from .poller import HUNG_UP
+from .secure import BARE, Ground
 from .sessions import Sessions
-from .tenancy import NoTenant, Tenancy
-from .ticker import Ticker
+from .shared import PeerSettings, Services
+from .tenancy import NoTenant
 from .tls.problems import TlsFailed
-from .uplinks import Uplinks
 
 READ_BYTES: Final = 131072
 #: How long a peer has to take in our last words and close.
@@ -82,66 +72,6 @@ TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs 
 server_log = logging.getLogger("trouter.SERVER")
 message_log = logging.getLogger("trouter.MESSAGE")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
-
-
-@dataclass(frozen=True, slots=True)
-class PeerSettings:
-    """What a listener gives each of its peers."""
-
-    limits: EngineLimits
-    open: Callable[[int], Open]
-    link_capacity: int
-    require_sasl: bool
-    require_tls: bool
-    handshake_timeout_s: float
-    #: Links on the connection, and deliveries that a receiver may have unsettled on one.
-    max_links: int = 1 << 62
-    max_unsettled: int = 1 << 62
-    #: Parts of each message to log, none for no log at all.
-    logged_components: tuple[str, ...] = ()
-    sasl_timeout_s: float = 10.0
-    #: The name and the role of what the connection came through.
-    name: str = ""
-    role: str = "normal"
-    #: That name if it was given one, and has not merely got it.
-    given_name: str = ""
-    #: How it is known whose the connection is; None where nobody asks.
-    tenancy: Tenancy | None = None
-    #: The vhost whose policy applies whatever the peer asks for, "" for none.
-    policy_vhost: str = ""
-    #: Messages without a user-id are given the name of the user.
-    stamp_user_id: bool = False
-    #: What a hop over the connection costs, as far as it is up to us.
-    cost: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What all peers of a router share."""
-
-    hub: Hub
-    poller: Poller
-    ticker: Ticker
-    plugins: Plugins
-    budget: Budget
-    connections: Connections = field(default_factory=Connections)
-    recorder: Recorder = field(default_factory=Recorder)
-    #: Tells seconds since 1970, by which certificates end.
-    calendar: Callable[[], float] = time.time
-    #: What a router of a network has.
-    backbone: Backbone | None = None
-    #: What an edge router has.
-    uplinks: Uplinks | None = None
-    guard: Guard = field(init=False)
-    secure: Secure = field(init=False)
-    policing: Policing = field(init=False)
-    auth_services: AuthServices = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder)))
-        object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
-        object.__setattr__(self, "policing", Policing(self.recorder, self.plugins))
-        object.__setattr__(self, "auth_services", AuthServices(self.secure, self.recorder))
 
 
 class Absence:

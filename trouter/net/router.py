@@ -38,13 +38,14 @@ from .observers import Observers
 from .own_links import OwnLinks
 from .pacing import keep_pace
 from .parts import Change
-from .peer import LINGER_S, Services
+from .peer import LINGER_S
 from .poller import Poller
 from .privileges import PrivilegeError, forbid_core_files
 from .record_logs import RecordLogs
 from .recorder import Recorder
 from .rounds import make_rounds
 from .settings import connector_settings
+from .shared import Services
 from .sockets import ListenError
 from .standing import keep_standing
 from .supervision import Supervisor

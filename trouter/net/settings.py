@@ -12,8 +12,8 @@ from trouter.engine.limits import UNLIMITED, EngineLimits
 from trouter.wire.performatives import Open
 from trouter.wire.types import Int
 
-from .peer import PeerSettings
 from .policing import ROUTER_ROLES
+from .shared import PeerSettings
 from .tenancy import tenancy_of
 
 CAPABILITIES: Final = ("ANONYMOUS-RELAY",)

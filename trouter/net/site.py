@@ -36,7 +36,7 @@ from trouter.http.ports import Secured
 
 from .control import Control
 from .listen import Listener
-from .peer import Services
+from .shared import Services
 
 #: The column of the router's row -> what it is among the totals.
 _TOTALS: Final = {
