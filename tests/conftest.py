@@ -1,8 +1,9 @@
-"""What every test shares: Hypothesis profiles, chosen with --hypothesis-profile."""
+"""What every test shares: Hypothesis profiles, chosen with --hypothesis-profile, and signals that are not ignored."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,3 +20,8 @@ settings.register_profile(
 )
 settings.register_profile("deep", deadline=None, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# A shell has what it starts in the background ignore these, and so would every process that a test starts.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
