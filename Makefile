@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-pure test-pure-aside test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-pure test-pure-aside test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -35,6 +35,7 @@ endef
 help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
 	@echo "make test       run every test, compiled and then interpreted (ARGS='tests/wire -k name' to choose)"
+	@echo "make test-all   the same, and what is slow on the interpreted twin too"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       ruff"
 	@echo "make types      mypy --strict"
@@ -53,7 +54,9 @@ test: build interop-system
 
 test-pure-aside:
 	@mkdir -p build
-	TROUTER_PURE=1 $(PY) -m pytest $(ARGS) >build/test-pure.log 2>&1
+	TROUTER_PURE=1 $(PY) -m pytest -m "not slow" $(ARGS) >build/test-pure.log 2>&1
+
+test-all: test-compiled test-pure
 
 test-compiled: build interop-system
 	$(PY) -m trouter --version | grep -w compiled

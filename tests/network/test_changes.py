@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.management.node import Node, node_of
 from tests.networks import client_port, interior, router_port, wait_for_links
 from tests.routers import RunningRouter, StartRouter, process
 from tests.tools.live import run
+
+pytestmark = pytest.mark.slow
 
 QUICK = "raIntervalFluxSeconds: 1"
 

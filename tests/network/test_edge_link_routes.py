@@ -17,6 +17,8 @@ from tests.management.node import node_of
 from tests.networks import EDGE_LISTENER, client_port, edge, edge_port, interior, network
 from tests.routers import DEADLINE_S, RunningRouter, running
 
+pytestmark = pytest.mark.slow
+
 PLACES = ("A", "B", "E1", "E2")
 #: What the edge router with the container has configured, and how others know it.
 ROUTES = """

@@ -17,6 +17,8 @@ from tests.routers import RunningRouter, process, running
 from trouter.client import Message, connect
 from trouter.wire.performatives import Accepted, Modified, Released
 
+pytestmark = pytest.mark.slow
+
 #: Only a hang takes this long.
 HANG_S = 30.0
 

@@ -17,6 +17,8 @@ from trouter.client import LinkDetached, Message, Properties, Receiver, Sender, 
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 from trouter.wire.types import Symbol
 
+pytestmark = pytest.mark.slow
+
 #: Only a hang takes this long.
 HANG_S = 30.0
 #: How every router treats addresses.

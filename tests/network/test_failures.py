@@ -26,6 +26,8 @@ from tests.routers import RunningRouter, process
 from trouter.client import ClientError, Message, Properties, Receiver, Sender, Tracker, connect
 from trouter.wire.performatives import Accepted, Modified, Released
 
+pytestmark = pytest.mark.slow
+
 Routers = dict[str, RunningRouter]
 #: Two ways of equal cost from A to D; that over B is taken as long as there is one.
 RING = {"A": (), "D": (), "B": ("A", "D"), "C": ("A", "D")}

@@ -15,6 +15,8 @@ from tests.management.node import node_of
 from tests.networks import client_port, network
 from tests.routers import DEADLINE_S, RunningRouter
 
+pytestmark = pytest.mark.slow
+
 LINE = {"A": (), "B": ("A",), "C": ("B",)}
 NAMES = tuple(LINE)
 

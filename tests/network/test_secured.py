@@ -19,6 +19,8 @@ from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.tls.pki import Authority
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.slow
+
 MECHANISMS = ("EXTERNAL", "SCRAM-SHA-256", "PLAIN")
 PASSWORD = "secret"
 TENANTS = {"ann": "t1.example", "bob": "t2.example"}

@@ -15,6 +15,8 @@ from tests.routers import RunningRouter
 from trouter.client import Connection, Delivery, DeliveryAborted, Message, Properties, Receiver, connect
 from trouter.wire.performatives import Accepted, Error, Modified, Rejected, Released
 
+pytestmark = pytest.mark.slow
+
 Routers = dict[str, RunningRouter]
 #: From D two links lead to A and to B, which have one of their own.
 SHAPE = {"A": (), "B": ("A",), "C": ("A", "B"), "D": ("C",)}
