@@ -15,7 +15,7 @@ from tests.house.sources import ROOT
 from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.config.load import DEFAULT_TEXT
 
-TOUR = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## A tour\n")[2]
+TOUR = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## A tour\n")[2].partition("\n## ")[0]
 LINES = re.findall(r"^\$ (.*)", TOUR, re.MULTILINE)
 METRICS_PORT = "5680"
 
