@@ -13,6 +13,8 @@ import pytest
 import trouter
 from tests.cli.programs import ROOT, TOO_LONG_S, called, installed
 
+pytestmark = pytest.mark.slow
+
 SECRET = "s3cret-w0rd"
 TOOLS = ("qdstat", "qdmanage")
 

@@ -19,6 +19,8 @@ from trouter.client import AuthenticationFailed, Message, Properties, connect
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
 from trouter.wire.performatives import Open, Rejected, SaslInit, SaslMechanisms, SaslOutcome
 
+pytestmark = pytest.mark.slow
+
 OK, AUTH, SYS_TEMP = 0, 1, 4
 CREDENTIALS = b"\0alice\0wonderland"
 HANGS = ("header", "mechanisms", "outcome", "amqp header", "open")

@@ -17,6 +17,8 @@ from tests.certificates import Authority
 from tests.e2e.peer import Peer
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "examples" / "auth_service.py"
 AUTH, SYS_TEMP = 1, 4
 

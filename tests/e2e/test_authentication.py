@@ -18,6 +18,8 @@ from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
 from trouter.wire.performatives import Open, SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.slow
+
 OK, AUTH = 0, 1
 LOOPBACK = "authenticatePeer: yes, allowInsecurePlain: loopback, saslMechanisms: PLAIN"
 RIGHT = b"\0alice\0wonderland"

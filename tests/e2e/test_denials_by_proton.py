@@ -40,6 +40,8 @@ from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.tls.pki import Authority, Pair
 from trouter_plugins.users_file import edit_users, put_user
 
+pytestmark = pytest.mark.slow
+
 RESOURCE, UNAUTHORIZED = "amqp:resource-limit-exceeded", "amqp:unauthorized-access"
 CONNECTION = Said(RESOURCE, "connection disallowed by local policy")
 SESSION = Said(RESOURCE, "session disallowed by local policy")

@@ -26,6 +26,8 @@ from trouter.wire.performatives import (
 )
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.slow
+
 OK, AUTH, TEMPORARY = 0, 1, 4
 SECRET = "wonderland"
 #: Locks without delays, so that no test has to wait.

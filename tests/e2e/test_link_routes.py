@@ -19,6 +19,8 @@ from tests.house.sources import ROOT
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
 
+pytestmark = pytest.mark.slow
+
 OPEN = "host: 127.0.0.1, saslMechanisms: ANONYMOUS"
 LOST = ("qd:routed-link-lost", "Connectivity to the peer container was lost")
 

@@ -21,6 +21,8 @@ from trouter.records.segments import segments_in
 from trouter.wire.performatives import Attach, Detach, Source, Target
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.slow
+
 SECRET = "ma{rk}er-of-the-secret"
 
 

@@ -18,6 +18,8 @@ from tests.routers import DEADLINE_S, RunningRouter, StartRouter
 from trouter.wire.performatives import Accepted, Attach, Detach, Source, Target
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.slow
+
 ROUTER = "router { id: R }\n"
 FRONT = "listener { name: front, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 REFUSED = r"MAIN \(error\) Reload refused, nothing was changed"

@@ -7,10 +7,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.peer import Peer
 from tests.e2e.test_reload import FRONT, ROUTER, free_port, is_open, listener, state, used_port
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter
+
+pytestmark = pytest.mark.slow
 
 
 def local(port: int, **more: Any) -> dict[str, Any]:

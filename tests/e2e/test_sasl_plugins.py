@@ -36,6 +36,8 @@ from trouter.wire.performatives import (
 )
 from trouter_plugins.users_file import edit_users, put_user
 
+pytestmark = pytest.mark.slow
+
 OK, AUTH = 0, 1
 SECRET = "wonderland"
 LISTENER = "listener {{ name: here, host: 127.0.0.1, authenticatePeer: yes, port: {} }}\n"

@@ -17,6 +17,8 @@ from tests.routers import DEADLINE_S, StartRouter
 from trouter.config import TYPES
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.slow
+
 #: With a blank and an umlaut, so that each way to write it is another one.
 MARKS = [
     f"m4rk {kind} \u00fc9" for kind in ("user", "connector", "file", "variable", "update", "create", "wrong", "key")

@@ -37,6 +37,8 @@ from trouter.wire.performatives import (
 )
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.slow
+
 OK, AUTH, SYS_TEMP = 0, 1, 4
 PASSWORD = "wonderland"
 SKIPPED = "Client skipped authentication - forbidden"
