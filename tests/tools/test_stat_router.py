@@ -138,7 +138,7 @@ async def links(router: RunningRouter, count: int) -> AsyncIterator[Connection]:
 
 
 async def test_links_and_addresses_by_the_thousand_are_all_listed(start_router: StartRouter) -> None:
-    router = start_router(CONFIGURATION)
+    router = start_router(CONFIGURATION.replace("port: 0", "port: 0, maxLinks: 3000", 1))
     async with links(router, 1_200):
         for limit, expected in ((0, 2_402), (5_000, 2_402), (2_000, 2_000), (700, 700), (500, 500), (1, 1)):
             ran = await stat(router, "-l", "--limit", str(limit))
