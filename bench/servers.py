@@ -30,6 +30,8 @@ listener {{
     authenticatePeer: no
     saslMechanisms: ANONYMOUS
     linkCapacity: {capacity}
+    maxLinks: 200000
+    maxUnsettled: 1000000
 }}
 log {{
     module: DEFAULT
