@@ -30,7 +30,7 @@ listener {{
     authenticatePeer: no
     saslMechanisms: ANONYMOUS
     linkCapacity: {capacity}
-    maxLinks: 200000
+    maxLinks: 65536
     maxUnsettled: 1000000
 }}
 log {{
