@@ -14,7 +14,7 @@ import trio
 from tests.management.node import node_of
 from tests.networks import EDGE_LISTENER, OPEN, client_port, edge, edge_port, interior, router_port, wait_for_reach
 from tests.routers import RunningRouter, process, running
-from trouter.client import Message, connect
+from trouter.client import Message, Receiver, Sender, connect
 from trouter.wire.performatives import Accepted, Modified, Released
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,19 @@ def routers(tmp_path: Path) -> Iterator[Routers]:
         yield started
 
 
-@pytest.mark.xfail(strict=False, reason="a known fault: now and then messages find no way after the take-over")
+async def take(receiver: Receiver) -> None:
+    delivery = await receiver.receive()
+    assert delivery.message.body == "hello"
+    await delivery.accept()
+
+
+async def insist(sender: Sender) -> None:
+    """What is sent on old credit before the new uplink knows who listens is released (routing.md 3.3): send again."""
+    while (outcome := await (await sender.submit(Message("hello"))).outcome()) == Released():
+        pass
+    assert outcome == Accepted()
+
+
 async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) -> None:
     found = uplinks(routers["E"])
     assert sorted(row["active"] for row in found.values()) == [False, True]
@@ -82,15 +94,10 @@ async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) 
                 at_other.open_sender(answers.address) as answering,
                 at_other.open_receiver("from.edge") as up,
             ):
-                for tracker, came in (
-                    (await down.submit(Message("hello")), receiver),
-                    (await answering.submit(Message("hello")), answers),
-                    (await sender.submit(Message("hello")), up),
-                ):
-                    delivery = await came.receive()
-                    assert delivery.message.body == "hello"
-                    await delivery.accept()
-                    assert await tracker.outcome() == Accepted()
+                for sends, came in ((down, receiver), (answering, answers), (sender, up)):
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(take, came)
+                        await insist(sends)
     assert [row["active"] for row in uplinks(routers["E"]).values()] == [True]
 
 
