@@ -223,6 +223,16 @@ def test_a_forged_tracking_message_changes_nothing(message: bytes) -> None:
     assert sender.credit > 0
 
 
+def test_tracking_that_cannot_be_believed_is_told_once() -> None:
+    edge = Edge()
+    edge.router.connect().sender("x")
+    tracking = edge.one("_$qd.edge_addr_tracking")
+    for _ in range(3):
+        tracking.send(b"")
+        edge.router.pump()
+    assert edge.troubles == ["a tracking message of the uplink says nothing that can be believed"]
+
+
 @pytest.mark.parametrize(("address", "here", "there"), [("near", 4, 0), ("many", 4, 4), ("far", 2, 2)])
 def test_6_8_consumers_here_and_elsewhere_share_as_the_address_says(address: str, here: int, there: int) -> None:
     """Nothing of ``closest`` goes up past a consumer here."""

@@ -105,8 +105,8 @@ class Uplink:
         #: Told why the uplink is of no use any more, and of what else goes wrong on it.
         self.on_broken: Callable[[str], None] = _nobody_hears
         self.on_trouble: Callable[[str], None] = _nobody_hears
-        #: Tracking messages that said nothing that could be believed.
-        self.disbelieved = 0
+        #: A tracking message said nothing that could be believed, and that was told.
+        self._disbelieved = False
         self._anonymous: Any = None
         self._downlink: Any = None
         self._tracking: Any = None
@@ -344,7 +344,9 @@ class Uplink:
         except DecodeError:
             body = None
         if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
-            self.disbelieved += 1
+            if not self._disbelieved:
+                self._disbelieved = True
+                self.on_trouble("a tracking message of the uplink says nothing that can be believed")
             return
         key, takes = body
         record = self._router.table.records.get(key)
