@@ -41,6 +41,10 @@ MAY_IMPORT = {
     "client": ("engine", "wire"),
     "load": ("client", "engine", "wire"),
     "testing": ("engine", "wire", "hooks", "core", "client", "net", "config"),
+    # Messages kept on disk until somebody has taken them: no Spark.
+    "spool": ("client", "engine", "wire"),
+    # The one room that knows Spark; nothing the router runs imports it.
+    "pipeline": ("spool", "records", "client", "wire", "engine", "config"),
     "cli": (
         "wire",
         "engine",
@@ -55,11 +59,13 @@ MAY_IMPORT = {
         "testing",
         "tools",
         "security",
+        "spool",
+        "pipeline",
     ),
 }
 EVERYBODY_MAY_IMPORT = ("_twin",)
 ONLY_IN = {
-    "trio": {"net", "client", "load", "cli", "testing", "management", "http", "tools"},
+    "trio": {"net", "client", "load", "cli", "testing", "management", "http", "tools", "spool", "pipeline"},
     "ssl": {"net", "client", "load", "tools"},
     "socket": {"net", "client", "load", "http"},
     "h11": {"http", "net"},
@@ -67,11 +73,15 @@ ONLY_IN = {
     "prometheus_client": {"http"},
     "argcomplete": {"cli"},
     "pluggy": {"hooks", "plugins"},
-    "msgspec": {"records"},
+    "msgspec": {"records", "pipeline"},
     "proton": set[str](),
     "asyncio": set[str](),
-    "threading": set[str](),
-    "multiprocessing": {"load", "cli"},
+    "threading": {"pipeline"},
+    "multiprocessing": {"load", "cli", "spool"},
+    "pyspark": {"pipeline"},
+    "pyarrow": {"pipeline"},
+    "pandas": {"pipeline"},
+    "matplotlib": {"pipeline"},
 }
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py")))
 FILES = sorted(path for room in ROOMS for kind in ("*.py", "*.pxd") for path in (PACKAGE / room).rglob(kind))

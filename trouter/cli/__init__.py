@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "passwd",
     "policy",
     "records",
+    "pipeline",
     "plugins",
     "bench",
     "completion",

@@ -1,0 +1,48 @@
+"""One Spark session for all tests of the pipeline: starting one takes longer than most of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trouter.pipeline.needs import missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark's own Python warns of what only Spark can change; what comes from trouter still fails the test."""
+    for item in items:
+        if "pipeline" in item.path.parts:
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark on two threads of this machine, each task tried four times; nothing of it outlives the tests."""
+    if needs := missing():
+        pytest.skip("; ".join(need.what for need in needs))
+    from trouter.pipeline.session import session
+
+    folder = tmp_path_factory.mktemp("spark")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = session(
+            "tests",
+            master="local[2,4]",
+            settings={
+                "spark.driver.memory": "1g",
+                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                "spark.local.dir": str(folder / "local"),
+                "spark.sql.shuffle.partitions": "2",
+                "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                "spark.ui.enabled": "false",
+            },
+        )
+    started.sparkContext.setLogLevel("ERROR")
+    yield started
+    started.stop()

@@ -1,0 +1,22 @@
+"""`trouter pipeline`: messages into a spool, records into tables, tables into answers. Most of it runs on Spark."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import Final
+
+#: Each is a module of `trouter.cli.pipelines` with `add_parser(actions)`, in the order in which data passes them.
+ACTIONS: Final[tuple[str, ...]] = ("doctor",)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "pipeline",
+        help="land, meter and audit what routers carried and recorded",
+        description="Receive messages into a spool, make tables of a router's records, and ask them: who used how "
+        "much, who attacks, what was slow. `trouter pipeline doctor` tells whether Spark can run here.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action in ACTIONS:
+        import_module(f"trouter.cli.pipelines.{action}").add_parser(actions)
