@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-pure test-pure-aside test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-pure test-pure-aside test-compiled test-compiled-aside lint types fuzz bench docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -49,14 +49,18 @@ run: build
 
 # Both twins at once, for most tests wait for processes; what the interpreted one said comes behind.
 test: build interop-system
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-compiled test-pure-aside; status=$$?; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-compiled-aside test-pure-aside; status=$$?; \
 	  cat build/test-pure.log; exit $$status
 
 # All but what takes long and has little of the two twins in it; `make test-all` and `make test-pure` leave nothing out.
-QUICK := -m "not slow" $(addprefix --ignore=tests/,cli interop load plugins tls tools)
+QUICK := -m "not slow and not pipeline_long" $(addprefix --ignore=tests/,cli interop load pipeline plugins tls tools)
 test-pure-aside:
 	@mkdir -p build
 	TROUTER_PURE=1 $(PY) -m pytest $(if $(ARGS),$(ARGS),$(QUICK)) >build/test-pure.log 2>&1
+
+test-compiled-aside: build interop-system
+	$(PY) -m trouter --version | grep -w compiled
+	$(PY) -m pytest $(if $(ARGS),$(ARGS),-m "not pipeline_long")
 
 test-all: test-compiled test-pure
 
