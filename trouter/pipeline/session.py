@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from trouter.pipeline.needs import require
+from trouter.pipeline.needs import Missing, missing_at_workers, require
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,25 +19,45 @@ SETTINGS: Final = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
 }
+#: On one machine nothing of Spark is for others: it listens for its own processes only.
+LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+#: Set by spark-submit for the program that it runs.
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 def session(name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, made if there is none; Missing.
 
-    master: as Spark names it; None takes what spark-submit gave, else ``local[*]``. settings: Spark's own, which go
-    before ours. Workers run this Python, for they must import what it imports.
+    master: as Spark names it; None takes what spark-submit was given, else ``local[*]``. settings: Spark's own, which
+    go before ours. Workers run ``PYSPARK_PYTHON``, else what ``spark.pyspark.python`` names, else this Python: they
+    must import what it imports, and on a cluster they are asked whether they do.
     """
     require()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # only after it was seen to be there
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    given = dict(settings or {})
+    os.environ.setdefault("PYSPARK_PYTHON", given.get("spark.pyspark.python", sys.executable))
     builder = SparkSession.builder.appName(name)
-    if master or "SPARK_ENV_LOADED" not in os.environ:
-        builder = builder.master(master or "local[*]")
-    chosen = {**SETTINGS, **(settings or {})}
-    if (master or "local").startswith("local"):
-        chosen.setdefault("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
-    for key, value in chosen.items():
+    if master is None and SUBMITTED not in os.environ:
+        master = given.get("spark.master", "local[*]")
+    if master is not None:
+        builder = builder.master(master)
+    local = on_one_machine(master)
+    for key, value in {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **given}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    context = spark.sparkContext
+    if on_one_machine(context.master):
+        if context.getConf().get("spark.sql.shuffle.partitions") is None:
+            spark.conf.set("spark.sql.shuffle.partitions", str(context.defaultParallelism))
+    elif needs := missing_at_workers(spark):
+        spark.stop()
+        raise Missing("; ".join(f"{need.what}: {need.cure}" for need in needs))
+    return spark
+
+
+def on_one_machine(master: str | None) -> bool:
+    """Spark runs in one process here."""
+    return master is not None and (master == "local" or master.startswith("local["))

@@ -5,23 +5,53 @@ from __future__ import annotations
 import argparse
 import sys
 
+from trouter.cli import submit
+from trouter.cli.pipelines.spark import add_spark, settings_of
+
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "doctor",
         help="tell what is missing to run on Spark",
-        description="Look for what the jobs need: Java, PySpark, Arrow, protobuf, and a Python for Spark's workers. "
-        "The exit status is 1 if something is missing.",
+        description="Look for what the jobs need: Java, PySpark, Arrow, protobuf, RocksDB, and a Python for Spark's "
+        "workers. With --master, Spark is started there and its workers are asked, too. The exit status is 1 if "
+        "something is missing.",
     )
+    parser.add_argument("--submit", action="store_true", help="print the file that spark-submit is to run, and no more")
+    add_spark(parser)
     parser.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
-    from trouter.pipeline.needs import missing  # noqa: PLC0415  # only when asked
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.submit:
+        print(submit.__file__)
+        return 0
+    from trouter.pipeline.needs import missing, scarce  # noqa: PLC0415  # only when asked
 
     found = missing()
+    for need in [*found, *scarce()]:
+        print(f"{need.what}: {need.cure}", file=sys.stderr)
+    if found:
+        return 1
+    if arguments.master is None:
+        print("Spark can run here.")
+        return 0
+    return _ask_workers(arguments)
+
+
+def _ask_workers(arguments: argparse.Namespace) -> int:
+    from trouter.pipeline.needs import Missing, missing_at_workers  # noqa: PLC0415
+    from trouter.pipeline.session import session  # noqa: PLC0415
+
+    try:
+        spark = session("trouter pipeline doctor", master=arguments.master, settings=settings_of(arguments))
+    except Missing as error:
+        print(error, file=sys.stderr)
+        return 1
+    found = missing_at_workers(spark)
     for need in found:
         print(f"{need.what}: {need.cure}", file=sys.stderr)
     if not found:
-        print("Spark can run here.")
+        print(f"Spark {spark.version} runs at {spark.sparkContext.master}, and its workers have what they need.")
+    spark.stop()
     return 1 if found else 0

@@ -1,0 +1,65 @@
+"""What every action that runs on Spark has in common: its options, its session, its progress and its errors."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trouter.pipeline.progress import Progress
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """The options of whatever starts Spark."""
+    group = parser.add_argument_group("Spark")
+    group.add_argument(
+        "--master",
+        help="where Spark runs: local[2], spark://HOST:7077, yarn, k8s://...; by default what spark-submit was given, "
+        "else all cores of this machine",
+    )
+    group.add_argument(
+        "--conf",
+        action="append",
+        type=_setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, such as spark.driver.memory=4g; may be given again",
+    )
+    group.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError("write spark.NAME=VALUE")
+    return name, value
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Spark's settings as they were given."""
+    return dict(arguments.conf)
+
+
+@contextmanager
+def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
+    """A SparkSession for one action, with its progress shown; stopped at the end. SystemExit if Spark cannot run here."""
+    from trouter.pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
+    from trouter.pipeline.progress import Progress  # noqa: PLC0415
+    from trouter.pipeline.session import session  # noqa: PLC0415
+
+    progress = Progress(f"trouter pipeline {name}", quiet=arguments.quiet)
+    progress("starting Spark")
+    try:
+        spark = session(f"trouter pipeline {name}", master=arguments.master, settings=settings_of(arguments))
+    except Missing as error:
+        progress.close()
+        print(error, file=sys.stderr)
+        raise SystemExit(1) from None
+    try:
+        with progress.watching(spark):
+            yield spark, progress
+    finally:
+        spark.stop()

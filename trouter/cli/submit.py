@@ -1,0 +1,23 @@
+"""What spark-submit runs: ``spark-submit [its options] FILE ACTION [options]`` is `trouter pipeline ACTION [options]`.
+
+`trouter pipeline doctor --submit` prints the path of this file. Python puts the folder of a script first on its path;
+here that would hide modules of others behind ours of the same name.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    """Run one action of the pipeline; the exit status."""
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != here]
+    from trouter.cli import main as trouter  # noqa: PLC0415  # after the path is right
+
+    return trouter(["pipeline", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
