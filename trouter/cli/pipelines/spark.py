@@ -45,7 +45,7 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
 
 @contextmanager
 def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
-    """A SparkSession for one action, with its progress shown; stopped at the end. SystemExit if Spark cannot run here."""
+    """A SparkSession for one action, its progress shown; stopped at the end. SystemExit if Spark cannot run here."""
     from trouter.pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
     from trouter.pipeline.session import session  # noqa: PLC0415
