@@ -1,0 +1,332 @@
+"""The options of ``spark.read.format("amqp")`` and its three sisters, in one table: the fields of ``Options``.
+
+Spark hands every option over as text, in any case of letters. What is secret is named so that Spark redacts it wherever
+it shows a plan (`password`, `token`, `secret` and `url` do that), and each secret may stand in a file instead, whose
+path is all that Spark then knows. An unknown option is refused: a misspelt `failOnDataLoss` would guard nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from enum import Enum, Flag
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+MIB: Final = 1 << 20
+#: No file that holds a secret is longer.
+MAX_SECRET_BYTES: Final = 4096
+_YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class BadOption(ValueError):
+    """An option that does not exist, or says what it cannot; the text names it and the cure."""
+
+
+class Side(Flag):
+    """Where an option means something."""
+
+    READ = 1
+    WRITE = 2
+    BOTH = READ | WRITE
+
+
+class Mode(Enum):
+    """What becomes of a message that cannot be decoded."""
+
+    #: A row with its octets in `raw` and the reason in `error`.
+    PERMISSIVE = "PERMISSIVE"
+    #: The query fails, and fails there again until somebody decides.
+    FAILFAST = "FAILFAST"
+    #: The row goes to a file under `deadLetterPath`; the query reads on.
+    DEADLETTER = "DEADLETTER"
+
+
+class Receiver(Enum):
+    """Who receives what is read."""
+
+    #: A thread of the query's own.
+    EMBEDDED = "embedded"
+    #: Somebody else, as `trouter pipeline spool`; spools are only read.
+    NONE = "none"
+
+
+class OnReject(Enum):
+    """What becomes of a row that the other side rejects."""
+
+    FAIL = "fail"
+    DEADLETTER = "deadletter"
+
+
+class Row(NamedTuple):
+    """What the table says of one option. ``low`` and ``high`` bound a number, ends included."""
+
+    side: Side
+    says: str
+    parse: Callable[[str], Any]
+    shown: str
+    low: float
+    high: float
+    secret: bool
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _YES:
+        raise ValueError("is neither true nor false")
+    return _YES[text.lower()]
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("is no whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("is no number") from None
+
+
+def _several(text: str) -> tuple[str, ...]:
+    return tuple(part for piece in text.split(",") if (part := piece.strip()))
+
+
+def _one_of(kind: type[Enum]) -> Callable[[str], Enum]:
+    names = {str(member.value).lower(): member for member in kind}
+
+    def parse(text: str) -> Enum:
+        if text.lower() not in names:
+            raise ValueError(f"is none of {', '.join(str(member.value) for member in kind)}")
+        return names[text.lower()]
+
+    return parse
+
+
+#: By the type of the default: how to read it, and what a reader of the manual is told it is.
+_KINDS: Final[dict[type, tuple[Callable[[str], Any], str]]] = {
+    bool: (_boolean, "boolean"),
+    int: (_integer, "integer"),
+    float: (_number, "number"),
+    str: (str, "text"),
+    tuple: (_several, "list"),
+    **{kind: (_one_of(kind), " / ".join(str(m.value) for m in kind)) for kind in (Mode, Receiver, OnReject)},
+}
+
+
+def _option(default: Any, side: Side, says: str, *, low: float = 0, high: float = 0, secret: bool = False) -> Any:
+    parse, shown = _KINDS[type(default)]
+    return field(default=default, repr=not secret, metadata={"row": Row(side, says, parse, shown, low, high, secret)})
+
+
+_READ: Final = Side.READ
+_WRITE: Final = Side.WRITE
+_BOTH: Final = Side.BOTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All that can be said to the source and the sink. An option is named as its field, in camelCase."""
+
+    # The other side, and who we are to it.
+    url: tuple[str, ...] = _option(
+        (),
+        _BOTH,
+        "`amqp[s]://[user[:password]@]host[:port]`; several, in order of preference, with commas",
+        secret=True,
+    )
+    address: str = _option("", _BOTH, "what to receive from, or to send to where a row has no `to`")
+    virtual_host: str = _option("", _BOTH, "the virtual host to ask for, by default the host of the URL")
+    user: str = _option("", _BOTH, "who we are; it precedes what the URL says")
+    password: str = _option("", _BOTH, "the password; better in a file", secret=True)
+    password_file: str = _option("", _BOTH, "a file that holds the password")
+    sasl_mechanisms: tuple[str, ...] = _option(
+        (), _BOTH, "those allowed; by default SCRAM or PLAIN for a user, EXTERNAL for a certificate, else ANONYMOUS"
+    )
+    tls: bool = _option(False, _BOTH, "speak TLS; `amqps` and each of the options below say so too")
+    tls_trust_file: str = _option("", _BOTH, "authorities to trust (PEM), by default the system's")
+    tls_certificate_file: str = _option("", _BOTH, "our certificate (PEM)")
+    tls_key_file: str = _option("", _BOTH, "its key, by default in the certificate's file")
+    tls_key_password: str = _option("", _BOTH, "the key's password; better in a file", secret=True)
+    tls_key_password_file: str = _option("", _BOTH, "a file that holds the key's password")
+    tls_verify_name: bool = _option(True, _BOTH, "whether the host must be the one that its certificate names")
+    connect_timeout_s: float = _option(30.0, _BOTH, "how long one attempt to connect may take", low=0.1, high=3600)
+    heartbeat_s: float = _option(60.0, _BOTH, "a peer silent for so long is given up", low=1, high=86400)
+
+    # Receiving.
+    spool: tuple[str, ...] = _option(
+        (), _READ, "required: the folder of the spool, a folder of such folders (its shards), or several with commas"
+    )
+    receiver: Receiver = _option(  # noqa: RUF009 - a dataclass field
+        Receiver.EMBEDDED, _READ, "`none` reads what `trouter pipeline spool` receives"
+    )
+    credit: int = _option(
+        2000, _READ, "messages on their way at most; also how many may come twice", low=1, high=1_000_000
+    )
+    linger_ms: int = _option(5, _READ, "how long a message waits for others before it is synced", low=0, high=60000)
+    max_group_bytes: int = _option(MIB, _READ, "as many octets are synced without waiting", low=1, high=1 << 30)
+    max_message_bytes: int = _option(
+        64 * MIB,
+        _READ,
+        "a longer message is refused at the link, and an error if a spool holds one",
+        low=512,
+        high=1 << 30,
+    )
+    segment_bytes: int = _option(
+        16 * MIB, _READ, "a file of the spool is closed when it is as long", low=4096, high=1 << 31
+    )
+    backlog_bytes: int = _option(
+        1 << 30, _READ, "no more credit while as much is not yet read", low=1 << 16, high=1 << 50
+    )
+    lock_wait_s: float = _option(20.0, _READ, "how long to wait for the process before us to let go", low=0, high=3600)
+
+    # Reading.
+    max_rows_per_batch: int = _option(0, _READ, "rows of one micro-batch at most, 0 for no limit", low=0, high=1 << 40)
+    read_parallelism: int = _option(2, _READ, "tasks that share the rows of one shard in a batch", low=1, high=4096)
+    mode: Mode = _option(  # noqa: RUF009 - a dataclass field
+        Mode.PERMISSIVE, _READ, "what becomes of a message that cannot be decoded"
+    )
+    dead_letter_path: str = _option("", _READ, "where DEADLETTER writes its Parquet files; all workers must see it")
+    fail_on_data_loss: bool = _option(True, _READ, "false: rows that are gone are told in the log, and reading goes on")
+    max_messages: int = _option(
+        100_000, _READ, "a batch read with a receiver of its own ends at so many messages", low=1, high=1 << 40
+    )
+    idle_timeout_ms: int = _option(
+        3000, _READ, "and when none came for so long, as does the wait of `availableNow`", low=1, high=86_400_000
+    )
+    min_rows: int = _option(
+        0,
+        _READ,
+        "`availableNow` with a receiver of its own goes on at once when so many are there",
+        low=0,
+        high=1 << 40,
+    )
+    body_format: str = _option("", _READ, "`json` or `avro`: columns of the schema given are read from the body")
+    avro_schema_file: str = _option("", _READ, "the schema that Avro bodies were written with")
+
+    # Sending.
+    id_prefix: str = _option("", _WRITE, "what message ids begin with where a row has none, by default the query's id")
+    window: int = _option(500, _WRITE, "messages on their way at most", low=1, high=100_000)
+    settle_timeout_s: float = _option(60.0, _WRITE, "fail when nothing was settled for so long", low=0.1, high=86400)
+    on_reject: OnReject = _option(  # noqa: RUF009 - a dataclass field
+        OnReject.FAIL, _WRITE, "`deadletter` sends a rejected row to `deadLetterAddress`"
+    )
+    dead_letter_address: str = _option("", _WRITE, "where rejected rows go")
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], side: Side) -> Options:
+        """What ``given`` says, in any case of letters; BadOption for the first that is wrong."""
+        table = {option_name(name).lower(): (name, row) for name, row in rows()}
+        values: dict[str, Any] = {}
+        for key, text in given.items():
+            if key.lower() == "path":  # what load("...") and save("...") say
+                raise BadOption("load and save take no path here: say where with the options")
+            name, row = table.get(key.lower()) or _unknown(key, side)
+            if side not in row.side:
+                raise BadOption(f"{option_name(name)} means nothing when {'writing' if side is _WRITE else 'reading'}")
+            values[name] = _value(option_name(name), row, text)
+        made = cls(**values)
+        made._check(side)
+        return made
+
+    def _check(self, side: Side) -> None:
+        """What options demand of each other."""
+        if side is Side.READ:
+            self._check_reading()
+        elif self.on_reject is OnReject.DEADLETTER and not self.dead_letter_address:
+            raise BadOption("onReject=deadletter needs deadLetterAddress")
+        if not self.url and (side is Side.WRITE or self.receiver is Receiver.EMBEDDED):
+            raise BadOption("url is missing: say where to connect, as amqp://host:5672")
+        for one, other in (("password", "password_file"), ("tls_key_password", "tls_key_password_file")):
+            if getattr(self, one) and getattr(self, other):
+                raise BadOption(f"{option_name(one)} and {option_name(other)} say the same: give one of them")
+        if self.tls_key_file and not self.tls_certificate_file:
+            raise BadOption("tlsKeyFile is of no use without tlsCertificateFile")
+
+    def _check_reading(self) -> None:
+        if not self.spool:
+            raise BadOption("spool is missing: the folder where messages are kept until they were read")
+        if self.receiver is Receiver.EMBEDDED:
+            if len(self.spool) > 1:
+                raise BadOption("an embedded receiver has one spool; with several, use receiver=none")
+            if not self.address:
+                raise BadOption("address is missing: what to receive from")
+        if self.mode is Mode.DEADLETTER and not self.dead_letter_path:
+            raise BadOption("mode=DEADLETTER needs deadLetterPath")
+        if self.body_format.lower() not in {"", "json", "avro"}:
+            raise BadOption(f"bodyFormat is {self.body_format!r}, neither json nor avro")
+        if self.avro_schema_file and self.body_format.lower() != "avro":
+            raise BadOption("avroSchemaFile is for bodyFormat=avro")
+
+    def secret(self, name: str) -> str:
+        """The secret that stands in the option ``name`` or in the file beside it; BadOption, which never tells it."""
+        given: str = getattr(self, name)
+        path: str = getattr(self, f"{name}_file")
+        if not path:
+            return given
+        option = option_name(f"{name}_file")
+        try:
+            with Path(path).open("rb") as file:
+                octets = file.read(MAX_SECRET_BYTES + 1)
+        except OSError as error:
+            raise BadOption(f"{option}: {path}: {error.strerror}") from None
+        if len(octets) > MAX_SECRET_BYTES:
+            raise BadOption(f"{option}: {path} holds more than {MAX_SECRET_BYTES} octets: no password")
+        try:
+            return octets.decode().strip()
+        except UnicodeDecodeError:
+            raise BadOption(f"{option}: {path} is not UTF-8") from None
+
+
+def rows() -> Iterator[tuple[str, Row]]:
+    """The table: each field and what is known of it."""
+    for each in fields(Options):
+        yield each.name, each.metadata["row"]
+
+
+def option_name(name: str) -> str:
+    """The option of a field, as it is written: ``max_rows_per_batch`` is `maxRowsPerBatch`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def manual() -> str:
+    """The table as Markdown, for the manual."""
+    defaults = {each.name: each.default for each in fields(Options)}
+    lines = ["| option | for | kind | default | meaning |", "|---|---|---|---|---|"]
+    for name, row in rows():
+        side = {Side.READ: "reading", Side.WRITE: "writing"}.get(row.side, "both")
+        says = row.says.replace("|", "\\|")
+        lines.append(f"| `{option_name(name)}` | {side} | {row.shown} | {_shown(defaults[name])} | {says} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, Enum):
+        return f"`{default.value}`"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return f"`{default:g}`" if isinstance(default, float) else f"`{default}`" if default not in {"", ()} else ""
+
+
+def _unknown(key: str, side: Side) -> tuple[str, Row]:
+    names = [option_name(name) for name, row in rows() if side in row.side]
+    by_lower = {name.lower(): name for name in names}
+    near = get_close_matches(key.lower(), by_lower, n=1, cutoff=0.5)
+    hint = f", did you mean {by_lower[near[0]]}?" if near else ""
+    raise BadOption(f"there is no option {key[:64]!r}{hint}")
+
+
+def _value(option: str, row: Row, text: str) -> Any:
+    """What ``text`` says; BadOption, which never repeats a secret."""
+    try:
+        value = row.parse(text)
+    except ValueError as error:
+        shown = "" if row.secret else f" {text[:64]!r}"
+        raise BadOption(f"{option}{shown} {error}") from None
+    if row.high and not row.low <= value <= row.high:
+        raise BadOption(f"{option} is {value}, outside {row.low} to {row.high}")
+    return value
