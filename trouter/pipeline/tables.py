@@ -1,0 +1,236 @@
+"""Tables that are replaced a day at a time, and change all at once: by the rename of one manifest.
+
+    ROOT/tables/NAME/_manifest.json            which generation of each day counts, and what it was made of
+    ROOT/tables/NAME/data/date=D/gen=RUN/      the rows of a day as one run wrote them; never changed
+    ROOT/tables/NAME/.staging/RUN/             what a run has not finished
+    ROOT/tables/NAME/LOCK                      held by the one who commits
+
+A reader takes the manifest first and then the files that it names. Whatever is killed at whatever moment, it names
+whole generations: the old ones until the rename, the new ones from then on. What it no longer names is deleted by a
+commit an hour later, for somebody may still read it. All is on the disk before the manifest is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MANIFEST: Final = "_manifest.json"
+#: Stands in the manifest.
+VERSION: Final = 1
+#: How long what nobody names any more is kept for those who still read it.
+KEEP_S: Final = 3600
+_LOCK: Final = "LOCK"
+
+
+class TableBusy(Exception):
+    """Somebody else commits to the same table."""
+
+
+class BadTable(Exception):
+    """A table is not what this program writes, or rows are not what the table is to hold."""
+
+
+class Commit(msgspec.Struct, omit_defaults=True):
+    """The manifest: which folder holds each day, of what it was made, by which version of which job, with what."""
+
+    version: int = VERSION
+    run: str = ""
+    committed: str = ""
+    job: str = ""
+    job_version: int = 0
+    #: The columns as Spark spells them, without ``date``.
+    schema: str = ""
+    #: By day, relative to the folder of the table.
+    days: dict[str, str] = {}
+    #: Whatever the rows were made of, with its checksum; for records the names of segments.
+    inputs: dict[str, int] = {}
+    parameters: dict[str, Any] = {}
+
+
+class Table:
+    """One table under the folder of a pipeline."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.name = name
+        self.folder = Path(root) / "tables" / name
+
+    def manifest(self) -> Commit | None:
+        """What was committed last; None if nothing was. BadTable, OSError."""
+        path = self.folder / MANIFEST
+        try:
+            octets = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            manifest = msgspec.json.decode(octets, type=Commit)
+        except ValueError as error:
+            raise BadTable(f"{path}: this is no manifest of a table: {error}") from None
+        if manifest.version != VERSION:
+            raise BadTable(f"{path}: is of version {manifest.version}, and this program reads version {VERSION}")
+        return manifest
+
+    def inputs(self) -> Mapping[str, int]:
+        """What the rows were made of, and the checksum of each; empty before the first commit. BadTable, OSError."""
+        manifest = self.manifest()
+        return {} if manifest is None else manifest.inputs
+
+    def read(self, spark: SparkSession, dates: Iterable[date] | None = None) -> DataFrame:
+        """The rows as they were committed last, of some days only if so asked, with the column ``date``.
+
+        BadTable if nothing was ever committed; OSError.
+        """
+        manifest = self.manifest()
+        if manifest is None:
+            raise BadTable(f"{self.folder}: nothing was committed here yet")
+        schema = f"{manifest.schema}, `date` date"
+        wanted = None if dates is None else {day.isoformat() for day in dates}
+        folders = [path for day, path in sorted(manifest.days.items()) if wanted is None or day in wanted]
+        if not folders:
+            return spark.createDataFrame([], schema)
+        whole = [str((self.folder / path).absolute()) for path in folders]
+        base = str((self.folder / "data").absolute())
+        found = spark.read.schema(schema).option("basePath", base).parquet(*whole)
+        return found.drop("gen")
+
+    def commit(
+        self,
+        frame: DataFrame,
+        dates: Collection[date],
+        *,
+        inputs: Mapping[str, int],
+        job: str,
+        version: int,
+        parameters: Mapping[str, object],
+    ) -> Commit:
+        """Replace exactly these days by the rows of ``frame``, which says in a column ``date`` where each belongs.
+
+        A day that has no rows has none from then on; other days stay as they are. ``inputs`` is all that the table is
+        made of from then on. ``frame`` is computed once. BadTable if there is a row of another day, and then, as with
+        whatever Spark raises, all is as it was; TableBusy, OSError.
+        """
+        columns = [field for field in frame.schema.fields if field.name != "date"]
+        if len(columns) == len(frame.columns):
+            raise BadTable(f"{self.name}: the rows have no column `date`")
+        schema = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in columns)
+        with self._locked():
+            run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+            staged = self.folder / ".staging" / run
+            try:
+                frame.write.option("compression", "zstd").partitionBy("date").parquet(str(staged.absolute()))
+                days = self._place(staged, run, {day.isoformat() for day in dates})
+            finally:
+                shutil.rmtree(staged, ignore_errors=True)
+            before = self.manifest() or Commit()
+            kept = {day: path for day, path in before.days.items() if date.fromisoformat(day) not in set(dates)}
+            manifest = Commit(
+                run=run,
+                committed=datetime.now(UTC).isoformat(timespec="seconds"),
+                job=job,
+                job_version=version,
+                schema=schema,
+                days=dict(sorted({**kept, **days}.items())),
+                inputs=dict(inputs),
+                parameters=dict(parameters),
+            )
+            for path in {*before.days.values()} - {*manifest.days.values()}:
+                os.utime(self.folder / path)  # from now on it is old
+            replace(self.folder / MANIFEST, msgspec.json.encode(manifest))
+            self._clear({*manifest.days.values()})
+            return manifest
+
+    def _place(self, staged: Path, run: str, wanted: Collection[str]) -> dict[str, str]:
+        """Put the days of a finished run where they will be named; the folder of each. BadTable, OSError."""
+        found = {path.name.removeprefix("date="): path for path in staged.glob("date=*")}
+        if strange := found.keys() - set(wanted):
+            raise BadTable(f"{self.name}: there are rows of {', '.join(sorted(strange))}, which is not to be replaced")
+        places = {}
+        for day, path in found.items():
+            for file in path.iterdir():
+                sync(file)
+            sync(path)
+            place = self.folder / "data" / f"date={day}" / f"gen={run}"
+            make_folder(place.parent)
+            path.rename(place)
+            sync(place.parent)
+            places[day] = str(place.relative_to(self.folder))
+        return places
+
+    def _clear(self, named: Collection[str]) -> None:
+        """Delete what was left by runs that were killed, and generations that nobody names, once they are old."""
+        old = time.time() - KEEP_S
+        for path in (*self.folder.glob(".staging/*"), *self.folder.glob("data/date=*/gen=*")):
+            if str(path.relative_to(self.folder)) not in named and _changed_s(path) < old:
+                shutil.rmtree(path, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the table alone; TableBusy, OSError."""
+        make_folder(self.folder)
+        with locked(self.folder / _LOCK):
+            yield
+
+
+def _changed_s(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file alone as long as this lasts; whatever ends the process frees it. TableBusy, OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            raise TableBusy(f"{path.parent} is written by process {holder or '?'} at this moment") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def replace(path: Path, octets: bytes) -> None:
+    """Have ``path`` hold exactly this, or what it held before, whatever happens in between; OSError."""
+    part = path.with_name(path.name + ".tmp")
+    with part.open("wb") as file:
+        file.write(octets)
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(path)
+    sync(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, each on the disk before what comes into it; OSError."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold on to a file, or to the names in a folder; OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
