@@ -1,4 +1,37 @@
 """Messages kept on disk until somebody has taken them: a receiver writes, settles what is safe, and readers follow.
 
-Nothing here knows Spark.
+Nothing here knows Spark. ``Spool`` is the writing side, ``SpoolReader`` the reading one, in whatever process;
+``receive`` in `trouter.spool.receiver` fills a spool from an address. `docs/pipeline-spool.md` is the manual.
 """
+
+from __future__ import annotations
+
+from trouter import _twin
+
+_twin.select(__path__)
+
+from trouter.spool.errors import (  # noqa: E402 - the twin is chosen first
+    SegmentMissing,
+    SpoolBusy,
+    SpoolCorrupt,
+    SpoolError,
+    SpoolGap,
+    SpoolReplaced,
+)
+from trouter.spool.frames import Frame, parse_frames  # noqa: E402
+from trouter.spool.reader import SpoolReader, spools_in  # noqa: E402
+from trouter.spool.writer import Spool  # noqa: E402
+
+__all__ = [
+    "Frame",
+    "SegmentMissing",
+    "Spool",
+    "SpoolBusy",
+    "SpoolCorrupt",
+    "SpoolError",
+    "SpoolGap",
+    "SpoolReader",
+    "SpoolReplaced",
+    "parse_frames",
+    "spools_in",
+]

@@ -1,0 +1,156 @@
+"""Frames: messages as they lie in a spool, one behind the other, each provable by itself.
+
+    length u32, crc u32, sequence u64, ingest time u64, message-format u32, tag's length u16, flags u8, tag, message
+
+All big-endian. ``length`` counts what follows the crc, and the crc is over just that. Sequences go up by one from frame
+to frame. The time is in microseconds since 1970. Flags: 1 if the sender had settled the message, so that nobody was
+told that it is safe here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from zlib import crc32
+
+from trouter.wire import octets
+from trouter.wire.framing import be32
+
+_HEAD_BYTES = 31
+#: What stands before the part that ``length`` counts and the crc covers.
+_GUARD_BYTES = 8
+_BLANK = bytes(_HEAD_BYTES)
+_SETTLED = 1
+_MASK32 = 0xFFFFFFFF
+
+
+class Frame(NamedTuple):
+    """A frame taken apart."""
+
+    sequence: int
+    ingest_us: int
+    message_format: int
+    presettled: bool
+    tag: bytes
+    message: bytes
+
+
+class FrameWriter:
+    """Frames in the making: those that are whole, and perhaps one behind them of which octets are still to come."""
+
+    __slots__ = ("_open", "count", "gathered", "next", "whole")
+
+    def __init__(self, sequence: int) -> None:
+        #: The sequence of the next frame, or of the open one.
+        self.next = sequence
+        self.gathered = bytearray()
+        #: How many octets, and how many frames, are whole.
+        self.whole = 0
+        self.count = 0
+        self._open = False
+
+    def begin(self, message_format: int, tag: bytes, ingest_us: int) -> None:
+        """Open a frame. ``tag`` is no longer than 65,535 octets."""
+        out = self.gathered
+        at = self.whole
+        octets.append_slice(out, _BLANK, 0, _HEAD_BYTES)
+        octets.put_uint32(out, at + 8, self.next >> 32)
+        octets.put_uint32(out, at + 12, self.next & _MASK32)
+        octets.put_uint32(out, at + 16, ingest_us >> 32)
+        octets.put_uint32(out, at + 20, ingest_us & _MASK32)
+        octets.put_uint32(out, at + 24, message_format)
+        out[at + 28] = len(tag) >> 8
+        out[at + 29] = len(tag) & 0xFF
+        octets.append_slice(out, tag, 0, len(tag))
+        self._open = True
+
+    def extend(self, data: bytes, start: int, end: int) -> None:
+        """Add ``data[start:end]`` to the open frame's message."""
+        octets.append_slice(self.gathered, data, start, end)
+
+    def finish(self, presettled: bool) -> int:
+        """Close the open frame; its sequence."""
+        out = self.gathered
+        if presettled:
+            out[self.whole + 30] = _SETTLED
+        octets.put_uint32(out, self.whole, len(out) - self.whole - _GUARD_BYTES)
+        self.whole = len(out)
+        self.count += 1
+        self._open = False
+        sequence = self.next
+        self.next = sequence + 1
+        return sequence
+
+    def cancel(self) -> None:
+        """Drop the open frame, if there is one; its sequence goes to the next."""
+        if self._open:
+            del self.gathered[self.whole :]
+            self._open = False
+
+    def take(self) -> bytearray:
+        """Every whole frame, with its crc; an open one stays."""
+        taken = self.gathered
+        self.gathered = taken[self.whole :]
+        del taken[self.whole :]
+        at = 0
+        view = memoryview(taken)
+        while at < self.whole:
+            end = at + _GUARD_BYTES + _length_at(taken, at)
+            octets.put_uint32(taken, at + 4, crc32(view[at + _GUARD_BYTES : end]))
+            at = end
+        view.release()
+        self.whole = 0
+        self.count = 0
+        return taken
+
+
+def good_frames(data: bytes, sequence: int, until: int, checked: bool) -> tuple[int, int, str]:
+    """Walk over the frames of ``data``, which is to begin with that of ``sequence``, up to that of ``until``.
+
+    Returns where the walk ended, the sequence of the frame there, and what is wrong with that; "" where nothing is, but
+    it is not all there or not wanted. Unless ``checked``, a crc is believed.
+    """
+    at = 0
+    size = len(data)
+    view = memoryview(data)
+    while sequence < until and size - at >= _GUARD_BYTES:
+        length = be32(data, at)
+        if length < _HEAD_BYTES - _GUARD_BYTES:
+            return at, sequence, f"a frame that says it has {length} octets"
+        end = at + _GUARD_BYTES + length
+        if end > size:
+            break
+        if checked and crc32(view[at + _GUARD_BYTES : end]) != be32(data, at + 4):
+            return at, sequence, "a frame with a wrong checksum"
+        found = (be32(data, at + 8) << 32) | be32(data, at + 12)
+        if found != sequence:
+            return at, sequence, f"the frame of message {found}, where that of {sequence} should be"
+        at = end
+        sequence += 1
+    return at, sequence, ""
+
+
+def wanted_octets(data: bytes, at: int) -> int:
+    """How many octets from ``at`` on the frame there has, as far as that is known yet: 8 at least."""
+    return _GUARD_BYTES if len(data) - at < _GUARD_BYTES else _GUARD_BYTES + be32(data, at)
+
+
+def parse_frames(data: bytes) -> Iterator[Frame]:
+    """The frames of a block, as ``SpoolReader.blocks`` gives them: whole and proved."""
+    at = 0
+    while at < len(data):
+        end = at + _GUARD_BYTES + be32(data, at)
+        after = at + _HEAD_BYTES + (data[at + 28] << 8 | data[at + 29])
+        yield Frame(
+            sequence=(be32(data, at + 8) << 32) | be32(data, at + 12),
+            ingest_us=(be32(data, at + 16) << 32) | be32(data, at + 20),
+            message_format=be32(data, at + 24),
+            presettled=bool(data[at + 30] & _SETTLED),
+            tag=bytes(data[at + _HEAD_BYTES : after]),
+            message=bytes(data[after:end]),
+        )
+        at = end
+
+
+def _length_at(gathered: bytearray, at: int) -> int:
+    return gathered[at] << 24 | gathered[at + 1] << 16 | gathered[at + 2] << 8 | gathered[at + 3]

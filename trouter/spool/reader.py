@@ -1,0 +1,151 @@
+"""The reading side of a spool: no lock, in any process that sees the folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from trouter.spool.errors import SegmentMissing, SpoolBusy, SpoolCorrupt, SpoolGap, SpoolReplaced
+from trouter.spool.marks import Mark
+from trouter.spool.segments import (
+    CONSUMED,
+    DURABLE,
+    HEADER_BYTES,
+    IDENTITY,
+    Segment,
+    read_header,
+    segments_in,
+    walk,
+)
+from trouter.spool.writer import acquire, read_identity
+
+
+class SpoolReader:
+    """A spool open for reading. Nothing here changes it but ``consumed``."""
+
+    def __init__(self, folder: Path | str) -> None:
+        """SegmentMissing if no spool is to be seen there, SpoolCorrupt, OSError."""
+        self.folder = Path(folder)
+        try:
+            identity = read_identity(self.folder)
+            self._durable = Mark(self.folder / DURABLE, writable=False)
+        except FileNotFoundError:
+            raise SegmentMissing(
+                f"spool {self.folder} is not visible here: no {IDENTITY}. Is the folder on this machine, or mounted?"
+            ) from None
+        self.uuid: str = identity["uuid"]
+        self.address: str = identity["address"]
+        self.shard: int = identity["shard"]
+
+    @property
+    def first(self) -> int:
+        """The oldest sequence that is still here; OSError."""
+        segments = segments_in(self.folder)
+        return segments[0].first if segments else self.durable()
+
+    def durable(self) -> int:
+        """The first sequence that is not safe on the disk yet. Costs no system call."""
+        return self._durable.get()
+
+    def blocks(self, start: int, end: int, *, block_bytes: int = 1 << 20) -> Iterator[bytes]:
+        """Whole frames, proved, of the messages from ``start`` to the one before ``end``: all of them, or an error.
+
+        Blocks are of ``block_bytes`` or of one frame. SpoolGap if messages were deleted or have not come,
+        SegmentMissing if a file is not to be seen from here, SpoolCorrupt, SpoolReplaced, OSError.
+        """
+        if start >= end:
+            return
+        durable = self.durable()
+        if end > durable:
+            raise SpoolGap(f"spool {self.folder} has no message {end - 1} yet: it ends before message {durable}")
+        sequence = start
+        for segment in self._segments_for(start, end):
+            for block in self._blocks_of(segment, sequence, end, block_bytes):
+                sequence += block[1]
+                yield block[0]
+            if sequence == end:
+                return
+        raise SegmentMissing(f"the segment of spool {self.folder} that has message {sequence} is not visible here")
+
+    def _segments_for(self, start: int, end: int) -> list[Segment]:
+        segments = segments_in(self.folder)
+        if segments and segments[0].first > start:
+            raise SpoolGap(f"spool {self.folder} begins with message {segments[0].first}: message {start} is deleted")
+        return [
+            segment
+            for segment, following in zip(segments, [*segments[1:], None], strict=True)
+            if segment.first < end and (following is None or following.first > start)
+        ]
+
+    def _blocks_of(self, segment: Segment, start: int, end: int, block_bytes: int) -> Iterator[tuple[bytes, int]]:
+        """The blocks of one segment from message ``start`` on, and how many messages each has."""
+        if segment.first > start:
+            raise SegmentMissing(
+                f"the segment of spool {self.folder} that has message {start} is not visible here; the next is "
+                f"{segment.path.name}"
+            )
+        try:
+            descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise SegmentMissing(f"segment {segment.path} is not visible here, or was deleted just now") from None
+        try:
+            uuid = read_header(descriptor, segment)
+            if uuid != self.uuid:
+                raise SpoolReplaced(f"{segment.path} is of spool {uuid}, and the one opened was {self.uuid}")
+            offset, sequence = HEADER_BYTES, segment.first
+            for block in walk(descriptor, segment.path, sequence=sequence, until=start, checked=False):
+                offset, sequence = block.offset + len(block.frames), block.end
+            if sequence < start:
+                why = f"the file ends before message {sequence}, where message {start} should follow"
+                raise SpoolCorrupt(segment.path, offset, why)
+            for block in walk(
+                descriptor, segment.path, offset=offset, sequence=start, until=end, block_bytes=block_bytes
+            ):
+                yield block.frames, block.end - block.first
+        finally:
+            os.close(descriptor)
+
+    def consumed(self, upto: int) -> None:
+        """Say that all before ``upto`` may go; who writes the spool deletes it, or this does where nobody writes.
+
+        Going back has no effect. ValueError beyond what is durable; OSError.
+        """
+        if upto > self.durable():
+            raise ValueError(
+                f"message {upto - 1} of spool {self.folder} is not durable yet: nobody can be done with it"
+            )
+        mark = Mark(self.folder / CONSUMED, writable=True)
+        try:
+            if upto <= mark.get():
+                return
+            mark.set(upto)
+            mark.flush()
+        finally:
+            mark.close()
+        with suppress(SpoolBusy):
+            self._reap(upto)
+
+    def _reap(self, upto: int) -> None:
+        lock = acquire(self.folder)
+        try:
+            segments = segments_in(self.folder)
+            for segment, following in pairwise(segments):
+                if following.first > upto:
+                    break
+                segment.path.unlink(missing_ok=True)
+        finally:
+            os.close(lock)
+
+    def close(self) -> None:
+        self._durable.close()
+
+
+def spools_in(folder: Path | str) -> list[Path]:
+    """The spools in a folder: itself, or one for each shard, in the order of their names; [] if there is none."""
+    folder = Path(folder)
+    if (folder / IDENTITY).exists():
+        return [folder]
+    return sorted(path.parent for path in folder.glob(f"*/{IDENTITY}"))

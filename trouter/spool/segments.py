@@ -1,0 +1,160 @@
+"""Segments: the files in which frames lie, one behind the other, and the folder in which they do.
+
+    LOCK                        held by the one who writes, with its process id
+    spool.json                  what the spool is: uuid, address, shard, when it was made
+    durable, consumed           marks: the end of what the disk has safely, and of what a consumer is done with
+    <first, 16 digits>.spool    a header, then the frames from that sequence on
+    spare                       a header for the segment to come: on a full disk it is there already
+
+The header: magic, version u32, uuid of the spool, first sequence u64, crc of all that u32, and zeros.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import UUID
+from zlib import crc32
+
+from trouter.spool.errors import SpoolCorrupt
+from trouter.spool.frames import good_frames, wanted_octets
+
+LOCK: Final = "LOCK"
+IDENTITY: Final = "spool.json"
+DURABLE: Final = "durable"
+CONSUMED: Final = "consumed"
+SPARE: Final = "spare"
+#: Files while they are made.
+PART: Final = ".part"
+VERSION: Final = 1
+HEADER_BYTES: Final = 64
+FILE_MODE: Final = 0o640
+FOLDER_MODE: Final = 0o750
+
+_MAGIC: Final = b"trspool\n"
+_NAME: Final = re.compile(r"(\d{16,20})\.spool")
+_READ_BYTES: Final = 1 << 20
+
+
+class Segment(NamedTuple):
+    """A segment as its name tells."""
+
+    first: int
+    path: Path
+
+
+class Block(NamedTuple):
+    """Whole frames, from that of ``first`` to the one before ``end``, and where they begin in their file."""
+
+    frames: bytes
+    first: int
+    end: int
+    offset: int
+
+
+def segment_path(folder: Path, first: int) -> Path:
+    return folder / f"{first:016}.spool"
+
+
+def segments_in(folder: Path) -> list[Segment]:
+    """The segments of a folder in their order; OSError."""
+    with os.scandir(folder) as entries:
+        found = [(match, entry.name) for entry in entries if (match := _NAME.fullmatch(entry.name)) is not None]
+    return sorted(Segment(int(match[1]), folder / name) for match, name in found)
+
+
+def header_of(uuid: str, first: int) -> bytes:
+    stated = _MAGIC + VERSION.to_bytes(4, "big") + UUID(uuid).bytes + first.to_bytes(8, "big")
+    return (stated + crc32(stated).to_bytes(4, "big")).ljust(HEADER_BYTES, b"\0")
+
+
+def parse_header(path: Path, header: bytes) -> tuple[str, int]:
+    """The spool's uuid and the first sequence; SpoolCorrupt."""
+    if len(header) < HEADER_BYTES:
+        raise SpoolCorrupt(path, len(header), "the file ends within its header")
+    if header[:8] != _MAGIC:
+        raise SpoolCorrupt(path, 0, "this is no segment of a spool")
+    if crc32(header[:36]) != int.from_bytes(header[36:40], "big") or any(header[40:]):
+        raise SpoolCorrupt(path, 8, "the header is damaged")
+    version = int.from_bytes(header[8:12], "big")
+    if version != VERSION:
+        raise SpoolCorrupt(path, 8, f"version {version} of the format, where {VERSION} is known here")
+    return str(UUID(bytes=header[12:28])), int.from_bytes(header[28:36], "big")
+
+
+def read_header(descriptor: int, segment: Segment) -> str:
+    """The uuid in the header of an open segment, whose name and header agree; OSError, SpoolCorrupt."""
+    uuid, first = parse_header(segment.path, os.pread(descriptor, HEADER_BYTES, 0))
+    if first != segment.first:
+        raise SpoolCorrupt(segment.path, 28, f"the header is that of the segment from message {first} on")
+    return uuid
+
+
+def walk(
+    descriptor: int,
+    path: Path,
+    *,
+    offset: int = HEADER_BYTES,
+    sequence: int,
+    until: int,
+    block_bytes: int = _READ_BYTES,
+    checked: bool = True,
+) -> Iterator[Block]:
+    """The frames of an open segment from ``offset``, where that of ``sequence`` is to stand, to that before ``until``.
+
+    In blocks of ``block_bytes`` or, where a frame is larger, of one frame. Ends without a word where the file ends
+    between two frames; SpoolCorrupt where one is damaged or cut, OSError.
+    """
+    size = os.fstat(descriptor).st_size
+    wanted = block_bytes
+    while sequence < until and offset < size:
+        data = os.pread(descriptor, min(wanted, size - offset), offset)
+        if not data:
+            raise SpoolCorrupt(path, offset, "the file became shorter while it was read")
+        length, after, wrong = good_frames(data, sequence, until, checked)
+        if length:
+            yield Block(data if length == len(data) else data[:length], sequence, after, offset)
+        offset += length
+        sequence = after
+        wanted = block_bytes
+        if wrong:
+            raise SpoolCorrupt(path, offset, wrong)
+        if sequence < until and length < len(data):
+            needed = wanted_octets(data, length)
+            if needed > size - offset or len(data) - length == size - offset:
+                raise SpoolCorrupt(path, offset, f"the file ends within the frame of message {sequence}")
+            wanted = max(block_bytes, needed)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names made and removed in ``folder`` stay so; OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
+    """OSError."""
+    view = memoryview(octets)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        offset += written
+        view = view[written:]
+
+
+def place_file(path: Path, octets: bytes) -> None:
+    """Put a whole new file in its place, safe on the disk; OSError."""
+    part = path.with_name(path.name + PART)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    try:
+        write_all(descriptor, octets, 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    part.replace(path)
+    sync_folder(path.parent)

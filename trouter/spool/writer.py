@@ -1,0 +1,435 @@
+"""The writing side of a spool: frames go to the disk in groups, and are told to be safe once they are.
+
+The order that all depends on: append, ``fdatasync``, move the mark, and only then may anybody accept a message. So a
+spool found again holds at least what was accepted, and what it holds is an exact prefix of what was appended: damage is
+borne with only behind the mark, in the last segment, where it is cut off. No sequence is used twice.
+
+``append`` and ``take`` belong to one thread, ``commit`` and ``reap``, which wait for the disk, to one at a time of any.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import time
+from typing import Any, Final, NamedTuple, Self
+from uuid import uuid4
+
+from trouter.spool.errors import SpoolBusy, SpoolCorrupt, SpoolReplaced
+from trouter.spool.frames import FrameWriter
+from trouter.spool.marks import Mark, create_mark
+from trouter.spool.segments import (
+    CONSUMED,
+    DURABLE,
+    FILE_MODE,
+    FOLDER_MODE,
+    HEADER_BYTES,
+    IDENTITY,
+    LOCK,
+    PART,
+    SPARE,
+    VERSION,
+    Segment,
+    header_of,
+    place_file,
+    read_header,
+    segment_path,
+    segments_in,
+    sync_folder,
+    walk,
+    write_all,
+)
+
+MAX_TAG_BYTES: Final = 0xFFFF
+#: The last segment is begun anew once everything is consumed, if that gives this much back.
+_WORTH_FREEING: Final = 1 << 20
+#: How finely the spool knows where sequences lie, to tell how much is not consumed.
+_STEP_BYTES: Final = 1 << 16
+
+
+class Group(NamedTuple):
+    """Frames that go to the disk together: those before ``end`` that did not go before."""
+
+    frames: bytearray
+    end: int
+
+
+class Spool:
+    """A spool open for writing; nobody else has it open so. Made by ``open``."""
+
+    def __init__(self, folder: Path, lock: int, segment_bytes: int, backlog_bytes: int) -> None:
+        self.folder = folder
+        self.segment_bytes = segment_bytes
+        #: How much may lie here and not be consumed; whoever fills the spool is to stop there.
+        self.backlog_limit = backlog_bytes
+        self.uuid = ""
+        self.address = ""
+        self.shard = 0
+        #: What the disk refused. Nothing is written any more then.
+        self.failure: OSError | None = None
+        self.frames = FrameWriter(0)
+        #: The end of what is safe: the first sequence that is not.
+        self.durable = 0
+        self._lock = lock
+        self._durable: Mark | None = None
+        self._consumed: Mark | None = None
+        self._consumed_to = 0
+        self._segments: deque[Segment] = deque()
+        #: The last segment: where it ends on the disk.
+        self._descriptor = -1
+        self._end = 0
+        #: Sequences, and how many octets of frames were written before each since this object began to count.
+        self._places: deque[tuple[int, int]] = deque([(0, 0)])
+        self._written = 0
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path | str,
+        *,
+        segment_bytes: int = 16 << 20,
+        backlog_bytes: int = 1 << 30,
+        address: str = "",
+        shard: int = 0,
+    ) -> Self:
+        """Take over the spool in ``folder``, or make one there; on a full disk too, if there is one.
+
+        SpoolBusy if somebody has it open, SpoolReplaced if it belongs to another address or shard, SpoolCorrupt if a
+        file of it is damaged in what was accepted, OSError.
+        """
+        folder = Path(folder)
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        spool = cls(folder, acquire(folder), segment_bytes, backlog_bytes)
+        try:
+            spool._identify(address, shard)
+            spool._durable = Mark(folder / DURABLE, writable=True)
+            spool._consumed = Mark(folder / CONSUMED, writable=False)
+            spool._recover()
+        except BaseException:
+            spool.close()
+            raise
+        return spool
+
+    @property
+    def next(self) -> int:
+        """The sequence that the next message gets."""
+        return self.frames.next
+
+    @property
+    def consumed(self) -> int:
+        """The sequence up to which a consumer is done."""
+        if self._consumed is not None:
+            self._consumed_to = min(self._consumed.get(), self.durable)
+        return self._consumed_to
+
+    @property
+    def backlog_bytes(self) -> int:
+        """How much lies on the disk that is not consumed; up to 64 KiB too much."""
+        consumed = self.consumed
+        places = self._places
+        while len(places) > 1 and places[1][0] <= consumed:
+            places.popleft()
+        return 0 if consumed >= self.durable else self._written - places[0][1]
+
+    @property
+    def full(self) -> bool:
+        """The backlog is as large as it may be."""
+        return self.backlog_bytes >= self.backlog_limit
+
+    # --- filling
+
+    def append(
+        self,
+        message: bytes,
+        *,
+        format: int = 0,  # noqa: A002 - the standard's word, less its first half
+        tag: bytes = b"",
+        presettled: bool = False,
+        ingest_us: int,
+    ) -> int:
+        """Add an encoded message; its sequence. It is nowhere safe before ``sync``. OSError if the disk failed before.
+
+        ``ingest_us`` is when it came, in microseconds since 1970. ValueError for a tag of more than 65,535 octets.
+        """
+        self.check()
+        if len(tag) > MAX_TAG_BYTES:
+            raise ValueError(f"a delivery-tag of {len(tag)} octets, where {MAX_TAG_BYTES} are the most")
+        self.frames.begin(format, tag, ingest_us)
+        self.frames.extend(message, 0, len(message))
+        return self.frames.finish(presettled)
+
+    def take(self) -> Group:
+        """What was appended since the last ``take``, for ``commit``."""
+        return Group(self.frames.take(), self.frames.next)
+
+    def commit(self, group: Group) -> int:
+        """Write a group and return the durable end once it is safe. OSError, then and from then on; nothing is safe.
+
+        Groups are committed in the order in which they were taken.
+        """
+        self.check()
+        with self._failing():
+            if group.frames:
+                if self._end > HEADER_BYTES and self._end + len(group.frames) > self.segment_bytes:
+                    self._roll()
+                write_all(self._descriptor, group.frames, self._end)
+                os.fdatasync(self._descriptor)
+        self._end += len(group.frames)
+        self._written += len(group.frames)
+        self._publish(group.end)
+        return self.durable
+
+    def sync(self) -> int:
+        """Make everything appended safe; the first sequence that is not. OSError as ``commit``."""
+        return self.commit(self.take())
+
+    def reap(self) -> int:
+        """Delete what is consumed; how many segments went. OSError."""
+        self.check()
+        consumed = self.consumed
+        everything = consumed == self.durable and self._end - HEADER_BYTES >= min(_WORTH_FREEING, self.segment_bytes)
+        if everything and (self.folder / SPARE).exists():
+            with self._failing():
+                self._roll()
+        gone = 0
+        while len(self._segments) > 1 and self._segments[1].first <= consumed:
+            self._segments[0].path.unlink(missing_ok=True)
+            self._segments.popleft()
+            gone += 1
+        if gone:
+            self._keep_spare()
+        return gone
+
+    def check(self) -> None:
+        """Raise what the disk refused before."""
+        if self.failure is not None:
+            raise OSError(self.failure.errno, self.failure.strerror, self.failure.filename) from self.failure
+        if self._lock < 0:
+            raise ValueError("this spool is closed")
+
+    def close(self) -> None:
+        """Let go of the spool. What was not synced is lost."""
+        for mark in (self._durable, self._consumed):
+            if mark is not None:
+                mark.close()
+        self._durable = self._consumed = None
+        for descriptor in (self._descriptor, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._descriptor = self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- taking over
+
+    def _identify(self, address: str, shard: int) -> None:
+        """Read who the spool is, or say it for the first time."""
+        path = self.folder / IDENTITY
+        if not path.exists():
+            if segments := segments_in(self.folder):
+                raise SpoolCorrupt(path, 0, f"is not there, but {segments[0].path.name} is: not a spool to begin with")
+            for name in (DURABLE, CONSUMED):
+                (self.folder / name).unlink(missing_ok=True)
+                create_mark(self.folder / name, FILE_MODE)
+            identity = {"version": VERSION, "uuid": str(uuid4()), "address": address, "shard": shard, "created": time()}
+            place_file(path, json.dumps(identity).encode() + b"\n")
+        found = read_identity(self.folder)
+        self.uuid, self.address, self.shard = found["uuid"], found["address"], found["shard"]
+        if address and (self.address, self.shard) != (address, shard):
+            raise SpoolReplaced(
+                f"the spool in {self.folder} is that of address {self.address!r}, shard {self.shard}, not of "
+                f"{address!r}, shard {shard}: give each its own folder"
+            )
+
+    def _recover(self) -> None:
+        """Find the end of the good frames, cut what lies behind it, and go on there."""
+        told = self._mark.get()
+        (self.folder / f"{SPARE}{PART}").unlink(missing_ok=True)
+        self._segments.extend(segments_in(self.folder))
+        if not self._segments:
+            if told:
+                raise SpoolCorrupt(segment_path(self.folder, 0), 0, f"every segment up to message {told} is gone")
+            self._keep_spare(must=True)
+            self._begin_segment(0)
+        consumed = min(self._consumed.get(), told) if self._consumed is not None else 0
+        while len(self._segments) > 1 and self._segments[1].first <= consumed:
+            self._segments.popleft().path.unlink(missing_ok=True)
+        self._places = deque([(self._segments[0].first, 0)])
+        sequence = self._segments[0].first
+        for segment in list(self._segments)[:-1]:
+            sequence = self._read_sealed(segment, sequence)
+        sequence = self._read_last(self._segments[-1], sequence, told)
+        self.frames = FrameWriter(sequence)
+        os.fdatasync(self._descriptor)
+        self._publish(sequence)
+        self._keep_spare()
+
+    def _read_sealed(self, segment: Segment, sequence: int) -> int:
+        """Count through a segment that others follow; the sequence behind it."""
+        descriptor = self._open_segment(segment, sequence, os.O_RDONLY)
+        try:
+            end = os.fstat(descriptor).st_size
+            for block in walk(descriptor, segment.path, sequence=sequence, until=sys.maxsize):
+                sequence = block.end
+                self._note(block.first, len(block.frames))
+        finally:
+            os.close(descriptor)
+        following = next(each for each in self._segments if each.first > segment.first)
+        if sequence != following.first:
+            why = f"the file ends before message {sequence}, but the next one begins with message {following.first}"
+            raise SpoolCorrupt(segment.path, end, why)
+        return sequence
+
+    def _read_last(self, segment: Segment, sequence: int, told: int) -> int:
+        """Count through the last segment and cut it behind its last good frame; the sequence behind that."""
+        try:
+            self._descriptor = self._open_segment(segment, sequence, os.O_RDWR)
+        except SpoolCorrupt:
+            if told > segment.first or segment.first != sequence:
+                raise
+            # nothing in it was ever told to be safe: begin it anew, in the room it has
+            self._descriptor = os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
+            os.ftruncate(self._descriptor, min(HEADER_BYTES, os.fstat(self._descriptor).st_size))
+            write_all(self._descriptor, header_of(self.uuid, segment.first), 0)
+            os.fsync(self._descriptor)
+        self._end = HEADER_BYTES
+        try:
+            for block in walk(self._descriptor, segment.path, sequence=sequence, until=sys.maxsize):
+                sequence = block.end
+                self._end = block.offset + len(block.frames)
+                self._note(block.first, len(block.frames))
+        except SpoolCorrupt as torn:
+            if sequence < told:
+                why = f"{torn.why}, where there should be good ones up to message {told}"
+                raise SpoolCorrupt(torn.path, torn.offset, why) from None
+            self._end = torn.offset
+            os.ftruncate(self._descriptor, torn.offset)
+        if sequence < told:
+            raise SpoolCorrupt(segment.path, self._end, f"the messages {sequence} to {told - 1} are gone")
+        return sequence
+
+    def _open_segment(self, segment: Segment, sequence: int, flags: int) -> int:
+        """An open segment of this spool that begins with ``sequence``; OSError, SpoolCorrupt, SpoolReplaced."""
+        if segment.first != sequence:
+            raise SpoolCorrupt(segment.path, 0, f"message {sequence} should be the first in it")
+        descriptor = os.open(segment.path, flags | os.O_CLOEXEC)
+        try:
+            uuid = read_header(descriptor, segment)
+            if uuid != self.uuid:
+                raise SpoolReplaced(f"{segment.path} is of spool {uuid}, the folder is of {self.uuid}")
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    # --- segments
+
+    @property
+    def _mark(self) -> Mark:
+        if self._durable is None:
+            raise ValueError("this spool is closed")
+        return self._durable
+
+    def _publish(self, end: int) -> None:
+        self.durable = end
+        self._mark.set(end)
+        if self._written - self._places[-1][1] >= _STEP_BYTES:
+            self._places.append((end, self._written))
+
+    def _note(self, first: int, octets: int) -> None:
+        self._places.append((first, self._written))
+        self._written += octets
+
+    def _keep_spare(self, *, must: bool = False) -> None:
+        """Have a file for the segment to come; on a full disk there is none until there is room, unless it ``must``."""
+        spare = self.folder / SPARE
+        if spare.exists():
+            return
+        try:
+            place_file(spare, bytes(HEADER_BYTES))
+        except OSError:
+            spare.with_name(SPARE + PART).unlink(missing_ok=True)
+            if must:
+                raise
+
+    def _begin_segment(self, first: int) -> None:
+        """Make the spare the last segment; OSError."""
+        spare = self.folder / SPARE
+        descriptor = os.open(spare, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            write_all(descriptor, header_of(self.uuid, first), 0)
+            os.fsync(descriptor)
+            path = segment_path(self.folder, first)
+            spare.rename(path)
+            sync_folder(self.folder)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._end = HEADER_BYTES
+        self._segments.append(Segment(first, path))
+
+    def _roll(self) -> None:
+        """Go on in a new segment; everything committed is in the old one, and safe."""
+        self._keep_spare(must=True)
+        self._begin_segment(self.durable)
+        self._keep_spare()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Whatever the disk refuses within is the end of this object; what was written and is not safe is cut off."""
+        try:
+            yield
+        except OSError as error:
+            path = str(self._segments[-1].path)
+            self.failure = OSError(error.errno or errno.EIO, error.strerror or str(error), path)
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._end)
+            raise self.failure from error
+
+
+def acquire(folder: Path) -> int:
+    """The lock of a spool, as a descriptor; SpoolBusy, OSError."""
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
+        os.close(lock)
+        if not isinstance(error, BlockingIOError):
+            raise
+        raise SpoolBusy(f"spool {folder} is held by process {holder or 'unknown'}") from None
+    with suppress(OSError):  # on a full disk there may be no room even for this
+        os.pwrite(lock, f"{os.getpid():<19}\n".encode(), 0)
+    return lock
+
+
+def read_identity(folder: Path) -> dict[str, Any]:
+    """What `spool.json` says: version, uuid, address, shard, created; OSError, SpoolCorrupt."""
+    path = folder / IDENTITY
+    text = path.read_bytes()
+    try:
+        found = json.loads(text)
+        if found["version"] != VERSION:
+            raise SpoolCorrupt(path, 0, f"version {found['version']} of the format, where {VERSION} is known here")
+        if not all(isinstance(found[name], kind) for name, kind in _IDENTITY.items()):
+            raise TypeError
+    except (ValueError, KeyError, TypeError) as error:
+        raise SpoolCorrupt(path, 0, "this does not say what the spool is") from error
+    return found  # type: ignore[no-any-return]
+
+
+_IDENTITY: Final = {"uuid": str, "address": str, "shard": int}
