@@ -463,6 +463,11 @@ ERRORS = {
     "a socket twice": ("listener { port: 1 }\nlistener { port: 1 }", "(text):2:18: listener.port: this host and port belong to a listener already, at (text):1:18: '1'"),
     "an inter-router listener": ("listener { role: inter-router }", "role='standalone' not allowed to connect to or accept connections from other routers."),
     "an edge listener": ("router { mode: standalone }\nlistener { role: edge }", "role='standalone' not allowed to connect to or accept"),
+    "an inter-router connector": ("connector { role: inter-router }", "role='standalone' not allowed to connect to or accept"),
+    "an edge connector": ("connector { role: edge }", "role='standalone' not allowed to connect to or accept"),
+    "an inter-router listener at the edge": ("router { mode: edge }\nlistener { role: inter-router }", "role='inter-router' only allowed with router mode='interior'"),
+    "an inter-router connector at the edge": ("router { mode: edge }\nconnector { role: inter-router }", "role='inter-router' only allowed with router mode='interior'"),
+    "an edge listener at the edge": ("router { mode: edge }\nlistener { role: edge }", "role='edge' only allowed with router mode='interior'"),
 }  # fmt: skip
 
 

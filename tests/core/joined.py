@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from trouter.core.attach import PeerTerms
+from trouter.core.containers import Container
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.network import PRIORITIES, Trunk
@@ -57,7 +58,7 @@ class Side:
         )
         self.trunk = Trunk(number, self.engine, capacity, cost, name)
         self.streams = streams
-        self.terms = PeerTerms(capacity, False, False, connection_number=number, trunk=self.trunk)
+        self.terms = PeerTerms(capacity, False, False, connection_number=number, trunk=self.trunk, role="inter-router")
         self.faults: list[object] = []
         self.stalled = False
         self.ended: list[Session] = []
@@ -76,15 +77,18 @@ class Side:
         core = self.router.core
         if isinstance(event, ConnectionOpened):
             core.network.add_trunk(self.trunk)
+            core.container_came(Container(self.engine, self.terms, event.open.container_id, "", self.terms.role))
             if self.streams:
                 core.open_streams(self.trunk, self.begin_session, self.end_session)
         elif isinstance(event, SessionBegun):
-            event.session.begin()
+            if not core.session_begun(event.session):
+                event.session.begin()
         elif isinstance(event, LinkAttached):
-            if not isinstance(event.link.sink, Ingress | Egress):
+            ours = isinstance(event.link.sink, Ingress | Egress)
+            if not core.answered(event.link) and not ours:
                 core.attach(event.link, self.terms)
         elif isinstance(event, LinkDetached):
-            core.detach(event.link, event.closed)
+            core.detach(event.link, event.closed, heard=event.error)
         elif isinstance(event, SessionEnded):
             core.lose_session(event.session)
             event.session.end()
@@ -93,6 +97,7 @@ class Side:
 
     def lose(self) -> None:
         """The connection is gone."""
+        self.router.core.container_gone(self.number)
         for session in self.engine.sessions():
             self.router.core.lose_session(session)
         self.router.core.network.remove_trunk(self.trunk)

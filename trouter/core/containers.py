@@ -3,7 +3,7 @@
 The router opens sessions there when it first needs them, one for its auto links and others for routed links; a link
 waits until the peer has answered the begin, because only then is it known how many handles there are. Clients share no
 session for their routed links as long as there are sessions enough: a client that takes nothing in closes a window that
-is its own.
+is its own. That holds across routers too, since what one router keeps apart in sessions the next one does.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from .terms import PeerTerms
 
 ROUTE_CONTAINER: Final = "route-container"
-#: Sessions for routed links on one connection; clients beyond these share.
+#: Sessions for routed links on one connection; clients beyond these share. Other routers have many more clients.
 MAX_SESSIONS: Final = 32
+MAX_ROUTER_SESSIONS: Final = 1024
 #: How much of what one peer says of an error is passed on to another, in octets and in characters of its parts: it fits
 #: into any frame.
 _MAX_ERROR_BYTES: Final = 400
 _MAX_CONDITION: Final = 100
 _MAX_DESCRIPTION: Final = 60
+
+Client = tuple[int, int]
 
 
 class Parting(NamedTuple):
@@ -69,8 +72,8 @@ class OwnSession:
 
     def __init__(self, container: Container, session: Session) -> None:
         self.session = session
-        #: Whose routed links it has, by the number of their connection.
-        self.client = 0
+        #: Whose routed links it has: the number of their connection, and of a router's the channel of their session.
+        self.client: Client = (0, 0)
         #: Links on it, and who waits for one.
         self.links = 0
         self._container = container
@@ -139,11 +142,11 @@ class Container:
             self._auto = self._begin()
         return self._auto
 
-    def for_routed_links(self, client: int) -> OwnSession:
-        """A session for the routed links of the connection with number ``client``; Refused."""
+    def for_routed_links(self, client: Client) -> OwnSession:
+        """A session for the routed links of ``client``, see ``OwnSession.client``; Refused."""
         own = next((each for each in self._routed if each.links and each.client == client), None)
         own = own or next((each for each in self._routed if not each.links), None)
-        if own is None and len(self._routed) < MAX_SESSIONS:
+        if own is None and len(self._routed) < (MAX_ROUTER_SESSIONS if self.terms.is_router else MAX_SESSIONS):
             try:
                 own = self._begin()
                 self._routed.append(own)

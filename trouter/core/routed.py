@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 COORDINATOR: Final = "$coordinator"
 #: By which property a dynamic terminus names the link routes that it is about (1.3a).
 ADDRESS_PROPERTY: Final = "x-opt-qd.address"
-#: Roles whose connections lead to other routers; links from there have a name of their first router already.
-ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 _SETTLED_ONLY: Final = 1
 #: What other routers take as a name at least; of one that is longer, its digest.
 _MAX_NAME_BYTES: Final = 1024
@@ -103,7 +101,7 @@ class RoutedLink:
 
     def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
         router, record = self._router, self._pattern.record
-        of_router = terms.role in ROUTER_ROLES
+        of_router = terms.is_router
         if isinstance(link, IncomingLink):
             ingress = RoutedIngress(
                 link, router.pulse, router.table, record, router.totals, terms.tenant, of_router=of_router
@@ -246,7 +244,8 @@ def carry_up(router: Router, link: Link, terms: PeerTerms, terminus: object) -> 
 
 
 def _set_out(router: Router, link: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, text: str) -> None:
-    own = hop.container.for_routed_links(terms.connection_number)
+    client = (terms.connection_number, link.session.channel if terms.is_router else 0)
+    own = hop.container.for_routed_links(client)
     RoutedLink(router, link, terms, pattern, hop, own, text).begin()
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CAPACITY: Final = 250
 EDGE_ROLE: Final = "edge"
+#: Roles of connections that lead to other routers.
+ROUTER_ROLES: Final = frozenset({"inter-router", EDGE_ROLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,11 @@ class PeerTerms:
     def via_edge(self) -> bool:
         """The connection is one between an edge router and the router that it hangs on."""
         return self.role == EDGE_ROLE
+
+    @property
+    def is_router(self) -> bool:
+        """At the other end is another router, with clients of its own."""
+        return self.role in ROUTER_ROLES
 
 
 def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
