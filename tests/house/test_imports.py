@@ -77,7 +77,7 @@ ONLY_IN = {
     "proton": set[str](),
     "asyncio": set[str](),
     "threading": {"pipeline"},
-    "multiprocessing": {"load", "cli", "spool"},
+    "multiprocessing": {"load", "cli", "spool", "pipeline"},
     "pyspark": {"pipeline"},
     "pyarrow": {"pipeline"},
     "pandas": {"pipeline"},

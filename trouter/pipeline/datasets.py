@@ -49,6 +49,7 @@ ENVELOPE: Final = (
     Column("t", "timestamp"),
     Column("t_us", "bigint"),
 )
+_PLACED: Final = {column.name for column in ENVELOPE} - {"n", "t"}
 _TYPES: Final[dict[Any, str]] = {
     int: "bigint",
     str: "string",
@@ -73,6 +74,8 @@ class SegmentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     last: int
     count: int
     crc: int
+    #: The checksum with the trailer, by which the file is known again without reading it.
+    whole: int = 0
     #: Times of the first and the last record in microseconds, 0 where there is none.
     t_min: int = 0
     t_max: int = 0
@@ -98,8 +101,13 @@ def columns_of(kind: str) -> tuple[Column, ...]:
     if kind == UNKNOWN:
         return (*ENVELOPE, Column("k", "string"), Column("json", "string"))
     fields = msgspec.structs.fields(KINDS[kind])
-    own = tuple(Column(field.name, _type_of(field.type)) for field in fields if field.name not in {"n", "t"})
+    own = tuple(Column(column_of(field.name), _type_of(field.type)) for field in fields if field.name not in {"n", "t"})
     return (*ENVELOPE, *own)
+
+
+def column_of(field: str) -> str:
+    """The column of a field, which is called as the field unless the envelope has that name: then ``of_boot``."""
+    return f"of_{field}" if field in _PLACED else field
 
 
 def _type_of(shape: Any) -> str:

@@ -1,0 +1,103 @@
+"""`trouter pipeline compact`: segments of records become Parquet files that Spark, DuckDB and others read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trouter.pipeline.compact import Summary
+    from trouter.pipeline.gaps import Gap
+
+#: Gaps that are printed one by one.
+_SHOWN = 20
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "compact",
+        help="prove segments of records, and make tables of them",
+        description="Prove the segments in the folders of routers' recordLog sections, and make one set of Parquet "
+        "files of each kind of record under ROOT/records. What was taken before is skipped, so this may run at any "
+        "time; a segment that is still being written is left for the next time. A segment that is not as it was "
+        "written is told of with its file and octet and left out, and the exit status is 1.",
+    )
+    parser.add_argument(
+        "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline; made if it is not there")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="how many processes work at once; as many as there are cores"
+    )
+    parser.add_argument(
+        "--master", help="have Spark do it: local[*], spark://HOST:PORT, yarn, ...; all must see the folders"
+    )
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compact, and print what was found; 1 if something is wrong."""
+    from trouter.pipeline.compact import compact, in_processes, in_tasks  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415
+    from trouter.pipeline.tables import TableBusy  # noqa: PLC0415
+
+    jobs = arguments.jobs or os.cpu_count() or 1
+    if arguments.master:
+        from trouter.pipeline.session import session  # noqa: PLC0415
+
+        spark = session("trouter compact", master=arguments.master)
+        runner, cores = in_tasks(spark), spark.sparkContext.defaultParallelism
+    else:
+        runner, cores = in_processes(jobs), jobs
+    shows = sys.stderr.isatty() and not arguments.json
+    try:
+        summary = compact(
+            arguments.segments, arguments.root, run=runner, cores=cores, progress=_show if shows else _silent
+        )
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except (NoRecords, TableBusy) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if arguments.json:
+        gaps = [{**gap._asdict(), "explained": gap.explained} for gap in summary.gaps]
+        print(json.dumps({**asdict(summary), "gaps": gaps}))
+    else:
+        _print(summary)
+    return 1 if summary.errors else 0
+
+
+def _print(summary: Summary) -> None:
+    for fault in summary.errors:
+        print(fault, file=sys.stderr)
+    for note in summary.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for gap in summary.gaps[:_SHOWN]:
+        print(f"missing: {_told(gap)}", file=sys.stderr)
+    if len(summary.gaps) > _SHOWN:
+        print(f"missing: {len(summary.gaps) - _SHOWN} more gaps; --json tells all", file=sys.stderr)
+    days = f", of {summary.dates[0]} to {summary.dates[-1]}" if summary.dates else ""
+    print(
+        f"{summary.segments} segments with {summary.records} new records{days}; {summary.known} known before, "
+        f"{summary.unfinished} still being written, {len(summary.errors)} errors"
+    )
+
+
+def _told(gap: Gap) -> str:
+    numbers = str(gap.from_n) if gap.from_n == gap.to_n else f"{gap.from_n}-{gap.to_n}"
+    return f"{numbers} of {gap.router}, start {gap.boot}: {gap.reason or 'nothing says why'}"
+
+
+def _show(text: str) -> None:
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _silent(_: str) -> None:
+    pass

@@ -1,0 +1,434 @@
+"""Compaction: the segments of routers become the data sets that ``datasets`` describes. No Spark is needed for it.
+
+Segments are proved by their checksums, then made rows of, some of them together, in processes of their own or in tasks
+of Spark; each such group leaves one file for each kind and day, sorted by tenant. A segment that is not as it was
+written is told of and left out, and the others go on. What is there already is skipped: a segment by its name and
+checksum, and, where the numbers of two segments overlap, each record that is there with the same content. A record that
+is there with another content is an error that names both segments.
+
+All becomes visible at once, by the rename of the manifest, under a lock. A run that is killed leaves what was there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trouter.pipeline.datasets import (
+    MANIFEST,
+    SegmentFacts,
+    column_of,
+    columns_of,
+    day_field,
+    manifest_of,
+    records_folder,
+)
+from trouter.pipeline.gaps import Boot, Gap, gaps_under
+from trouter.pipeline.overlaps import Conflict, new_rows
+from trouter.pipeline.proof import Proof, claimed, prove
+from trouter.pipeline.rows import rows_of
+from trouter.pipeline.tables import KEEP_S, locked, make_folder, replace, sync
+from trouter.records.reader import LAST_US, Corrupt
+from trouter.records.segments import EMPTY, OPEN, Place, segments_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: The rows of a file are made of about so many octets of lines; of fewer where every core would not get two files.
+MOST_BYTES: Final = 64 << 20
+LEAST_BYTES: Final = 4 << 20
+#: So many files of one kind and day that are smaller than this are made one.
+MERGE_FILES: Final = 16
+MERGE_BYTES: Final = 2 << 20
+MERGE_MOST: Final = 64
+_DAY_US: Final = 86_400_000_000
+
+#: Runs a function on each of these, in any way, and gives the results in their order.
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+class Group(NamedTuple):
+    """Segments that become files together, and where these go."""
+
+    paths: tuple[str, ...]
+    staged: str
+
+
+class Made(NamedTuple):
+    """What became of a group: its files by kind and day, facts of segments by name, what was wrong, what is told."""
+
+    files: list[tuple[str, str, str]]
+    facts: list[tuple[str, SegmentFacts]]
+    errors: list[str]
+    notes: list[str]
+
+
+@dataclass
+class Summary:
+    """What a run has found and done."""
+
+    segments: int = 0
+    records: int = 0
+    #: Segments that were compacted before, or are there twice.
+    known: int = 0
+    #: Segments that are still being written.
+    unfinished: int = 0
+    errors: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    #: Days of which there are new rows.
+    dates: list[str] = field(default_factory=list)
+
+
+class _Found(NamedTuple):
+    """A segment that was proved and is new."""
+
+    name: str
+    proof: Proof
+
+    @property
+    def boot(self) -> Boot:
+        return self.proof.header.router, self.proof.header.boot
+
+    @property
+    def first(self) -> int:
+        return self.proof.header.first
+
+    @property
+    def last(self) -> int:
+        return self.proof.trailer.last
+
+    @property
+    def crc(self) -> int:
+        return self.proof.trailer.crc
+
+
+def here(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Run one after the other in this process."""
+    return map(work, items)
+
+
+def in_processes(count: int) -> Runner:
+    """Run so many at once, each in a process of its own."""
+
+    def run(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        if len(items) < 2 or count < 2:
+            yield from map(work, items)
+            return
+        with ProcessPoolExecutor(min(count, len(items)), mp_context=get_context("spawn")) as pool:
+            yield from pool.map(work, items)
+
+    return run
+
+
+def in_tasks(spark: SparkSession) -> Runner:
+    """Run as tasks of Spark, on machines that all see the same folders."""
+
+    def run(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterable[Any]:
+        if not items:
+            return []
+        return spark.sparkContext.parallelize(items, len(items)).map(work).collect()
+
+    return run
+
+
+def compact(
+    folders: Iterable[Path],
+    root: Path,
+    *,
+    run: Runner = here,
+    cores: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Summary:
+    """Take what is new in these folders into the data sets under ``root``.
+
+    OSError, NoRecords; TableBusy if somebody else does the same.
+    """
+    folder = records_folder(root)
+    make_folder(folder)
+    with locked(folder / "LOCK"):
+        return _Compaction(Path(root), run, cores, progress).run(folders)
+
+
+class _Compaction:
+    def __init__(self, root: Path, run: Runner, cores: int, progress: Callable[[str], None]) -> None:
+        self._root = root
+        self._folder = records_folder(root)
+        self._run = run
+        self._cores = max(1, cores)
+        self._progress = progress
+        self._manifest = manifest_of(root)
+        self._summary = Summary()
+        self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        self._staged = self._folder / ".staging" / self._name
+        #: Files that are to be named: kind, day, and the path under the folder where they are staged.
+        self._files: list[tuple[str, str, str]] = []
+
+    def run(self, folders: Iterable[Path]) -> Summary:
+        try:
+            found = self._proved([place for each in folders for place in segments_in(each)])
+            plain, overlapping = self._apart(found)
+            self._take(plain)
+            for each in overlapping:
+                self._take_rest(each)
+            if found:
+                self._commit()
+        finally:
+            shutil.rmtree(self._staged, ignore_errors=True)
+        self._summary.gaps = gaps_under(self._root, self._manifest)
+        return self._summary
+
+    # --- what there is
+
+    def _proved(self, places: Sequence[Place]) -> list[_Found]:
+        """The segments that are new, proved, in their order."""
+        complete = [place for place in places if place.rest not in {OPEN, EMPTY}]
+        self._summary.unfinished = sum(place.rest == OPEN for place in places)
+        new = [place for place in complete if not self._is_known(place)]
+        self._progress(f"{len(new)} of {len(complete)} segments are new")
+        found: dict[str, _Found] = {}
+        proofs = self._run(_prove, [str(place.path) for place in new])
+        for place, proof in zip(new, proofs, strict=True):
+            if isinstance(proof, str):
+                self._summary.errors.append(proof)
+                continue
+            name = place.name
+            for known in (found.get(name), self._manifest.segments.get(name)):
+                if known is not None and (known.crc, known.last) != (proof.trailer.crc, proof.trailer.last):
+                    name = f"{place.name}#{proof.trailer.crc:08x}"
+            if name in found or name in self._manifest.segments:
+                self._summary.known += 1
+            else:
+                found[name] = _Found(name, proof)
+        self._summary.known += len(complete) - len(new)
+        return sorted(found.values(), key=lambda each: (each.boot, each.first, -each.last))
+
+    def _is_known(self, place: Place) -> bool:
+        """Whether a segment is, by all that can be seen without reading it, one that was compacted."""
+        facts = self._manifest.segments.get(place.name)
+        try:
+            return facts is not None and claimed(place.path) == facts.whole
+        except OSError:
+            return False
+
+    def _apart(self, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
+        """Those whose numbers no other segment has, and those that overlap one."""
+        taken: dict[Boot, list[tuple[int, int]]] = {}
+        for facts in self._manifest.segments.values():
+            if facts.count:
+                taken.setdefault((facts.router, facts.boot), []).append((facts.first, facts.last))
+        ends = {boot: _ends(ranges) for boot, ranges in taken.items()}
+        reached: dict[Boot, int] = {}
+        plain: list[_Found] = []
+        overlapping: list[_Found] = []
+        for each in found:
+            begins, lasts = ends.get(each.boot, ([], []))
+            at = bisect_left(lasts, each.first)
+            alone = each.first > reached.get(each.boot, -1) and (at == len(begins) or begins[at] > each.last)
+            (plain if alone else overlapping).append(each)
+            reached[each.boot] = max(reached.get(each.boot, -1), each.last)
+        return plain, overlapping
+
+    # --- rows
+
+    def _take(self, plain: Sequence[_Found]) -> None:
+        """Make files of segments that overlap nothing."""
+        groups = self._groups(plain)
+        names = {str(each.proof.path): each.name for each in plain}
+        for done, made in enumerate(self._run(_convert, groups), 1):
+            self._files += made.files
+            self._summary.errors += made.errors
+            self._summary.notes += made.notes
+            for path, facts in made.facts:
+                self._count_in(names[path], facts)
+            self._progress(f"{done} of {len(groups)} groups, {self._summary.records} records")
+
+    def _groups(self, plain: Sequence[_Found]) -> list[Group]:
+        total = sum(each.proof.end for each in plain)
+        most = min(MOST_BYTES, max(LEAST_BYTES, total // (2 * self._cores)))
+        groups: list[list[str]] = []
+        size = most
+        for each in plain:
+            if size + each.proof.end > most:
+                groups.append([])
+                size = 0
+            groups[-1].append(str(each.proof.path))
+            size += each.proof.end
+        return [Group(tuple(paths), str(self._staged)) for paths in groups]
+
+    def _take_rest(self, each: _Found) -> None:
+        """Make a file of what of a segment is not there yet."""
+        try:
+            rows = rows_of(each.proof.path)
+            fresh, there = new_rows(rows, self._files_by_kind())
+        except (Corrupt, Conflict, OSError) as error:
+            self._summary.errors.append(_said(each.proof.path, error))
+            return
+        self._summary.notes += rows.notes
+        if there:
+            others = ", ".join(sorted(there)[:5])
+            count = sum(there.values())
+            self._summary.notes.append(f"{each.proof.path}: {count} records were there already, from {others}")
+        days = {kind: by_day(kind, table) for kind, table in fresh.items()}
+        self._files += _write({(kind, day): [t] for kind, by in days.items() for day, t in by.items()}, self._staged)
+        dates = sorted({day for by in days.values() for day in by})
+        facts = msgspec.structs.replace(rows.facts, dates=tuple(dates))
+        self._count_in(each.name, facts, sum(table.num_rows for table in fresh.values()))
+
+    def _count_in(self, name: str, facts: SegmentFacts, records: int | None = None) -> None:
+        self._manifest.segments[name] = facts
+        self._summary.segments += 1
+        self._summary.records += facts.count if records is None else records
+        self._summary.dates = sorted({*self._summary.dates, *facts.dates})
+
+    def _files_by_kind(self) -> dict[str, list[Path]]:
+        """All files there are, those that are staged among them."""
+        files = {
+            kind: [self._folder / name for names in days.values() for name in names]
+            for kind, days in self._manifest.kinds.items()
+        }
+        for kind, _, path in self._files:
+            files.setdefault(kind, []).append(Path(path))
+        return files
+
+    # --- the commit
+
+    def _commit(self) -> None:
+        touched: set[tuple[str, str]] = set()
+        folders = set()
+        for index, (kind, day, path) in enumerate(self._files):
+            place = self._folder / f"kind={kind}" / f"date={day}" / f"{self._name}-{index}.parquet"
+            make_folder(place.parent)
+            Path(path).rename(place)
+            folders.add(place.parent)
+            self._manifest.kinds.setdefault(kind, {}).setdefault(day, []).append(str(place.relative_to(self._folder)))
+            touched.add((kind, day))
+        replaced = [name for kind, day in sorted(touched) for name in self._merge(kind, day)]
+        for each in folders:
+            sync(each)
+        for name in replaced:
+            os.utime(self._folder / name)  # from now on it is old
+        replace(self._folder / MANIFEST, msgspec.json.encode(self._manifest))
+        self._clear()
+
+    def _merge(self, kind: str, day: str) -> list[str]:
+        """Make one file of many small ones; those that it replaces."""
+        names = self._manifest.kinds[kind][day]
+        small = [name for name in names if (self._folder / name).stat().st_size < MERGE_BYTES][:MERGE_MOST]
+        if len(small) < MERGE_FILES:
+            return []
+        tables = [pq.ParquetFile(self._folder / name).read() for name in small]
+        ((_, _, path),) = _write({(kind, day): tables}, self._staged)
+        place = self._folder / f"kind={kind}" / f"date={day}" / f"{self._name}-merged.parquet"
+        Path(path).rename(place)
+        sync(place.parent)
+        kept = [name for name in names if name not in set(small)]
+        self._manifest.kinds[kind][day] = [*kept, str(place.relative_to(self._folder))]
+        return small
+
+    def _clear(self) -> None:
+        """Delete what nobody names any more, once nobody reads it."""
+        old = time.time() - KEEP_S
+        named = {
+            self._folder / name for days in self._manifest.kinds.values() for names in days.values() for name in names
+        }
+        for path in self._folder.glob("kind=*/date=*/*.parquet"):
+            if path not in named and path.stat().st_mtime < old:
+                path.unlink()
+        for path in self._folder.glob(".staging/*"):
+            if path.stat().st_mtime < old:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _ends(ranges: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Where runs of numbers begin and where they end, in their order; ranges that touch are one run."""
+    begins: list[int] = []
+    lasts: list[int] = []
+    for first, last in sorted(ranges):
+        if lasts and first <= lasts[-1] + 1:
+            lasts[-1] = max(lasts[-1], last)
+        else:
+            begins.append(first)
+            lasts.append(last)
+    return begins, lasts
+
+
+def _prove(path: str) -> Proof | str:
+    """The proof of a segment, or what is wrong with it."""
+    try:
+        return prove(Path(path))
+    except (Corrupt, OSError) as error:
+        return _said(Path(path), error)
+
+
+def _said(path: Path, error: Exception) -> str:
+    return f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+
+
+def _convert(group: Group) -> Made:
+    """Make files of some segments: one of each kind and day."""
+    made = Made([], [], [], [])
+    parts: dict[tuple[str, str], list[pa.Table]] = {}
+    for path in group.paths:
+        try:
+            rows = rows_of(Path(path))
+        except (Corrupt, OSError) as error:
+            made.errors.append(_said(Path(path), error))
+            continue
+        dates = set()
+        for kind, table in rows.tables.items():
+            for day, part in by_day(kind, table).items():
+                parts.setdefault((kind, day), []).append(part)
+                dates.add(day)
+        made.facts.append((path, msgspec.structs.replace(rows.facts, dates=tuple(sorted(dates)))))
+        made.notes.extend(rows.notes)
+    made.files.extend(_write(parts, Path(group.staged)))
+    return made
+
+
+def by_day(kind: str, table: pa.Table) -> dict[str, pa.Table]:
+    """Rows by the day on which they count; where that is none, the day on which they were recorded."""
+    times = table["t_us"]
+    if (name := column_of(day_field(kind))) != "t":
+        told = table[name]
+        good = pc.and_(pc.greater_equal(told, 0), pc.less_equal(told, LAST_US))
+        times = pc.if_else(pc.fill_null(good, False), told, times)
+    days = pc.divide(times, _DAY_US)
+    values = sorted(pc.unique(days).to_pylist())
+    if len(values) == 1:
+        return {_day(values[0]): table}
+    return {_day(value): table.filter(pc.equal(days, value)) for value in values}
+
+
+def _day(number: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=number)).date().isoformat()
+
+
+def _write(parts: dict[tuple[str, str], list[pa.Table]], staged: Path) -> list[tuple[str, str, str]]:
+    """One file for each kind and day, sorted by tenant, and on the disk: kind, day and path of each; OSError."""
+    files = []
+    make_folder(staged)
+    for (kind, day), tables in sorted(parts.items()):
+        table = pa.concat_tables(tables)
+        names = {column.name for column in columns_of(kind)}
+        order = [name for name in ("vhost", "router", "boot", "n") if name in names]
+        path = staged / f"{uuid.uuid4().hex}.parquet"
+        pq.write_table(table.sort_by([(name, "ascending") for name in order]), path, compression="zstd")
+        sync(path)
+        files.append((kind, day, str(path)))
+    return files
