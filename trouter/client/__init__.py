@@ -29,11 +29,13 @@ from .errors import (
     LinkDetached,
     SessionEnded,
 )
+from .inlet import Inlet
 from .link import ReceiverSettleMode, SenderSettleMode
 from .message import BodyKind, Encoded, Header, Message, Properties
 from .receiver import Receiver
 from .sasl import Anonymous, External, Plain, SaslMechanism, Scram
 from .sender import Outcome, Pipeline, Sender, Tracker
+from .servers import Servers
 from .session import Session
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "Error",
     "External",
     "Header",
+    "Inlet",
     "LimitReached",
     "LinkDetached",
     "Message",
@@ -74,6 +77,7 @@ __all__ = [
     "Scram",
     "Sender",
     "SenderSettleMode",
+    "Servers",
     "Session",
     "SessionEnded",
     "Source",

@@ -291,7 +291,7 @@ class Connection(End, LinkOpener):
         elif isinstance(event, SaslFinished):
             if event.code != SASL_OK:
                 why = REFUSALS.get(event.code, f"SASL outcome {event.code}")
-                raise AuthenticationFailed("amqp:unauthorized-access", why)
+                raise AuthenticationFailed("amqp:unauthorized-access", why, {"sasl-code": event.code})
             check_success(self._mechanism, event.additional)
             self._engine.open()
             self._engine.receive_data(b"")

@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
+from trouter.engine.ports import LinkSink
 from trouter.wire.performatives import Source, Target
 
+from .inlet import Inlet
 from .link import ReceiverSettleMode, SenderSettleMode
 from .receiver import Receiver
 from .sender import Sender
@@ -119,6 +123,47 @@ class LinkOpener(ABC):
         finally:
             if own:
                 await session.aclose()
+
+    @asynccontextmanager
+    async def open_inlet(
+        self,
+        address: str | None = None,
+        *,
+        sink: LinkSink,
+        name: str | None = None,
+        sender_settle_mode: SenderSettleMode = SenderSettleMode.MIXED,
+        max_message_size: int = 0,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the standard's own word
+        capabilities: Sequence[str] = (),
+        source: Source | None = None,
+        properties: Mapping[str, Any] | None = None,
+        close_timeout: float = 5.0,
+    ) -> AsyncIterator[Inlet]:
+        """A receiver from ``address`` whose transfers go to ``sink`` as they come; it begins without credit.
+
+        The peer is told ``max_message_size`` (0 for any), and the sink sees to it. At the end of the block the peer has
+        ``close_timeout`` seconds to answer the detach. LinkDetached if the peer refuses.
+        """
+        if source is None:
+            source = Source(
+                address=address,
+                filter=None if filter is None else dict(filter),
+                capabilities=_symbols(capabilities),
+            )
+        inlet = Inlet(await self._session_for_links(), name, sink)
+        await inlet._attach(
+            source,
+            Target(address=inlet.name),
+            snd_settle_mode=sender_settle_mode.value,
+            rcv_settle_mode=ReceiverSettleMode.FIRST.value,
+            max_message_size=max_message_size or None,
+            properties=None if properties is None else dict(properties),
+        )
+        try:
+            yield inlet
+        finally:
+            with trio.move_on_after(close_timeout):
+                await inlet.aclose()
 
 
 def _symbols(names: Sequence[str]) -> tuple[str, ...]:

@@ -59,6 +59,7 @@ class Group(NamedTuple):
 
     frames: bytearray
     end: int
+    messages: int
 
 
 class Spool:
@@ -167,7 +168,8 @@ class Spool:
 
     def take(self) -> Group:
         """What was appended since the last ``take``, for ``commit``."""
-        return Group(self.frames.take(), self.frames.next)
+        count = self.frames.count
+        return Group(self.frames.take(), self.frames.next, count)
 
     def commit(self, group: Group) -> int:
         """Write a group and return the durable end once it is safe. OSError, then and from then on; nothing is safe.

@@ -1,0 +1,169 @@
+"""One of several servers, and how to show them who we are: what a program that is to run for years is configured with.
+
+Secrets come in as text and never go out: no ``repr``, and no message, repeats one.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from trouter.engine.sasl import SASL_SYS_TEMP
+
+from .address import ServerAddress, parse_url
+from .connection import Connection, connect, default_mechanisms
+from .errors import AuthenticationFailed, ClientError
+from .sasl import SCRAM_MECHANISMS, Anonymous, External, SaslMechanism, with_password
+
+#: Names for ``Servers.mechanisms``, the first preferred.
+MECHANISMS: Final = ("EXTERNAL", *SCRAM_MECHANISMS, "PLAIN", "ANONYMOUS")
+#: Why a server refuses what it will refuse the next time too.
+_LASTING: Final = frozenset(
+    {
+        "amqp:unauthorized-access",
+        "amqp:not-allowed",
+        "amqp:not-found",
+        "amqp:not-implemented",
+        "amqp:invalid-field",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """Where to connect, the first that answers being as good as another, and with what credentials.
+
+    ``urls`` are as `connect` takes them. ``mechanisms`` are names of SASL mechanisms that may be used; () for whatever
+    fits: EXTERNAL with a certificate, SCRAM or PLAIN with a user, else ANONYMOUS. Files are PEM. ``trust_file`` makes
+    it TLS, as does ``certificate``; else the system's authorities are trusted. ValueError for what makes no sense.
+    """
+
+    urls: tuple[str, ...]
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    mechanisms: tuple[str, ...] = ()
+    trust_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    key_password: str | None = field(default=None, repr=False)
+    verify_name: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.urls:
+            raise ValueError("no server to connect to")
+        if unknown := [name for name in self.mechanisms if name not in MECHANISMS]:
+            raise ValueError(f"SASL {unknown[0]} is none of {', '.join(MECHANISMS)}")
+        for url in self.urls:
+            self._mechanisms_for(parse_url(url))
+        if self.key is not None and self.certificate is None:
+            raise ValueError("a private key without its certificate")
+
+    def __repr__(self) -> str:
+        return f"Servers({', '.join(self.labels)})"
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The servers by names that may be shown."""
+        return tuple(label_of(url) for url in self.urls)
+
+    @asynccontextmanager
+    async def connect(self, url: str, **options: Any) -> AsyncIterator[Connection]:
+        """A connection to one of them; raises as `connect`, whose ``options`` these are, and as ``ssl_context``."""
+        address = parse_url(url)
+        context = self.ssl_context() if self._is_secure(address) else None
+        async with connect(url, sasl=self._mechanisms_for(address), ssl_context=context, **options) as connection:
+            yield connection
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """How to verify a server and who we are to it; OSError (ssl.SSLError) naming the file that is no good."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = self.verify_name
+        if self.trust_file is None:
+            context.load_default_certs()
+        else:
+            _read(self.trust_file)
+            try:
+                context.load_verify_locations(self.trust_file)
+            except ssl.SSLError:
+                raise BadCertificate(f"no certificates in the trust file {self.trust_file}") from None
+        if self.certificate is not None:
+            key = self.key or self.certificate
+            for path in (self.certificate, key):
+                _read(path)
+            try:
+                context.load_cert_chain(self.certificate, key, self.key_password or "")
+            except (ssl.SSLError, ValueError):
+                why = f"{self.certificate} and {key} are no certificate and its key, or the key's password is another"
+                raise BadCertificate(why) from None
+        return context
+
+    def _is_secure(self, address: ServerAddress) -> bool:
+        return address.secure or self.trust_file is not None or self.certificate is not None
+
+    def _mechanisms_for(self, address: ServerAddress) -> tuple[SaslMechanism, ...]:
+        """Those to try, the preferred first; ValueError where nothing fits."""
+        user = address.user if self.user is None else self.user
+        password = address.password if self.password is None else self.password
+        if not self.mechanisms:
+            if user is None and self.certificate is not None:
+                return (External(), Anonymous())
+            return default_mechanisms(address, user, password)
+        found = tuple(self._allowed(user, password))
+        if not found:
+            raise ValueError(f"SASL {self.mechanisms[0]} needs a user and a password")
+        return found
+
+    def _allowed(self, user: str | None, password: str | None) -> Iterator[SaslMechanism]:
+        if "EXTERNAL" in self.mechanisms:
+            yield External()
+        if user and password:
+            yield from (each for each in with_password(user, password) if each.name in self.mechanisms)
+        if "ANONYMOUS" in self.mechanisms:
+            yield Anonymous()
+
+
+class BadCertificate(ssl.SSLError):
+    """A file that was to hold a certificate or a key does not; the text names it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def label_of(url: str) -> str:
+    """A server's URL without what is secret in it; ValueError."""
+    address = parse_url(url)
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{'amqps' if address.secure else 'amqp'}://{host}:{address.port}"
+
+
+def is_lasting(failure: Exception) -> bool:
+    """Whether to try again soon is of no use: credentials, trust, or an address, that somebody has to put right."""
+    if isinstance(failure, AuthenticationFailed):
+        return (failure.info or {}).get("sasl-code") != SASL_SYS_TEMP
+    if isinstance(failure, ClientError):
+        return failure.condition in _LASTING
+    return isinstance(failure, ssl.SSLCertVerificationError | BadCertificate | FileNotFoundError | PermissionError)
+
+
+def reason_of(failure: BaseException) -> str:
+    """In words: of several attempts to connect the first."""
+    cause: BaseException = failure.__cause__ if isinstance(failure.__cause__, BaseExceptionGroup) else failure
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the server's certificate cannot be trusted: {cause.verify_message}"
+    if isinstance(cause, OSError) and not isinstance(cause, BadCertificate) and cause.strerror:
+        return f"{cause.strerror}: {cause.filename}" if cause.filename else cause.strerror
+    return str(cause) or type(cause).__name__
+
+
+def _read(path: Path) -> None:
+    """OSError, with the name, if it cannot be."""
+    with path.open("rb"):
+        pass

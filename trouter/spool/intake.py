@@ -1,0 +1,177 @@
+"""The hot half of the receiver: what comes on a link becomes frames, without an object or a wait for each.
+
+A transfer's octets go from the socket's buffer into the frames to be written, and the delivery waits in a list until
+they are safe; then one call settles the whole list, which makes one disposition of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time_ns
+
+from trouter.engine.link import IncomingLink
+from trouter.engine.ports import Delivery, LinkSink, SessionPort
+from trouter.spool.frames import FrameWriter
+from trouter.wire.performatives import ACCEPTED, Error, Rejected, encode_state
+
+_ACCEPTED = 0x24
+_ACCEPTED_STATE = encode_state(ACCEPTED)
+_REJECTED = 0x25
+
+
+class Batch:
+    """What came with one group of frames: the deliveries to settle, and what it takes from credit and window."""
+
+    __slots__ = ("aborted", "credit", "octets", "presettled", "refused", "session", "unsettled")
+
+    def __init__(self) -> None:
+        #: Those that the sender waits for.
+        self.unsettled: list[Delivery] = []
+        #: How many deliveries came, these and others.
+        self.credit = 0
+        self.octets = 0
+        self.presettled = 0
+        self.refused = 0
+        self.aborted = 0
+        #: Whose window the octets narrow.
+        self.session: SessionPort | None = None
+
+
+class Intake(LinkSink):
+    """Makes frames of what comes on one link.
+
+    ``stir`` is called when the first message of a group is whole, and when there is reason not to wait for more:
+    ``group_bytes`` or ``group_count`` of them, or no credit left. A message of more than ``max_message_bytes`` is
+    rejected; what else of it comes is dropped.
+    """
+
+    __slots__ = (
+        "_frames",
+        "_group_bytes",
+        "_group_count",
+        "_max_message_bytes",
+        "_open",
+        "_refused",
+        "_refused_state",
+        "batch",
+        "drained",
+        "due",
+        "stir",
+    )
+
+    def __init__(
+        self,
+        frames: FrameWriter,
+        max_message_bytes: int,
+        group_bytes: int,
+        group_count: int,
+    ) -> None:
+        self._frames = frames
+        self._max_message_bytes = max_message_bytes
+        self._group_bytes = group_bytes
+        self._group_count = group_count
+        #: Called as said above; until somebody sets it, nothing that matters is.
+        self.stir: Callable[[], object] = Batch
+        #: What came since the last `take`.
+        self.batch = Batch()
+        #: The delivery of which more is to come: into a frame, or to be dropped.
+        self._open: Delivery | None = None
+        self._refused: Delivery | None = None
+        self._refused_state = encode_state(
+            Rejected(
+                Error(
+                    "amqp:link:message-size-exceeded",
+                    f"the message has more than the {max_message_bytes} octets that the spool takes",
+                )
+            )
+        )
+        #: There is reason to write the group at once.
+        self.due = False
+        #: All credit was used or given back, after it was asked for.
+        self.drained = False
+
+    def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        """A part of a message, or all of it."""
+        if delivery is self._refused:
+            if delivery.complete:
+                self._refused = None
+                self.batch.credit += 1
+                self.stir()
+            return
+        if delivery.octets > self._max_message_bytes:
+            self._refuse(delivery)
+            return
+        frames = self._frames
+        if delivery is not self._open:
+            frames.begin(delivery.message_format, delivery.tag or b"", time_ns() // 1000)
+            self._open = delivery
+        frames.extend(data, start, end)
+        if not delivery.complete:
+            return
+        self._open = None
+        frames.finish(delivery.remote_settled)
+        batch = self.batch
+        batch.credit += 1
+        batch.octets += delivery.octets
+        batch.session = link.session
+        link.session.hold(delivery.octets)
+        if delivery.remote_settled:
+            batch.presettled += 1
+        else:
+            batch.unsettled.append(delivery)
+        incoming = link
+        if frames.whole >= self._group_bytes or frames.count >= self._group_count or incoming.credit <= 0:
+            if not self.due:
+                self.due = True
+                self.stir()
+        elif frames.count == 1:
+            self.stir()
+
+    def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
+        """The sender took back what it had begun to send."""
+        if delivery is self._open:
+            self._frames.cancel()
+            self._open = None
+        elif delivery is self._refused:
+            self._refused = None
+        self.batch.aborted += 1
+        self.batch.credit += 1
+        self.stir()
+
+    def on_drained(self, link: IncomingLink) -> None:
+        """The sender has no credit any more."""
+        self.drained = True
+        self.stir()
+
+    def take(self) -> Batch:
+        """What came with the frames that are taken now."""
+        batch = self.batch
+        self.batch = Batch()
+        self.due = False
+        return batch
+
+    def accept(self, batch: Batch) -> None:
+        """Its frames are safe: settle, and open the window again."""
+        if batch.session is not None:
+            batch.session.release(batch.octets)
+        for each in batch.unsettled:
+            delivery = each
+            delivery.link.session.settle_incoming(delivery, _ACCEPTED, _ACCEPTED_STATE, True)
+
+    def cut(self) -> None:
+        """The link is gone: a message of which a part came never comes."""
+        if self._open is not None:
+            self._frames.cancel()
+            self._open = None
+
+    def _refuse(self, delivery: Delivery) -> None:
+        self.batch.refused += 1
+        if delivery is self._open:
+            self._frames.cancel()
+            self._open = None
+        delivery.link.session.settle_incoming(delivery, _REJECTED, self._refused_state, True)
+        if delivery.complete:
+            self.batch.credit += 1
+            self.stir()
+        else:
+            self._refused = delivery

@@ -1,0 +1,338 @@
+"""The receiver: messages of an address into a spool, each accepted once the disk has it and not before.
+
+One task does it all in turn: it gathers what comes for as long as ``linger_s`` or until there is enough, has a thread
+write it and wait for the disk, while more comes, and then settles what was written and gives as much credit back. So no
+more than ``credit`` messages are ever without an outcome, and that many may come twice when this process or the link
+dies. A spool with as much in it as it may have gets no more credit until a consumer is done with some of it.
+
+When the disk refuses, nothing of that group is settled, the link is closed, and ``receive`` raises what the disk said.
+When a server goes away, the next one is tried, and so on, each round a little later.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from time import monotonic, time
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trouter.client.errors import ClientError
+from trouter.client.servers import Servers, is_lasting, reason_of
+from trouter.engine.limits import EngineLimits
+from trouter.spool.intake import Batch, Intake
+from trouter.spool.writer import Group, Spool
+
+if TYPE_CHECKING:
+    from trouter.client.inlet import Inlet
+
+#: How often a spool is asked what was consumed: while that is waited for, and else.
+_LOOK_S: Final = 0.1
+_LOOK_SELDOM_S: Final = 1.0
+_CLOSE_TIMEOUT_S: Final = 2.0
+#: Frames that the peer may send ahead, large enough for the credit of many small messages.
+_WINDOW_FRAMES: Final = 4096
+_FRAME_BYTES: Final = 16384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverSettings:
+    """What to receive, from where and how. Times in seconds; ValueError for what makes no sense."""
+
+    servers: Servers
+    address: str
+    #: How many messages may be without an outcome: the most that come twice after a crash.
+    credit: int = 2000
+    #: A group is written after this time, or when it has so many octets, or half of the credit.
+    linger_s: float = 0.005
+    max_group_bytes: int = 1 << 20
+    #: A larger message is rejected. Together with the group it bounds the memory.
+    max_message_bytes: int = 64 << 20
+    #: The name of the link, and of the container; "" for one made of the spool's uuid.
+    name: str = ""
+    connect_timeout_s: float = 30.0
+    idle_timeout_s: float = 60.0
+    #: The pause after the first round of servers of which none answered; it doubles up to the longest.
+    first_pause_s: float = 0.2
+    longest_pause_s: float = 30.0
+    #: Rounds without a link before giving up; 0 for never.
+    attempts: int = 0
+    #: How long ending may take: to have what came written and settled.
+    grace_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not self.address:
+            raise ValueError("no address to receive from")
+        for name in ("credit", "max_group_bytes", "max_message_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, and has to be 1 or more")
+        for name in ("linger_s", "attempts", "idle_timeout_s", "grace_s"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, and has to be 0 or more")
+        for name in ("connect_timeout_s", "first_pause_s", "longest_pause_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, and has to be more than 0")
+
+
+@dataclass(slots=True)
+class Progress:
+    """How it goes, for others to look at: counts since the process began, and where things stand."""
+
+    #: connecting, receiving, waiting (for a consumer, or before the next attempt), ended or failed.
+    state: str = "connecting"
+    #: The server that it is connected to.
+    server: str = ""
+    #: What went wrong last; "" while nothing is.
+    trouble: str = ""
+    messages: int = 0
+    octets: int = 0
+    groups: int = 0
+    accepted: int = 0
+    presettled: int = 0
+    refused: int = 0
+    aborted: int = 0
+    links: int = 0
+    #: Seconds that the disk took, in all and for the last group.
+    sync_s: float = 0.0
+    last_sync_s: float = 0.0
+    durable: int = 0
+    consumed: int = 0
+    backlog_bytes: int = 0
+    #: When the last message was made safe, in seconds since 1970; 0 for never.
+    last_message_at: float = 0.0
+    began_at: float = field(default_factory=time)
+
+
+async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) -> None:
+    """Receive until cancelled; what came is then written and settled, and the link closed, within ``grace_s``.
+
+    Raises OSError when the disk refuses (``spool.failure`` then says so too), SpoolCorrupt, and, when no server is left
+    that could change its mind, what the last one said: AuthenticationFailed, LinkDetached, ssl.SSLError, and so on.
+    """
+    receiving = _Receiving(spool, settings, progress)
+    raised: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope(shield=True) as scope:
+            nursery.start_soon(receiving.end_when_cancelled, scope)
+            try:
+                await receiving.run()
+            except trio.Cancelled:
+                raise
+            except _DiskRefuses as refusal:
+                raised = refusal.error
+            except BaseException as error:  # noqa: BLE001 - raised again below, not as one of a group
+                raised = error
+        progress.trouble = "" if raised is None else reason_of(raised)
+        progress.state = "ended" if raised is None else "failed"
+        nursery.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
+    await trio.lowlevel.checkpoint()
+
+
+class _DiskRefuses(Exception):
+    """The spool's OSError, told from those of sockets."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class _Receiving:
+    """One run of ``receive``."""
+
+    def __init__(self, spool: Spool, settings: ReceiverSettings, progress: Progress) -> None:
+        self.spool = spool
+        self.settings = settings
+        self.progress = progress
+        self.ending = trio.Event()
+        self._inlet: Inlet | None = None
+        self._reaped_at = 0.0
+        self._last: Exception = trio.TooSlowError()
+
+    async def end_when_cancelled(self, scope: trio.CancelScope) -> None:
+        """Have ``run`` end when whoever called is cancelled, in the time that there is for it."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.ending.set()
+            scope.deadline = trio.current_time() + self.settings.grace_s
+            if self._inlet is None:
+                scope.cancel()
+            else:
+                self._inlet.stir()
+
+    async def run(self) -> None:
+        """Round after round, until the end."""
+        rounds = 0
+        while not self.ending.is_set():
+            before = self.progress.messages
+            await self._round()
+            if self.spool.frames.count:  # whole, of a link that was lost before they were written
+                await self.store(Batch())
+            if self.ending.is_set():
+                return
+            rounds = 1 if self.progress.messages > before else rounds + 1
+            if 0 < self.settings.attempts <= rounds:
+                raise self._last
+            await self._pause(rounds)
+
+    async def _round(self) -> None:
+        """Try each server once, until there was a link. Raises what will not change by itself."""
+        lasting = 0
+        servers = self.settings.servers
+        for url, label in zip(servers.urls, servers.labels, strict=True):
+            links = self.progress.links
+            self.progress.state = "connecting"
+            try:
+                await self._serve(url, label)
+            except (ClientError, OSError, trio.TooSlowError) as failure:
+                late = isinstance(failure, trio.TooSlowError)
+                self.progress.trouble = f"{label}: {'no answer in time' if late else reason_of(failure)}"
+                self._last = failure
+                lasting += is_lasting(failure)
+            finally:
+                self.progress.server = ""
+            if self.ending.is_set() or self.progress.links > links:
+                return
+        if lasting == len(servers.urls):
+            raise self._last
+
+    async def _pause(self, rounds: int) -> None:
+        """Before the next round; not all at the same time."""
+        pause_s = min(self.settings.longest_pause_s, self.settings.first_pause_s * 2 ** min(rounds - 1, 30))
+        self.progress.state = "waiting"
+        with trio.move_on_after(pause_s * random.uniform(0.5, 1.0)):
+            await self.ending.wait()
+
+    async def _serve(self, url: str, label: str) -> None:
+        """One connection from beginning to end."""
+        settings = self.settings
+        name = settings.name or f"spool-{self.spool.uuid}"
+        intake = Intake(
+            self.spool.frames, settings.max_message_bytes, settings.max_group_bytes, max(1, settings.credit // 2)
+        )
+        async with (
+            settings.servers.connect(
+                url,
+                container_id=name,
+                timeout=settings.connect_timeout_s,
+                idle_timeout=settings.idle_timeout_s,
+                close_timeout=_CLOSE_TIMEOUT_S,
+                max_frame_size=_FRAME_BYTES,
+                limits=EngineLimits(session_window_frames=_WINDOW_FRAMES),
+            ) as connection,
+            connection.open_inlet(
+                settings.address,
+                sink=intake,
+                name=name,
+                max_message_size=settings.max_message_bytes,
+                close_timeout=_CLOSE_TIMEOUT_S,
+            ) as inlet,
+        ):
+            intake.stir = inlet.stir
+            self._inlet = inlet
+            self.progress.links += 1
+            self.progress.server = label
+            self.progress.trouble = ""
+            try:
+                await self._work(inlet, intake)
+            finally:
+                self._inlet = None
+                intake.cut()
+
+    # --- one link
+
+    async def _work(self, inlet: Inlet, intake: Intake) -> None:
+        """Group after group, until the link or the program ends."""
+        owed = self._grant(inlet, self.settings.credit)
+        while not self.ending.is_set():
+            await self._gather(inlet, intake, waiting=owed > 0)
+            if intake.batch.credit:
+                owed += await self._store_and_settle(inlet, intake)
+            else:
+                await self._look()
+            owed = self._grant(inlet, owed)
+        inlet.drain()
+        with trio.move_on_after(self.settings.grace_s / 2):
+            await inlet.wait(lambda: intake.drained or inlet.credit == 0)
+        intake.cut()
+        await self._store_and_settle(inlet, intake)
+
+    async def _gather(self, inlet: Inlet, intake: Intake, *, waiting: bool) -> None:
+        """Wait for a group, but no longer than until it is time to look what was consumed."""
+        ending = self.ending
+        with trio.move_on_after(_LOOK_S if waiting else _LOOK_SELDOM_S):
+            await inlet.wait(lambda: intake.batch.credit > 0 or ending.is_set())
+        if intake.batch.credit and not intake.due:
+            with trio.move_on_after(self.settings.linger_s):
+                await inlet.wait(lambda: intake.due or ending.is_set())
+
+    async def _store_and_settle(self, inlet: Inlet, intake: Intake) -> int:
+        """Make safe what came, and tell the sender; how much credit that gives back."""
+        batch = intake.take()
+        await self.store(batch)
+        intake.accept(batch)
+        inlet.flush()
+        return batch.credit
+
+    def _grant(self, inlet: Inlet, owed: int) -> int:
+        """Give credit back, unless too much is waiting for a consumer; what is still owed."""
+        progress = self.progress
+        if owed and self.spool.full:
+            progress.state = "waiting"
+            progress.trouble = f"{self.spool.backlog_limit} octets are not consumed: no more is asked for"
+            return owed
+        if progress.state != "receiving":
+            progress.state = "receiving"
+            progress.trouble = ""
+        if owed:
+            inlet.grant(owed)
+        return 0
+
+    # --- the disk
+
+    async def store(self, batch: Batch) -> None:
+        """Have a thread write what was gathered and wait for the disk."""
+        group = self.spool.take()
+        progress = self.progress
+        if group.messages:
+            began = monotonic()
+            await trio.to_thread.run_sync(self._commit, group)
+            progress.last_sync_s = monotonic() - began
+            progress.sync_s += progress.last_sync_s
+            progress.groups += 1
+            progress.messages += group.messages
+            progress.last_message_at = time()
+        progress.octets += batch.octets
+        progress.accepted += len(batch.unsettled)
+        progress.presettled += batch.presettled
+        progress.refused += batch.refused
+        progress.aborted += batch.aborted
+        self._note()
+
+    async def _look(self) -> None:
+        """Delete what was consumed."""
+        await trio.to_thread.run_sync(self._reap)
+        self._note()
+
+    def _commit(self, group: Group) -> None:
+        try:
+            self.spool.commit(group)
+        except OSError as error:
+            raise _DiskRefuses(error) from None
+        if monotonic() - self._reaped_at >= _LOOK_SELDOM_S:
+            self._reap()
+
+    def _reap(self) -> None:
+        self._reaped_at = monotonic()
+        try:
+            self.spool.reap()
+        except OSError as error:
+            raise _DiskRefuses(error) from None
+
+    def _note(self) -> None:
+        self.progress.durable = self.spool.durable
+        self.progress.consumed = self.spool.consumed
+        self.progress.backlog_bytes = self.spool.backlog_bytes
