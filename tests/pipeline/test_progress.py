@@ -93,7 +93,7 @@ def test_what_spark_does_is_seen(spark: SparkSession) -> None:
         try:
             while "job: sevens, batch" not in log.getvalue():
                 assert query.isActive
-                query.awaitTermination(0.1)
+                query.awaitTermination(1)
         finally:
             query.stop()
     assert not [line for line in log.getvalue().splitlines() if "does not answer" in line]

@@ -7,7 +7,11 @@ from importlib import import_module
 from typing import Final
 
 #: Each is a module of `trouter.cli.pipelines` with `add_parser(actions)`, in the order in which data passes them.
-ACTIONS: Final[tuple[str, ...]] = ("doctor", "compact")
+ACTIONS: Final[tuple[str, ...]] = (
+    "compact",
+    "report",
+    "doctor",
+)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -1,0 +1,82 @@
+"""`trouter pipeline report`: the tables as one page of HTML, with plots. No Spark is needed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trouter.config import Configuration
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "report",
+        help="show the tables as one page of HTML",
+        description="Write one page of HTML with what the tables hold: traffic, outcomes, connections, latencies, "
+        "the top ten, alerts, gaps and neighbours. The plots are inside it; nothing in it runs or is fetched. "
+        "What is missing is said in it. The exit status is 1 if a table cannot be read.",
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
+    parser.add_argument("--out", "-o", type=Path, default=Path("report.html"), help="default: report.html")
+    parser.add_argument(
+        "--since", type=date.fromisoformat, metavar="DATE", help="the first date, such as 2026-03-01 (UTC)"
+    )
+    parser.add_argument("--until", type=date.fromisoformat, metavar="DATE", help="the last date")
+    parser.add_argument(
+        "--config", "-c", type=Path, metavar="FILE", help="a router's configuration: shows the limits of its vhosts"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page; 1 if that or a table fails."""
+    try:
+        from trouter.pipeline.report import Period, build  # noqa: PLC0415  # needs what not everybody installs
+    except ImportError as error:
+        print(f"{error}: pip install 'trouter[spark]'", file=sys.stderr)
+        return 1
+    if not arguments.root.is_dir():
+        print(f"{arguments.root}: there is no such folder", file=sys.stderr)
+        return 1
+    limits = {}
+    if arguments.config is not None:
+        from trouter.config import ConfigurationError, load  # noqa: PLC0415  # only when asked
+
+        try:
+            limits = limits_of(load(arguments.config))
+        except (ConfigurationError, OSError) as error:
+            print(error, file=sys.stderr)
+            return 1
+    report = build(arguments.root, Period(arguments.since, arguments.until), limits, datetime.now(UTC))
+    temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
+    try:
+        temporary.write_text(report.page, encoding="utf-8")
+        temporary.replace(arguments.out)
+    except OSError as error:
+        print(f"{arguments.out}: {error.strerror}", file=sys.stderr)
+        return 1
+    for text in report.broken:
+        print(text, file=sys.stderr)
+    for text in report.attention:
+        print(text)
+    if report.lacking:
+        print(f"Not in the report, for want of a table: {', '.join(report.lacking)}.")
+    print(f"The report is in {arguments.out}.")
+    return 1 if report.broken else 0
+
+
+def limits_of(configuration: Configuration) -> dict[str, int]:
+    """Connections that each vhost may have, where its section says so."""
+    from trouter.config import VhostEntity  # noqa: PLC0415  # only when asked
+    from trouter.config.entities.group import MAX_CONNECTIONS  # noqa: PLC0415
+
+    return {
+        each.hostname: each.max_connections
+        for each in configuration.of("vhost")
+        if isinstance(each, VhostEntity) and each.max_connections != MAX_CONNECTIONS
+    }

@@ -1,0 +1,145 @@
+"""Figures as SVG that may stand in a page: no script, nothing fetched, no name twice, whatever the labels say.
+
+Labels come from strangers: they are cut and shown as text, never read as formulas, which is what matplotlib does with
+dollar signs by itself. Colours are those that colour-blind people tell apart, and lines differ by their dashes, too.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from trouter.records.text import clean
+
+_SVG: Final = "http://www.w3.org/2000/svg"
+_XLINK: Final = "http://www.w3.org/1999/xlink"
+#: Okabe and Ito's, darkest first; black and yellow are left out.
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F6B73", "#7A4B00")
+DASHES: Final = ("-", "--", "-.", ":")
+#: The most lines of one plot; the others are added up into one more.
+MOST_LINES: Final = 7
+_LABEL: Final = 36
+_SETTINGS: Final[Any] = {
+    "timezone": "UTC",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E3E6E8",
+    "axes.edgecolor": "#8A9299",
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "path.simplify": True,
+}
+
+
+def label(text: object) -> str:
+    """What stands at an axis or in a legend, whoever chose the words."""
+    shown = "(none)" if text is None or text == "" else clean(str(text))
+    # A legend leaves out what begins with an underscore.
+    shown = shown if len(shown) <= _LABEL else f"{shown[: _LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return f"\N{ZERO WIDTH SPACE}{shown}" if shown.startswith("_") else shown
+
+
+def style_of(index: int) -> dict[str, Any]:
+    """How the line of this place looks."""
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
+
+
+def draw(name: str, title: str, says: str, paint: Callable[[Any], None], *, height: float = 2.8) -> str:
+    """The figure that ``paint`` makes on a matplotlib Figure, as one ``svg`` element with a title and a description.
+
+    name: unique on the page; it becomes a part of every id. height: inches, of a width of nine.
+    """
+    with mpl.rc_context({**_SETTINGS, "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a letter that the measuring font lacks, a layout that is tight
+        figure = Figure(figsize=(9.0, height))
+        FigureCanvasSVG(figure)
+        paint(figure)
+        written = io.BytesIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    return _embedded(written.getvalue(), name, title, says)
+
+
+def _embedded(document: bytes, name: str, title: str, says: str) -> str:
+    """The root element with ids of its own, without style sheets, which would hold for the whole page."""
+    ET.register_namespace("", _SVG)
+    ET.register_namespace("xlink", _XLINK)
+    root = ET.fromstring(document)  # noqa: S314  # matplotlib's, written a moment ago
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag not in {f"{{{_SVG}}}{kept}" for kept in _KEPT}:
+                parent.remove(child)
+    for element in root.iter():
+        _rename(element, name)
+    for key in ("width", "height"):
+        root.attrib.pop(key, None)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{name}-title {name}-desc")
+    root.set("stroke-linejoin", "round")
+    for place, (kind, text) in enumerate((("title", title), ("desc", says))):
+        element = ET.Element(f"{{{_SVG}}}{kind}", {"id": f"{name}-{kind}"})
+        element.text = text
+        root.insert(place, element)
+    return ET.tostring(root, encoding="unicode")
+
+
+#: Elements that draw; whatever else may be in the document is left out.
+_KEPT: Final = ("defs", "g", "path", "use", "text", "tspan", "clipPath", "rect", "image")
+_REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
+
+
+def _rename(element: ET.Element, name: str) -> None:
+    for key, value in list(element.attrib.items()):
+        if key == "id":
+            element.set(key, f"{name}-{value}")
+        elif key in {f"{{{_XLINK}}}href", "href"} and value.startswith("#"):
+            element.set(key, f"#{name}-{value[1:]}")
+        elif "url(#" in value:
+            element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
+
+
+def times_below(axes: Any) -> None:
+    """An axis of times."""
+    locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def over_time(axes: Any, unit: str) -> None:
+    """An axis of times below, from zero upwards at the side, with thousands and millions written short."""
+    times_below(axes)
+    axes.set_ylabel(unit)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(EngFormatter())
+
+
+def legend(axes: Any) -> None:
+    """To the right of the plot, where it hides nothing."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0, handlelength=2.4)
+
+
+def strips(axes: Any, names: Sequence[str]) -> None:
+    """One row for each name, the first at the top."""
+    axes.set_yticks(range(len(names)), [label(each) for each in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+
+
+def few() -> Any:
+    """A locator of few numbers, for plots that stand side by side."""
+    return MaxNLocator(nbins=3)

@@ -1,0 +1,496 @@
+"""The plots of the report, each with a sentence that says what it shows and a table of its main numbers.
+
+A section is a function of the tables that says, in words, what a reader who sees no plot should know; what asks for
+somebody's attention it says a second time, for the top of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from trouter.pipeline.report import drawing
+from trouter.pipeline.report.drawing import (
+    COLOURS,
+    MOST_LINES,
+    draw,
+    label,
+    legend,
+    over_time,
+    strips,
+    style_of,
+    times_below,
+)
+from trouter.pipeline.report.figures import (
+    Lines,
+    added,
+    counted,
+    duration,
+    latencies,
+    lines_of,
+    moment,
+    short,
+    steps,
+)
+from trouter.pipeline.report.stored import NoTable, Period, read
+from trouter.pipeline.tables import BadTable
+
+#: Rows of one table of numbers; and bars or strips of one plot.
+MOST_ROWS: Final = 20
+MOST_STRIPS: Final = 24
+#: A tenant that came this near to its limit is told.
+NEAR: Final = 0.9
+_OUTCOMES: Final = ("accepted", "presettled", "released", "modified", "rejected", "dropped")
+
+
+@dataclass
+class Section:
+    """name: its anchor. says: a sentence or two. svg: the plot, if there is anything to draw. lacking: why not."""
+
+    name: str
+    title: str
+    says: str = ""
+    svg: str = ""
+    head: Sequence[str] = ()
+    rows: list[Sequence[object]] = field(default_factory=list)
+    lacking: str = ""
+    attention: list[str] = field(default_factory=list)
+    broken: bool = False
+
+
+class Tables:
+    """The tables of a folder, each read once; what cannot be read is told each time it is asked for."""
+
+    def __init__(self, root: Path, period: Period) -> None:
+        self._root = root
+        self._period = period
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """NoTable, BadTable."""
+        if name not in self._read:
+            try:
+                self._read[name] = read(self._root, name, self._period)
+            except (NoTable, BadTable) as error:
+                self._read[name] = error
+        found = self._read[name]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def get(self, name: str) -> Any:
+        """None if it is not there or cannot be read: for those whose section says so."""
+        try:
+            return self[name]
+        except (NoTable, BadTable):
+            return None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the report is about: the tables, and how many connections each tenant may have, where that is known."""
+
+    tables: Tables
+    limits: Mapping[str, int]
+
+
+def made(question: Question) -> list[Section]:
+    """All sections, in their order; one whose table is missing says so."""
+    sections = []
+    for name, (title, maker, job) in SECTIONS.items():
+        section = Section(name, title)
+        try:
+            maker(question, section)
+        except NoTable as error:
+            section.lacking = f"{error}. `trouter pipeline {job}` makes it."
+        except BadTable as error:
+            section.lacking = f"The table cannot be read: {error}."
+            section.broken = True
+        sections.append(section)
+    return sections
+
+
+def traffic(question: Question, section: Section) -> None:
+    """Messages of each tenant over time; how much of it is not known for sure."""
+    table, unit = steps(question.tables["meter"], "hour")
+    if _nothing(table, section):
+        return
+    lines = lines_of(added(table, ["hour", "vhost"], ["msgs"]), "hour", "vhost", "msgs", unit, rest=True)
+    totals = sorted(added(table, ["vhost"], ["msgs", "bytes", "estimated_msgs"]), key=_by("msgs", "vhost"))
+    unsure = {
+        row["vhost"]: row["complete_count"]
+        for row in table.filter(pc.invert(table["complete"].fill_null(fill_value=False)))
+        .group_by("vhost")
+        .aggregate([("complete", "count")])
+        .to_pylist()
+    }
+    section.says = (
+        f"{short(sum(row['msgs'] for row in totals))} messages of {counted(len(totals), 'tenant')}. "
+        f"The busiest is {label(totals[0]['vhost'])} with {short(totals[0]['msgs'])}."
+    )
+    section.head = ("tenant", "messages", "octets", "estimated", "rows not complete")
+    section.rows = [
+        (label(row["vhost"]), row["msgs"], row["bytes"], row["estimated_msgs"], unsure.get(row["vhost"], 0))
+        for row in totals
+    ]
+    if unsure:
+        names = ", ".join(label(each) for each in sorted(unsure, key=lambda key: key or "")[:5])
+        section.attention.append(
+            f"{sum(unsure.values())} of {table.num_rows} rows of the meter are not complete (tenants: {names}"
+            f"{', ...' if len(unsure) > 5 else ''}): records are missing for good."
+        )
+    if estimated := sum(row["estimated_msgs"] for row in totals):
+        section.attention.append(
+            f"{short(estimated)} messages are estimated: counted for certain, but the hour in which they passed is not."
+        )
+    section.svg = draw(section.name, section.title, section.says, _plotted(lines, f"messages per {unit}"))
+
+
+def outcomes(question: Question, section: Section) -> None:
+    """What became of the messages, as shares."""
+    table, unit = steps(question.tables["meter"], "hour")
+    if _nothing(table, section):
+        return
+    rows = sorted(added(table, ["hour"], _OUTCOMES), key=lambda row: row["hour"])
+    totals = {name: sum(row[name] for row in rows) for name in _OUTCOMES}
+    everything = sum(totals.values())
+    if not everything:
+        section.says = "No message came to an outcome."
+        return
+    section.says = (
+        "Of all outcomes: " + ", ".join(f"{totals[name] / everything:.1%} {name}" for name in _OUTCOMES) + "."
+    )
+    section.head = ("outcome", "messages", "share")
+    section.rows = [(name, totals[name], f"{totals[name] / everything:.2%}") for name in _OUTCOMES]
+    times = [row["hour"] for row in rows]
+    shares = [[row[name] / (sum(row[each] for each in _OUTCOMES) or 1) for row in rows] for name in _OUTCOMES]
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        width = timedelta(hours=1) if unit == "hour" else timedelta(days=1)
+        below = [0.0] * len(times)
+        for index, (name, values) in enumerate(zip(_OUTCOMES, shares, strict=True)):
+            axes.bar(times, values, width=width, bottom=below, align="edge", color=COLOURS[index], label=name)
+            below = [a + b for a, b in zip(below, values, strict=True)]
+        over_time(axes, "share")
+        axes.set_ylim(0, 1)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        legend(axes)
+
+    section.svg = draw(section.name, section.title, section.says, paint)
+
+
+def connections(question: Question, section: Section) -> None:
+    """The most connections of each tenant in each hour, and how many it may have."""
+    table, unit = steps(question.tables["meter_conn"], "hour")
+    if _nothing(table, section):
+        return
+    # Peaks of users need not fall together: their sum is what a tenant had at most.
+    hourly = added(question.tables["meter_conn"], ["hour", "vhost"], ["peak_connections", "connection_hours"])
+    peaks: dict[tuple[datetime, str | None], int] = {}
+    most: dict[str | None, int] = {}
+    hours: dict[str | None, float] = {}
+    for row in hourly:
+        when = row["hour"] if unit == "hour" else row["hour"].replace(hour=0)
+        peaks[when, row["vhost"]] = max(peaks.get((when, row["vhost"]), 0), row["peak_connections"])
+        most[row["vhost"]] = max(most.get(row["vhost"], 0), row["peak_connections"])
+        hours[row["vhost"]] = hours.get(row["vhost"], 0.0) + row["connection_hours"]
+    rows = [{"hour": when, "vhost": vhost, "peak": peak} for (when, vhost), peak in peaks.items()]
+    lines = lines_of(rows, "hour", "vhost", "peak", unit, rest=False)
+    ordered = sorted(most, key=lambda vhost: (-most[vhost], vhost or ""))
+    section.says = f"At most {most[ordered[0]]} connections at once, of {label(ordered[0])}." + (
+        "" if question.limits else " Limits are shown where `--config` names the router's configuration."
+    )
+    section.head = ("tenant", "most at once", "limit", "connection hours")
+    section.rows = [
+        (label(vhost), most[vhost], question.limits.get(vhost or "", ""), f"{hours[vhost]:.1f}") for vhost in ordered
+    ]
+    for vhost in ordered:
+        if (limit := question.limits.get(vhost or "")) and most[vhost] >= NEAR * limit:
+            section.attention.append(f"{label(vhost)} had up to {most[vhost]} connections; its limit is {limit}.")
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        for index, line in enumerate(lines.lines):
+            axes.plot(lines.times, line.values, drawstyle="steps-post", label=label(line.name), **style_of(index))
+            if limit := question.limits.get(line.name):
+                axes.axhline(limit, color=style_of(index)["color"], linewidth=0.8, linestyle=(0, (1, 3)))
+                axes.annotate(
+                    f"limit of {label(line.name)}", (0, limit), xycoords=("axes fraction", "data"), va="bottom"
+                )
+        over_time(axes, "connections")
+        legend(axes)
+
+    section.svg = draw(section.name, section.title, section.says, paint)
+
+
+def percentiles(question: Question, section: Section) -> None:
+    """How long deliveries took, by address."""
+    table = question.tables["latency"]
+    if _nothing(table, section):
+        return
+    found = latencies(table)
+    slowest = max(found, key=lambda each: each.p95)
+    section.says = (
+        f"Of {len(found)} addresses the slowest is {label(slowest.addr)}: 95 of 100 deliveries took at most "
+        f"{duration(slowest.p95)}, 99 at most {duration(slowest.p99)}. Each number is at most 1/64 off."
+    )
+    section.head = ("tenant", "address", "deliveries", "p50", "p95", "p99", "largest")
+    section.rows = [
+        (label(each.vhost), label(each.addr), each.deliveries, *(duration(value) for value in each[3:]))
+        for each in found
+    ]
+    shown = found[: MOST_LINES + 3]
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        for row, each in enumerate(shown):
+            axes.plot([each.p50, each.p99], [row, row], color="#8A9299", linewidth=2, zorder=1)
+        for name, marker, colour in (("p50", "o", 0), ("p95", "s", 1), ("p99", "D", 3)):
+            values = [getattr(each, name) for each in shown]
+            axes.plot(values, range(len(shown)), marker, color=COLOURS[colour], label=name, markersize=5)
+        strips(axes, [each.addr or "" for each in shown])
+        axes.set_xscale("symlog", linthresh=1)
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(lambda value, _: duration(value))
+        legend(axes)
+
+    section.svg = draw(section.name, section.title, section.says, paint, height=_strips_height(len(shown)))
+
+
+def top_ten(question: Question, section: Section) -> None:
+    """Who sent and received most, in each dimension, over the whole time."""
+    table = question.tables["top"]
+    if _nothing(table, section):
+        return
+    rows = sorted(added(table, ["dimension", "subject"], ["msgs", "bytes"]), key=_by("msgs", "subject"))
+    dimensions = sorted({row["dimension"] for row in rows})
+    best = {name: [row for row in rows if row["dimension"] == name][:10] for name in dimensions}
+    section.says = (
+        "; ".join(
+            f"of each {name}, {label(found[0]['subject'])} had most: {short(found[0]['msgs'])} messages"
+            for name, found in best.items()
+        ).capitalize()
+        + ". Only those are counted who were among the first of an hour."
+    )
+    section.head = ("dimension", "subject", "messages", "octets")
+    section.rows = [
+        (name, label(row["subject"]), row["msgs"], row["bytes"]) for name in dimensions for row in best[name]
+    ]
+
+    def paint(figure: Any) -> None:
+        for axes, (name, found) in zip(figure.subplots(1, len(best), squeeze=False)[0], best.items(), strict=True):
+            axes.barh(range(len(found)), [row["msgs"] for row in found], color=COLOURS[0], height=0.7)
+            strips(axes, [row["subject"] or "" for row in found])
+            axes.set_title(label(name), fontsize=9)
+            axes.xaxis.set_major_formatter(lambda value, _: short(value))
+            axes.xaxis.set_major_locator(drawing.few())
+
+    section.svg = draw(section.name, section.title, section.says, paint, height=3.0)
+
+
+def denials(question: Question, section: Section) -> None:
+    """Logins that failed and what the policy denied, with the alerts of the audit and of the fraud job."""
+    alerts = question.tables["audit_alerts"]
+    fraud, rules, failed = (question.tables.get(name) for name in ("fraud_alerts", "audit_rules", "meter_conn"))
+    by_rule = added(alerts, ["rule"], ["failures"])
+    counts = {
+        row["rule"]: row["rule_count"] for row in alerts.group_by("rule").aggregate([("rule", "count")]).to_pylist()
+    }
+    denied = 0 if rules is None else pc.sum(rules["denied"]).as_py() or 0
+    never = (
+        []
+        if rules is None
+        else [
+            row
+            for row in added(rules, ["vhost", "rule"], ["allowed", "denied"])
+            if not (row["allowed"] or row["denied"])
+        ]
+    )
+    frauds = 0 if fraud is None else fraud.num_rows
+    section.says = (
+        f"{counted(alerts.num_rows, 'alert')} of the audit"
+        + (f" ({', '.join(f'{label(rule)}: {count}' for rule, count in sorted(counts.items()))})" if counts else "")
+        + (", no table of fraud" if fraud is None else f", {frauds} of fraud")
+        + (
+            ", no table of rules"
+            if rules is None
+            else f"; {short(denied)} denials by the policy, {counted(len(never), 'rule')} that never matched"
+        )
+        + "."
+    )
+    for row in sorted(by_rule, key=_by("failures", "rule")):
+        section.attention.append(f"{counted(counts[row['rule']], 'alert')} of {label(row['rule'])}.")
+    if frauds:
+        section.attention.append(f"{counted(frauds, 'alert')} of fraud.")
+    section.head = ("rule", "about", "first", "last", "failures", "different")
+    found = sorted(alerts.to_pylist(), key=lambda row: row["last_at"], reverse=True)[:MOST_ROWS]
+    section.rows = [
+        (
+            label(row["rule"]),
+            ", ".join(f"{key} {label(row[key])}" for key in ("user", "host", "vhost") if row[key] is not None),
+            moment(row["first_at"]), moment(row["last_at"]), row["failures"], row["distinct"],
+        )
+        for row in found
+    ]  # fmt: skip
+    for row in (
+        [] if fraud is None else sorted(fraud.to_pylist(), key=lambda row: row["large_t"], reverse=True)[:MOST_ROWS]
+    ):
+        about = f"{label(row['key'])}: {row['tester_amount']:,.2f}, then {row['large_amount']:,.2f}"
+        section.rows.append(("fraud", about, moment(row["tester_t"]), moment(row["large_t"]), "", ""))
+    marks = [(row["rule"], row["first_at"]) for row in alerts.to_pylist()]
+    marks += [] if fraud is None else [("fraud", when) for when in fraud["large_t"].to_pylist()]
+    hourly = [] if failed is None else sorted(added(failed, ["hour"], ["failed"]), key=lambda row: row["hour"])
+    daily = [] if rules is None else sorted(added(rules, ["date"], ["denied"]), key=lambda row: row["date"])
+    if not (marks or hourly or daily):
+        return
+
+    def paint(figure: Any) -> None:
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+        if hourly:
+            upper.bar([row["hour"] for row in hourly], [row["failed"] for row in hourly], width=timedelta(hours=1),
+                      align="edge", color=COLOURS[1], label="logins failed, an hour")  # fmt: skip
+        if daily:
+            days = [datetime.combine(row["date"], datetime.min.time(), tzinfo=UTC) for row in daily]
+            upper.plot(days, [row["denied"] for row in daily], "s-", color=COLOURS[0], label="denied, a day")
+        over_time(upper, "times")
+        names = sorted({rule for rule, _ in marks})
+        for row, name in enumerate(names):
+            times = [when for rule, when in marks if rule == name]
+            lower.plot(times, [row] * len(times), "|", color=COLOURS[row % len(COLOURS)], markersize=10)
+        strips(lower, names)
+        if hourly or daily:
+            legend(upper)
+
+    section.svg = draw(section.name, section.title, section.says, paint, height=3.6)
+
+
+def gaps(question: Question, section: Section) -> None:
+    """Records that are missing: from when to when, of which router, and whether it told why."""
+    rows = sorted(question.tables["meter_gaps"].to_pylist(), key=lambda row: (row["explained"], row["t_from"]))
+    if not rows:
+        section.says = "No record is missing."
+        return
+    lost = sum(row["to_n"] - row["from_n"] + 1 for row in rows)
+    unexplained = [row for row in rows if not row["explained"]]
+    section.says = (
+        f"{counted(len(rows), 'gap')} with {counted(lost, 'record')}; "
+        f"the router told of {len(rows) - len(unexplained)} of them."
+    )
+    if unexplained:
+        section.attention.append(
+            f"{counted(len(unexplained), 'gap')} in the records that no router told of: segments are lost."
+        )
+    section.head = ("router", "numbers", "from", "to", "explained")
+    section.rows = [
+        (label(row["router"]), f"{row['from_n']}-{row['to_n']}", moment(row["t_from"]), moment(row["t_to"]),
+         label(row["reason"]) if row["explained"] else "no")
+        for row in rows
+    ]  # fmt: skip
+    spans = [
+        (row["router"], row["t_from"], row["t_to"], COLOURS[6] if row["explained"] else COLOURS[1]) for row in rows
+    ]
+    _gantt(section, spans, {"told of": COLOURS[6], "not told of": COLOURS[1]})
+
+
+def neighbours(question: Question, section: Section) -> None:
+    """When each router had each of its neighbours."""
+    rows = question.tables["topology_history"].to_pylist()
+    if not rows:
+        section.says = "No neighbour came or went."
+        return
+    end = max(row["down_at"] or row["up_at"] for row in rows)
+    pairs = {(row["router"], row["peer"]) for row in rows}
+    flaps = {(row["router"], row["peer"]) for row in rows if row["flap"]}
+    slow = max((row["converge_us"] or 0 for row in rows), default=0)
+    section.says = (
+        f"{counted(len(pairs), 'pair')} of neighbours, which found each other {counted(len(rows), 'time')}; "
+        f"{len(flaps)} of them flapping." + (f" The network took up to {duration(slow)} to settle." if slow else "")
+    )
+    section.attention += [
+        f"{label(peer)} comes and goes as a neighbour of {label(router)}."
+        for router, peer in sorted(flaps, key=str)[:MOST_ROWS]
+    ]
+    section.head = ("router", "neighbour", "up", "down", "cost", "flapping")
+    section.rows = [
+        (label(row["router"]), label(row["peer"]), moment(row["up_at"]), moment(row["down_at"]) or "still up",
+         "" if row["cost"] is None else row["cost"], "yes" if row["flap"] else "")
+        for row in sorted(rows, key=lambda row: row["up_at"], reverse=True)
+    ]  # fmt: skip
+    spans = [
+        (f"{row['router']} - {row['peer']}", row["up_at"], row["down_at"] or max(end, row["up_at"]),
+         COLOURS[1] if row["flap"] else COLOURS[2])
+        for row in rows
+    ]  # fmt: skip
+    _gantt(section, spans, {"up": COLOURS[2], "flapping": COLOURS[1]})
+
+
+def _gantt(section: Section, spans: Iterable[tuple[str, datetime, datetime, str]], colours: Mapping[str, str]) -> None:
+    found: dict[str, list[tuple[datetime, timedelta, str]]] = {}
+    for name, start, end, colour in spans:
+        found.setdefault(name, []).append((start, end - start, colour))
+    names = sorted(found, key=lambda name: (-len(found[name]), name))[:MOST_STRIPS]
+    if len(found) > len(names):
+        section.says += f" The plot shows {len(names)} of {len(found)}."
+
+    def paint(figure: Any) -> None:
+        from matplotlib.patches import Patch  # noqa: PLC0415
+
+        axes = figure.subplots()
+        for row, name in enumerate(names):
+            # What is too short to be seen gets a frame that is not.
+            axes.broken_barh([(start, length) for start, length, _ in found[name]], (row - 0.35, 0.7),
+                             facecolors=[colour for *_, colour in found[name]],
+                             edgecolors=[colour for *_, colour in found[name]], linewidth=1.0)  # fmt: skip
+        strips(axes, names)
+        times_below(axes)
+        patches = [Patch(color=colour, label=text) for text, colour in colours.items()]
+        axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
+
+    section.svg = draw(section.name, section.title, section.says, paint, height=_strips_height(len(names)))
+
+
+def _plotted(lines: Lines, unit: str) -> Callable[[Any], None]:
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        marker = "o" if len(lines.times) == 1 else None
+        for index, line in enumerate(lines.lines):
+            axes.plot(lines.times, line.values, label=label(line.name), marker=marker, **style_of(index))
+        over_time(axes, unit)
+        legend(axes)
+
+    return paint
+
+
+def _nothing(table: Any, section: Section) -> bool:
+    if table.num_rows:
+        return False
+    section.says = "The table has nothing about this time."
+    return True
+
+
+def _by(value: str, name: str) -> Callable[[Mapping[str, Any]], tuple[Any, str]]:
+    """Largest value first, then by name."""
+    return lambda row: (-row[value], str(row[name] or ""))
+
+
+def _strips_height(count: int) -> float:
+    return 1.0 + 0.24 * max(count, 3)
+
+
+#: Section to title, what fills it, and the job that makes its table.
+SECTIONS: Final[Mapping[str, tuple[str, Callable[[Question, Section], None], str]]] = {
+    "traffic": ("Traffic of each tenant", traffic, "meter"),
+    "outcomes": ("Outcomes", outcomes, "meter"),
+    "connections": ("Connections and their limits", connections, "meter"),
+    "latency": ("How long deliveries took", percentiles, "latency"),
+    "top": ("Top ten", top_ten, "top"),
+    "denials": ("Denials, failures and alerts", denials, "audit"),
+    "gaps": ("Gaps in the records", gaps, "meter"),
+    "neighbours": ("Neighbours", neighbours, "topology"),
+}
