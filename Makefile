@@ -114,6 +114,7 @@ interop-system:
 	$(call wants,saslpasswd2,sasl2-bin libsasl2-modules libsasl2-modules-db db-util)
 	$(call wants,kadmin.local,krb5-kdc krb5-admin-server krb5-user libsasl2-modules-gssapi-mit)
 	$(call wants,openssl,openssl)
+	$(call wants,ip,iproute2)
 	$(call wants,java,openjdk-17-jre-headless)
 ifneq ($(wildcard tests/interop/rhea/package-lock.json),)
 	$(call needs,npm,nodejs npm)
