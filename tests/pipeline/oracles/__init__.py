@@ -1,0 +1,1 @@
+"""What each job should say, in plain Python with everything in memory: slow, obvious, and written from the rules."""

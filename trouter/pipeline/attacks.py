@@ -1,0 +1,323 @@
+"""What attackers look like in a router's records: records in, alerts out, in the order of time, in bounded memory.
+
+A judge sees all that is told of one subject (a host, a user, or one user at one host in one vhost). No Spark, no clock:
+``detector.py`` puts the records into their order and keeps the states. The rules:
+
+    brute-force          so many failures of one user at one host
+    brute-force-host     so many failures at one host, which neither one user nor many of them explain
+    distributed          so many failures of one user, at so many hosts
+    spray                so many users failed at one host and have not logged in there since
+    low-and-slow         so many failures of one user at one host in the long window, and no success
+    low-and-slow-host    so many failures of several users at one host in the long window, and no success of anybody
+    success-after        a success right after so many failures of that user at that host, or while it is low-and-slow
+    denial-burst         so many denials by the policy to one user at one host
+
+A rule that has spoken of a subject is mute until it was quiet for a whole window; then its alert is told again, ended
+and with the totals, under the same id. Ids are made of what was seen, so whoever sees it again says the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from trouter.pipeline.windows import MAX_EVIDENCE, MAX_MEMBERS, Episode, Rule, Seen, Watch, Window
+
+_SECOND_US: Final = 1_000_000
+_MAX_S: Final = 31_536_000
+_MAX_COUNT: Final = 10_000
+_NEVER: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is no longer ordinary: counts that reach a limit are an alert. Times in seconds."""
+
+    window_s: int = field(default=600, metadata={"help": "the window of all rules but low-and-slow, in seconds"})
+    brute_failures: int = field(default=20, metadata={"help": "failures of a user at a host"})
+    host_failures: int = field(default=50, metadata={"help": "failures at a host, of whoever"})
+    distributed_failures: int = field(default=20, metadata={"help": "failures of a user, at several hosts"})
+    distributed_hosts: int = field(default=10, metadata={"help": "the hosts that those must come from"})
+    spray_users: int = field(default=15, metadata={"help": "users who fail at a host"})
+    success_after: int = field(default=10, metadata={"help": "failures before a success"})
+    slow_failures: int = field(default=24, metadata={"help": "failures without a success in the long window"})
+    slow_window_s: int = field(default=43_200, metadata={"help": "the long window, in seconds"})
+    denials: int = field(default=100, metadata={"help": "denials to a user at a host"})
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, most = getattr(self, each.name), _MAX_S if each.name.endswith("_s") else _MAX_COUNT
+            if not 1 <= value <= most:
+                raise ValueError(f"{each.name} is {value}: it must be at least 1 and at most {most}")
+
+
+class Rules:
+    """The rules, as limits make them."""
+
+    def __init__(self, limits: Limits) -> None:
+        window, slow = limits.window_s * _SECOND_US, limits.slow_window_s * _SECOND_US
+        self.brute = Rule("brute-force", window, limits.brute_failures)
+        self.host = Rule("brute-force-host", window, limits.host_failures)
+        self.distributed = Rule("distributed", window, limits.distributed_failures, limits.distributed_hosts)
+        self.spray = Rule("spray", window, 1, limits.spray_users)
+        self.slow = Rule("low-and-slow", slow, limits.slow_failures)
+        self.slow_host = Rule("low-and-slow-host", slow, limits.slow_failures, 2)
+        self.after = Rule("success-after", window, limits.success_after)
+        self.denials = Rule("denial-burst", window, limits.denials)
+        #: No episode of a user is over sooner.
+        self.shortest_us = min(window, slow)
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """Whom a judge watches; ``scope`` is one of ``STATES``, and what it does not name is None."""
+
+    scope: str
+    host: str | None = None
+    user: str | None = None
+    vhost: str | None = None
+
+
+class Alert(msgspec.Struct, frozen=True):
+    """An attack, when it is noticed, and again when it is over: the second has the totals and the first's place.
+
+    ``distinct`` are the users, hosts or addresses in it, as many as are told apart; ``evidence`` the first records of
+    it, as router~boot~number.
+    """
+
+    alert_id: str
+    rule: str
+    user: str | None
+    host: str | None
+    vhost: str | None
+    first_us: int
+    last_us: int
+    failures: int
+    distinct: int
+    evidence: list[str]
+    ended: bool
+
+
+class Judge(Protocol):
+    """Whoever watches one subject."""
+
+    #: What is written down between two batches.
+    state: Any
+
+    def feed(self, seen: Seen) -> Iterator[Alert]:
+        """What is noticed with the next record."""
+
+    def expire(self, now: int) -> Iterator[Alert]:
+        """What is over at ``now``, before which all was fed; what is too old to matter is forgotten."""
+
+    def due(self) -> int | None:
+        """When ``expire`` will have something to do; None if there is nothing left."""
+
+
+def _alert(rule: Rule, subject: Subject, user: str | None, episode: Episode, *, ended: bool) -> Alert:
+    what = (rule.name, user or "", subject.host or "", subject.vhost or "", str(episode.first))
+    return Alert(
+        alert_id=hashlib.sha256("\0".join(what).encode("utf-8", "surrogatepass")).hexdigest()[:32],
+        rule=rule.name,
+        user=user or None,
+        host=subject.host,
+        vhost=subject.vhost,
+        first_us=episode.first,
+        last_us=episode.last,
+        failures=episode.count,
+        distinct=len(episode.members),
+        evidence=list(episode.evidence),
+        ended=ended,
+    )
+
+
+class OneRule:
+    """Watches a subject by a single rule: a user at all hosts, or a user at a host who is denied."""
+
+    def __init__(self, rule: Rule, subject: Subject, state: Watch) -> None:
+        self.state = state
+        self._rule = rule
+        self._subject = subject
+
+    def feed(self, seen: Seen) -> Iterator[Alert]:
+        yield from self.expire(seen.t)
+        if not seen.ok and self.state.note(self._rule, seen):
+            yield from self._told(self.state.episode, ended=False)
+
+    def expire(self, now: int) -> Iterator[Alert]:
+        yield from self._told(self.state.ended(self._rule, now), ended=True)
+        self.state.window.move(self._rule, now)
+
+    def due(self) -> int | None:
+        return self.state.due(self._rule)
+
+    def _told(self, episode: Episode | None, *, ended: bool) -> Iterator[Alert]:
+        if episode is not None:
+            yield _alert(self._rule, self._subject, self._subject.user, episode, ended=ended)
+
+
+class Guessed(msgspec.Struct, array_like=True):
+    """What is remembered of one user at one host; ``since`` are the failures since the last success."""
+
+    brute: Watch = msgspec.field(default_factory=Watch)
+    slow: Watch = msgspec.field(default_factory=Watch)
+    since: Window = msgspec.field(default_factory=Window)
+
+    def due(self, rules: Rules) -> int | None:
+        """When something of it is over, or all of it is forgotten."""
+        return _soonest(self.brute.due(rules.brute), self.slow.due(rules.slow))
+
+
+class HostState(msgspec.Struct, array_like=True):
+    """What is remembered of a host.
+
+    ``open`` are the users of whom an episode is, none of which is over before ``quiet``.
+    """
+
+    users: dict[str, Guessed] = msgspec.field(default_factory=dict)
+    host: Watch = msgspec.field(default_factory=Watch)
+    spray: Watch = msgspec.field(default_factory=Watch)
+    slow: Watch = msgspec.field(default_factory=Watch)
+    open: dict[str, None] = msgspec.field(default_factory=dict)
+    quiet: int = 0
+
+
+class HostJudge:
+    """Watches the logins from one host; the user is the member of what it sees.
+
+    What is over is always ended before the next is looked at, so it does not matter when ``expire`` is called.
+    """
+
+    def __init__(self, rules: Rules, subject: Subject, state: HostState) -> None:
+        self.state = state
+        self._rules = rules
+        self._subject = subject
+        self._of_host = ((state.host, rules.host), (state.spray, rules.spray), (state.slow, rules.slow_host))
+
+    def feed(self, seen: Seen) -> Iterator[Alert]:
+        yield from self._end(seen.t)
+        yield from (self._let_in if seen.ok else self._turned_away)(seen)
+
+    def _turned_away(self, seen: Seen) -> Iterator[Alert]:
+        rules, state, user = self._rules, self.state, seen.member
+        guessed = state.users.pop(user, None) or Guessed()
+        state.users[user] = guessed  # behind all others, for the first is forgotten first
+        guessed.since.add(rules.after, seen)
+        yield from self._note(guessed.brute, rules.brute, seen, user)
+        yield from self._note(guessed.slow, rules.slow, seen, user, explained=guessed.brute.episode is not None)
+        if guessed.brute.episode is not None or guessed.slow.episode is not None:
+            state.open[user] = None
+            state.quiet = min(state.quiet if len(state.open) > 1 else _NEVER, seen.t + rules.shortest_us)
+        yield from self._note(state.spray, rules.spray, seen)
+        explained = bool(state.open) or state.spray.episode is not None
+        yield from self._note(state.host, rules.host, seen, explained=explained)
+        explained = explained or state.host.episode is not None
+        yield from self._note(state.slow, rules.slow_host, seen, explained=explained)
+        if len(state.users) > MAX_MEMBERS:
+            yield from self._make_room(seen.t)
+
+    def _note(
+        self, watch: Watch, rule: Rule, seen: Seen, user: str | None = None, *, explained: bool = False
+    ) -> Iterator[Alert]:
+        """Count a failure, unless another alert that is open explains it."""
+        if explained and watch.episode is None:
+            watch.close()
+        elif watch.note(rule, seen):
+            yield from self._told(rule, watch.episode, user, ended=False)
+
+    def _let_in(self, seen: Seen) -> Iterator[Alert]:
+        rules, state, user = self._rules, self.state, seen.member
+        state.spray.window.without(user)
+        yield from self._told(rules.slow_host, state.slow.close(), None, ended=True)
+        guessed = state.users.get(user)
+        if guessed is None:
+            return
+        guessed.since.move(rules.after, seen.t)
+        before = guessed.slow.close()
+        if before is not None or guessed.since.reaches(rules.after):
+            whole = msgspec.structs.replace(before or Episode.of(guessed.since.sightings()), last=seen.t)
+            whole.evidence = [*whole.evidence[: MAX_EVIDENCE - 1], seen.reference]
+            yield from self._told(rules.after, whole, user, ended=True)
+        yield from self._told(rules.slow, before, user, ended=True)
+        guessed.since.clear()
+        if guessed.brute.episode is None:
+            state.open.pop(user, None)
+
+    def expire(self, now: int) -> Iterator[Alert]:
+        yield from self._end(now)
+        for watch, rule in self._of_host:
+            watch.window.move(rule, now)
+        self._forget_users(now)
+
+    def _end(self, now: int) -> Iterator[Alert]:
+        """End what was quiet for its window."""
+        state = self.state
+        for watch, rule in self._of_host:
+            yield from self._told(rule, watch.ended(rule, now), None, ended=True)
+        if not state.open or now <= state.quiet:
+            return
+        for user in list(state.open):
+            yield from self._end_user(user, state.users[user], now)
+        episodes = (each for user in state.open for each in self._episodes(state.users[user]))
+        state.quiet = min((episode.last + rule.window_us for episode, rule in episodes), default=_NEVER)
+
+    def _end_user(self, user: str, guessed: Guessed, now: int) -> Iterator[Alert]:
+        yield from self._told(self._rules.brute, guessed.brute.ended(self._rules.brute, now), user, ended=True)
+        yield from self._told(self._rules.slow, guessed.slow.ended(self._rules.slow, now), user, ended=True)
+        if guessed.brute.episode is None and guessed.slow.episode is None:
+            del self.state.open[user]
+
+    def _episodes(self, guessed: Guessed) -> Iterator[tuple[Episode, Rule]]:
+        for watch, rule in ((guessed.brute, self._rules.brute), (guessed.slow, self._rules.slow)):
+            if watch.episode is not None:
+                yield watch.episode, rule
+
+    def _forget_users(self, now: int) -> None:
+        """Those of whom nothing matters any more; windows that are not looked at again are emptied first."""
+        rules, users = self._rules, self.state.users
+        for user, guessed in list(users.items()):
+            guessed.brute.window.move(rules.brute, now)
+            guessed.slow.window.move(rules.slow, now)
+            if guessed.due(rules) is None:  # and nothing is in ``since`` that is not in one of these
+                del users[user]
+
+    def _make_room(self, now: int) -> Iterator[Alert]:
+        """Too many users: those who failed last are kept, and what was told of the others is ended."""
+        state = self.state
+        self._forget_users(now)
+        if len(state.users) <= MAX_MEMBERS:
+            return
+        for user in list(state.users)[: len(state.users) - MAX_MEMBERS * 7 // 8]:
+            guessed = state.users.pop(user)
+            state.open.pop(user, None)
+            for episode, rule in self._episodes(guessed):
+                yield from self._told(rule, episode, user, ended=True)
+
+    def due(self) -> int | None:
+        state, rules = self.state, self._rules
+        return _soonest(
+            *(watch.due(rule) for watch, rule in self._of_host),
+            *(guessed.due(rules) for guessed in state.users.values()),
+        )
+
+    def _told(self, rule: Rule, episode: Episode | None, user: str | None, *, ended: bool) -> Iterator[Alert]:
+        if episode is not None:
+            yield _alert(rule, self._subject, user, episode, ended=ended)
+
+
+def _soonest(*moments: int | None) -> int | None:
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def judge_of(rules: Rules, subject: Subject, state: Any) -> Judge:
+    """Whoever watches this subject; ``state`` is of ``STATES[scope]``, a new one for a new subject."""
+    if subject.scope == "host":
+        return HostJudge(rules, subject, state)
+    return OneRule(rules.distributed if subject.scope == "user" else rules.denials, subject, state)
+
+
+#: What is remembered, by scope: the logins at a host, the failures of a user, the denials to a user at a host.
+STATES: Final[dict[str, type[HostState | Watch]]] = {"host": HostState, "user": Watch, "denied": Watch}
