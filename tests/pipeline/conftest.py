@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.routers import start_router  # noqa: F401 - a fixture
 from trouter.pipeline.needs import missing
 
 if TYPE_CHECKING:

@@ -74,10 +74,10 @@ def a_day(root: Path, hostile: str = "acme") -> None:
         [
             {"alert_id": "a1", "rule": "brute-force", "user": hostile, "host": "192.0.2.9", "vhost": None,
              "first_at": NOON, "last_at": NOON + timedelta(minutes=3), "failures": 40, "distinct": 1,
-             "evidence_n": [1, 2, 3]},
+             "evidence": ["A~7~1", "A~7~2", "A~7~3"]},
             {"alert_id": "a2", "rule": "spray", "user": None, "host": hostile, "vhost": None,
              "first_at": NOON + timedelta(hours=5), "last_at": NOON + timedelta(hours=6), "failures": 60,
-             "distinct": 40, "evidence_n": [9]},
+             "distinct": 40, "evidence": ["A~7~9"]},
         ],
     )  # fmt: skip
     store(root, "audit_rules", [{"vhost": hostile, "rule": f"{hostile}:staff:sources:1", "allowed": 0, "denied": 0},

@@ -10,6 +10,7 @@ from typing import Final
 ACTIONS: Final[tuple[str, ...]] = (
     "compact",
     "report",
+    "publish",
     "doctor",
 )
 

@@ -22,6 +22,7 @@ _WHOLE: Final = pa.int64()
 _REAL: Final = pa.float64()
 _YES_NO: Final = pa.bool_()
 _LIST: Final = pa.list_(pa.int64())
+_TEXTS: Final = pa.list_(pa.string())
 
 #: What is read of each table, under which name, as what.
 COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -40,7 +41,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "audit_alerts": {
         "alert_id": _TEXT, "rule": _TEXT, "user": _TEXT, "host": _TEXT, "vhost": _TEXT, "first_at": _TIME,
-        "last_at": _TIME, "failures": _WHOLE, "distinct": _WHOLE, "evidence_n": _LIST,
+        "last_at": _TIME, "failures": _WHOLE, "distinct": _WHOLE, "evidence": _TEXTS,
     },
     "audit_rules": {"date": pa.date32(), "vhost": _TEXT, "rule": _TEXT, "allowed": _WHOLE, "denied": _WHOLE},
     "fraud_alerts": {

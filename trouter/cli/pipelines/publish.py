@@ -1,0 +1,155 @@
+"""`trouter pipeline publish`: tell routers what to do about alerts and quotas. No Spark is needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from trouter.pipeline.connecting import Peer
+    from trouter.pipeline.decisions import Made
+
+#: Option here to option of the source and the sink, which know how to connect.
+_CONNECTING: Final = {
+    "user": "who we are; the router must know us as one who may decide",
+    "password_file": "a file that holds the password",
+    "tls_trust_file": "authorities to trust (PEM), by default the system's",
+    "tls_certificate_file": "our certificate (PEM)",
+    "tls_key_file": "its key, by default in the certificate's file",
+}
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "publish",
+        help="tell routers to lock users, block hosts and slow tenants",
+        description="Make decisions of the tables and send them to routers, which obey them if they trust us: see the "
+        "plugin feedback. Nothing is decided but what --on and --quota ask for. It may be run as often as you like: "
+        "what a router has accepted is not sent again, and what the tables do not say any more is lifted. The exit "
+        "status is 1 if a router could not be told or has refused.",
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
+    parser.add_argument(
+        "--on",
+        action="append",
+        type=_checked("parse_answer"),
+        default=[],
+        metavar="RULE[=ACTION[:MINUTES]]",
+        help="act on alerts of this rule of the audit, or of all; ACTION: lock-user or block-host. May be given again",
+    )
+    parser.add_argument(
+        "--quota",
+        action="append",
+        type=_checked("parse_quota"),
+        default=[],
+        metavar="VHOST=MESSAGES/PERIOD:RATE",
+        help="slow a tenant to RATE messages a second once it has sent more than MESSAGES in this hour, day or month",
+    )
+    parser.add_argument("--url", action="append", help="a router to tell, as amqps://host:5671; may be given again")
+    parser.add_argument("--address", help="where it takes decisions (default: trouter.decisions)")
+    for name, help_ in _CONNECTING.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", metavar="NAME" if name == "user" else "FILE", help=help_)
+    parser.add_argument("--dry-run", action="store_true", help="print the decisions and send nothing")
+    parser.set_defaults(run=run)
+
+
+def _checked(name: str) -> Callable[[str], Any]:
+    """A parser of `trouter.pipeline.decisions`, which is imported only if it is needed."""
+
+    def parse(text: str) -> Any:
+        from trouter.pipeline import decisions  # noqa: PLC0415
+
+        try:
+            return getattr(decisions, name)(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Decide, send, and say what became of it."""
+    try:
+        from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415  # only when asked
+    except ImportError as error:
+        return _failed(f"{error}: pip install 'trouter[spark]'")
+    if not arguments.on and not arguments.quota:
+        return _failed("nothing is decided unless it is asked for: give --on or --quota")
+    if not arguments.url and not arguments.dry_run:
+        return _failed("give --url, as amqps://host:5671, or --dry-run")
+    try:
+        now = datetime.now(UTC)
+        made = _made(arguments, now)
+        if arguments.dry_run:
+            return _shown(made)
+        return _publish(arguments, made, now)
+    except (BadTable, TableBusy, ValueError, OSError) as error:
+        return _failed(str(error))
+
+
+def _made(arguments: argparse.Namespace, now: datetime) -> list[Made]:
+    from trouter.pipeline import decisions  # noqa: PLC0415
+    from trouter.pipeline.report.stored import NoTable, Period, read  # noqa: PLC0415
+
+    made: list[Made] = []
+    try:
+        if arguments.on:
+            answers = {rule: answer for each in arguments.on for rule, answer in each.items()}
+            # An alert is in the table under the day on which it began, which may be long before it ended.
+            alerts = read(arguments.root, "audit_alerts", Period(first=now.date() - timedelta(days=31)))
+            made += decisions.from_alerts(alerts.to_pylist(), answers, now)
+        if arguments.quota:
+            meter = read(arguments.root, "meter", Period(first=decisions.first_date(arguments.quota, now)))
+            made += decisions.from_quotas(decisions.messages_of(meter), arguments.quota, now)
+    except NoTable as error:
+        raise ValueError(f"{arguments.root}: {error}") from None
+    return made
+
+
+def _shown(made: list[Made]) -> int:
+    from trouter.pipeline.decisions import encode  # noqa: PLC0415
+
+    for each in made:
+        print(encode(each.decision).decode())
+    return 0
+
+
+def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> int:
+    from trouter.pipeline import decisions  # noqa: PLC0415
+
+    causes = [f"rule:{rule}" for each in arguments.on for rule in each]
+    causes += [f"quota:{quota.vhost}" for quota in arguments.quota]
+    address = arguments.address or decisions.ADDRESS
+    status = sent = 0
+    for told in decisions.publish(arguments.root, _peers(arguments), address, made, causes, now):
+        if not isinstance(told, decisions.Told):
+            url, error = told
+            status = _failed(f"{url}: {str(error) or type(error).__name__}")
+            continue
+        decision = told.made.decision
+        if told.why is None:
+            sent += 1
+            print(f"{told.router}: {decision.action} {decision.subject}: {decision.reason}")
+        else:
+            status = _failed(f"{told.router}: {decision.action} {decision.subject} was refused: {told.why}")
+    if not sent and not status:
+        print("There is nothing new to tell.")
+    return status
+
+
+def _peers(arguments: argparse.Namespace) -> list[Peer]:
+    """ValueError for what cannot work."""
+    from trouter.pipeline.connecting import peers  # noqa: PLC0415
+    from trouter.pipeline.options import Options, Side, option_name  # noqa: PLC0415
+
+    said = {option_name(name): value for name in _CONNECTING if (value := getattr(arguments, name)) is not None}
+    return [peer for url in arguments.url for peer in peers(Options.parse({**said, "url": url}, Side.WRITE))]
+
+
+def _failed(text: str) -> int:
+    print(text, file=sys.stderr)
+    return 1
