@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple
 MIB: Final = 1 << 20
 #: No file that holds a secret is longer.
 MAX_SECRET_BYTES: Final = 4096
+#: Spark's own, which it hands on with ours.
+_SPARKS: Final = frozenset(("checkpointlocation",))
 _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -222,6 +224,8 @@ class Options:
         table = {option_name(name).lower(): (name, row) for name, row in rows()}
         values: dict[str, Any] = {}
         for key, text in given.items():
+            if key.lower() in _SPARKS:
+                continue
             if key.lower() == "path":  # what load("...") and save("...") say
                 raise BadOption("load and save take no path here: say where with the options")
             name, row = table.get(key.lower()) or _unknown(key, side)
