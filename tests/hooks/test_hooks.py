@@ -25,12 +25,17 @@ from trouter.hooks import (
     ConfigurationRefused,
     ConnectionRequest,
     ConnectorFacts,
+    Consumer,
+    ConsumerTerms,
+    Decision,
+    IncomingMessage,
     ListenerFacts,
     PeerFacts,
     Permissions,
     PluginError,
     Plugins,
     Refused,
+    Rejected,
     RouterFacts,
     SslProfileFacts,
     VhostPolicy,
@@ -972,3 +977,87 @@ def test_who_fails_in_observe_is_known() -> None:
     plugins = Plugins([plugin("one", observe=raises), plugin("two", observe=gives(7))])
     plugins.observe({"k": "alarm"})
     assert blames(plugins) == {("observe", "one", "RuntimeError"): 1, ("observe", "two", ""): 1}
+
+
+# consumers
+
+
+class Taker:
+    """A consumer which answers, or raises, what it was given."""
+
+    def __init__(self, answer: object, address: str = "here") -> None:
+        self.terms = ConsumerTerms(address, frozenset({"audit"}))
+        self.answer = answer
+
+    def consume(self, message: IncomingMessage) -> Decision | Rejected:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]  # rubbish on purpose
+
+
+ROUTER = RouterFacts("A")
+LOCK = Decision("1", "lock-user", "mallory", 1)
+
+
+def test_consumers() -> None:
+    one, two = Taker(LOCK, "one"), Taker(Rejected("no"), "two")
+    plugins = Plugins([plugin("a", consumers=gives([one])), plugin("b", consumers=gives((two,))), plugin("c")][:2])
+    assert plugins.consumers(ROUTER) == (one, two)
+    assert plugins.consume(one, IncomingMessage(b"")) == LOCK
+    assert plugins.consume(two, IncomingMessage(b"")) == Rejected("no")
+    assert not plugins.faults
+
+
+def test_each_plugin_is_asked_with_its_own_settings() -> None:
+    told: list[object] = []
+
+    def consumers(router: RouterFacts) -> Sequence[Consumer]:
+        told.append(router.settings)
+        return []
+
+    plugins = Plugins([plugin("one", consumers=consumers), plugin("two", consumers=consumers)])
+    plugins.consumers(ROUTER, {"one": {"a": 1}})
+    assert told == [{"a": 1}, {}]
+
+
+@pytest.mark.parametrize("answer", [None, "here", Taker(LOCK), [object()], [Taker(LOCK), None]])
+def test_rubbish_for_consumers_leaves_the_plugin_without_any(answer: object) -> None:
+    good = Taker(LOCK, "good")
+    plugins = Plugins([plugin("bad", consumers=gives(answer)), plugin("good", consumers=gives([good]))])
+    assert plugins.consumers(ROUTER) == (good,)
+    assert plugins.faults["consumers"] == (0 if answer is None else 1)
+
+
+def test_a_raise_leaves_the_plugin_without_consumers() -> None:
+    plugins = Plugins([plugin("bad", consumers=raises)])
+    assert plugins.consumers(ROUTER) == ()
+    assert plugins.faults["consumers"] == 1
+
+
+def test_an_address_that_two_want_is_nobodys() -> None:
+    plugins = Plugins([plugin(name, consumers=gives([Taker(LOCK)])) for name in ("one", "two")])
+    assert plugins.consumers(ROUTER) == ()
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("made up"), None, True, "yes"])
+def test_a_consumer_that_fails_rejects_the_message(answer: object) -> None:
+    plugins = Plugins([plugin("a", consumers=gives([Taker(answer)]))])
+    rejected = plugins.consume(plugins.consumers(ROUTER)[0], IncomingMessage(b""))
+    assert isinstance(rejected, Rejected)
+    assert rejected.condition == "amqp:internal-error"
+    assert plugins.faults["consumers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "senders", "bounds"),
+    [
+        ("", {"a"}, {}),
+        ("here", (), {}),
+        ("here", {"a"}, {"max_bytes": 65537}),
+        ("here", {"a"}, {"per_second": 0}),
+        ("here", {"a"}, {"max_standing": 100_001}),
+    ],
+)
+def test_terms_out_of_bounds_cannot_be_made(address: str, senders: Any, bounds: Any) -> None:
+    with pytest.raises(ValueError, match="a consumer"):
+        ConsumerTerms(address, frozenset(senders), **bounds)

@@ -14,7 +14,7 @@ from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.logs import book
 from trouter.management import Agent, ConnectionFacts, ReloadReport
-from trouter.management.ports import Rights
+from trouter.management.ports import Holdups, Rights
 from trouter.testing.memory import MemoryRouter
 from trouter.wire.codec import decode, encode
 from trouter.wire.types import Described, ULong
@@ -59,6 +59,12 @@ class StillControl:
 
     def topology(self) -> None:
         return None
+
+    def lockouts(self) -> Holdups:
+        raise NotImplementedError
+
+    def decisions(self) -> Holdups:
+        raise NotImplementedError
 
     def rights(self, connection: int) -> Rights:
         return self.allowed

@@ -255,6 +255,25 @@ AUTH_LOCKOUT: Final = EntityType(
     ),
 )
 
+DECISION: Final = EntityType(
+    "decision",
+    "What was decided about a user, a host or a tenant by whoever sends decisions to the router, while it stands.",
+    extra=True,
+    bases=BASES["operational"],
+    operations=("DELETE",),
+    columns=(
+        column("id", Kind.STRING, "The id that it came with."),
+        column("action", Kind.ENUM, "What is done.", values=("lock-user", "block-host", "slow-tenant")),
+        column("subject", Kind.STRING, "About whom: the user, the address of the host, or the tenant."),
+        column("vhost", Kind.STRING, "The vhost or tenant that the user is locked out of; nothing for all."),
+        column("rate", Kind.INTEGER, "The messages a second that the tenant is held to."),
+        column("reason", Kind.STRING, "Why, as the decision says."),
+        column("evidence", Kind.LIST, "The numbers of records that it rests upon."),
+        column("decidedBy", Kind.STRING, "The user who sent it."),
+        column("secondsLeft", Kind.INTEGER, "For how long yet."),
+    ),
+)
+
 CONNECTION_LINK_ROUTE: Final = EntityType(
     "router.connection.linkRoute",
     "A link route that a client makes for its own connection.",

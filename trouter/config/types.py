@@ -61,6 +61,7 @@ TYPES: Final[tuple[EntityType, ...]] = (
     operational.CONNECTION_LINK_ROUTE,
     RecordLogEntity.type,
     operational.AUTH_LOCKOUT,
+    operational.DECISION,
     operational.TOPOLOGY_CHANGE,
 )
 

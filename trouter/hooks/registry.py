@@ -31,12 +31,17 @@ from trouter.hooks.types import (
     ConfigurationRefused,
     ConnectionRequest,
     ConnectorFacts,
+    Consumer,
+    ConsumerTerms,
+    Decision,
+    IncomingMessage,
     ListenerFacts,
     PeerFacts,
     Permissions,
     PluginDescription,
     PluginError,
     Refused,
+    Rejected,
     RouterFacts,
     SaslClientExchange,
     SaslExchange,
@@ -164,6 +169,43 @@ class Plugins:
             problems = [conflict for listener in router.listeners for conflict in self.conflicts(listener)]
         if problems:
             raise ConfigurationRefused(*problems)
+
+    def consumers(
+        self, router: RouterFacts, settings: Mapping[str, Mapping[str, object]] = NO_SETTINGS
+    ) -> tuple[Consumer, ...]:
+        """What takes messages at addresses of the router; of those that two want for themselves, nobody has any."""
+        found: dict[str, list[Consumer]] = {}
+        for name in self._registered.origins:
+            facts = replace(router, settings=settings.get(name, router.settings))
+            try:
+                answers = self._registered.only(name, "consumers")(router=facts)
+                listed = [consumer for answer in answers for consumer in _consumers_of(answer)]
+            except _Rubbish as rubbish:
+                self._rubbish("consumers", rubbish.answer, name)
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+                self._raised("consumers", error, name)
+                continue
+            for consumer in listed:
+                found.setdefault(consumer.terms.address, []).append(consumer)
+        for address, rivals in found.items():
+            if len(rivals) > 1:
+                log.error("%d consumers want the address %r; none of them gets it", len(rivals), address)
+        return tuple(rivals[0] for rivals in found.values() if len(rivals) == 1)
+
+    def consume(self, consumer: Consumer, message: IncomingMessage) -> Decision | Rejected:
+        """What a consumer makes of a message; a fault of it rejects the message."""
+        try:
+            answer: object = consumer.consume(message)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._count("consumers", self._registered.owner_of(consumer), error)
+            log.error("a consumer (%s) failed: %s", type(consumer).__qualname__, _place_of(error))
+            return Rejected("the plugin that takes messages here failed", "amqp:internal-error")
+        match answer:
+            case Decision(str(), str(), str(), int()) | Rejected(str(), str()):
+                return answer
+        self._rubbish("consumers", answer, self._registered.owner_of(consumer))
+        return Rejected("the plugin that takes messages here gave no valid answer", "amqp:internal-error")
 
     def refresh(self) -> bool:
         """Let every plugin look at its files, whatever the others do; whether any took something over. Blocks."""
@@ -507,6 +549,24 @@ def _observes(plugin: object) -> frozenset[str] | None:
     """The kinds of records that a plugin wants, as its attribute says; None, without it, for all."""
     wanted = getattr(plugin, "observes", None)
     return None if wanted is None else frozenset(wanted)
+
+
+class _Rubbish(Exception):
+    """An answer of the wrong type."""
+
+    def __init__(self, answer: object) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def _consumers_of(answer: object) -> Iterable[Consumer]:
+    """What a plugin lists; _Rubbish if that is no list of consumers."""
+    if not isinstance(answer, list | tuple):
+        raise _Rubbish(answer)
+    for each in answer:
+        if not (isinstance(each, Consumer) and isinstance(each.terms, ConsumerTerms)):
+            raise _Rubbish(each)
+        yield each
 
 
 def _hint(mechanism: str, servers: Iterable[str]) -> str:

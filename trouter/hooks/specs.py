@@ -20,6 +20,7 @@ from trouter.hooks.types import (
     CertificateFacts,
     ConnectionRequest,
     ConnectorFacts,
+    Consumer,
     ListenerFacts,
     PeerFacts,
     Refused,
@@ -133,6 +134,17 @@ def annotation_filter(endpoint: ListenerFacts) -> AnnotationFilter | None:
 
     Asked per connection, except on the roles inter-router and edge, where they are never stripped because routers need
     them. A raise, rubbish, or silence from everybody strips both ways: the network stays hidden and unforgeable.
+    """
+
+
+@hookspec
+def consumers(router: RouterFacts) -> Sequence[Consumer]:
+    """List what takes messages at addresses of the router, and makes decisions of them.
+
+    Asked of every plugin after each ``configure``, with the same facts. No I/O. Each consumer has an address of its own
+    and says who may send there; the router sees to that, to size and rate, and carries out what is decided. A raise, or
+    anything but a list or tuple of consumers, leaves the plugin without any: nothing is taken there. So does silence.
+    A consumer that raises, or answers rubbish, has rejected the message.
     """
 
 

@@ -39,7 +39,7 @@ _CONFIGURED: Final = (
 )  # fmt: skip
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: What does not appear in the listing of everything: there are too many of them, and they come and go.
-_PASSING: Final = frozenset({"router.link", "router.address", "connection", "authLockout", SCOPED})
+_PASSING: Final = frozenset({"router.link", "router.address", "connection", "authLockout", "decision", SCOPED})
 
 Maker = Callable[[EntityType, Sources], Provider]
 _MAKERS: Final[dict[str, Maker]] = {
@@ -59,7 +59,8 @@ _MAKERS: Final[dict[str, Maker]] = {
     "router.node": lambda kind, of: network.Nodes(kind, of.control),
     "topologyChange": lambda kind, of: network.Changes(kind, of.control),
     "policy": lambda kind, of: Configured(kind, of.control),
-    "authLockout": lambda kind, of: process.AuthLockouts(kind, of.control),
+    "authLockout": lambda kind, of: process.Lifted(kind, of.control.lockouts),
+    "decision": lambda kind, of: process.Lifted(kind, of.control.decisions),
     "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),
 }
 

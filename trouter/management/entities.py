@@ -12,7 +12,7 @@ from .directory import SCOPED, Found
 from .kinds import NODE_TYPES, is_base, is_node_type, kind_of
 from .live import UPDATES
 from .providers.configured import Configured
-from .providers.process import AuthLockouts
+from .providers.process import Lifted
 from .requests import Request, shown
 from .responses import Answer, answer
 from .rights import check_level, check_update
@@ -125,10 +125,10 @@ async def _read(_: Node, __: Request, found: Found) -> Answer:
 
 
 async def _delete(node: Node, _: Request, found: Found) -> Answer:
-    if isinstance(found.provider, AuthLockouts):
+    if isinstance(found.provider, Lifted):
         row = found.provider.row(found.key)
         if row is None or not found.provider.forgive(found.key):
-            raise not_found("those failed logins are forgotten already")
+            raise not_found(f"there is no such {found.kind.short} any more")
         node.control.tell_change("DELETE", found.kind.full_name, str(row["identity"]), {})
         return answer({}, NO_CONTENT)
     if found.kind.short == SCOPED:

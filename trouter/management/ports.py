@@ -86,20 +86,20 @@ class Topology(Protocol):
         """How often what other routers sent was not believed, by the name of the fault."""
 
 
-class Lockouts(Protocol):
-    """Failed logins that are remembered, and hold somebody up."""
+class Holdups(Protocol):
+    """What holds somebody up and can be lifted: failed logins that are remembered, or decisions in force."""
 
     def keys(self) -> Sequence[Any]:
         """Whose they are."""
 
     def row(self, key: Any) -> Mapping[str, object] | None:
-        """The attributes of the type authLockout; None when they are forgotten."""
+        """The attributes of the entity; None when it is there no longer."""
 
     def find(self, identity: str) -> Any | None:
         """The key of an entity."""
 
     def forgive(self, key: Any) -> bool:
-        """Forget them; whether they were remembered still."""
+        """Let it be no more; whether it was there still."""
 
 
 class Control(Protocol):
@@ -142,8 +142,11 @@ class Control(Protocol):
     def topology(self) -> Topology | None:
         """The network, where the router belongs to one."""
 
-    def lockouts(self) -> Lockouts:
+    def lockouts(self) -> Holdups:
         """Failed logins that are remembered."""
+
+    def decisions(self) -> Holdups:
+        """Decisions about users, hosts and tenants that are in force."""
 
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Let it be recorded that something was changed which nobody configures; ``values`` are the new ones."""

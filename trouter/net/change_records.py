@@ -18,7 +18,7 @@ from trouter.records import ConfigReloaded, ManagementChange, PolicyLoaded
 from .connections import Connections
 from .recorder import Recorder
 
-CREATED, OK, DELETED = 201, 200, 204
+CREATED, OK, DELETED, BAD_REQUEST = 201, 200, 204, 400
 _STATUS = {"CREATE": CREATED, "UPDATE": OK, "DELETE": DELETED}
 
 
@@ -90,6 +90,20 @@ class ChangeRecords:
                     attrs=list(values),
                     status=_STATUS[operation],
                     values=dict(values) or None,
+                )
+            )
+
+    def refused(self, operation: str, kind: str, identity: str) -> None:
+        """A change that is not one of the configuration was asked for and not made."""
+        if self._recorder.active:
+            self._recorder.emit(
+                ManagementChange(
+                    **self._requester(),
+                    op=operation,
+                    entity_type=kind,
+                    entity_name=identity,
+                    attrs=[],
+                    status=BAD_REQUEST,
                 )
             )
 

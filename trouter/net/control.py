@@ -46,6 +46,8 @@ from .auth_services import AuthServices
 from .change_records import ChangeRecords
 from .connections import Connections
 from .connectors import Connectors
+from .consumers import Consumers
+from .decisions import Decisions
 from .guard import Guard, Lockouts
 from .host_names import HostNames
 from .listen import ConnectionNumbers, Listener
@@ -120,6 +122,8 @@ class Control:
         self._topology = topology
         self._lockouts = Lockouts(guard.lockout)
         self._change_records = ChangeRecords(recorder, connections)
+        self._decisions = Decisions(guard.orders, policing, guard.lockout, self._change_records, flush)
+        self.consumers = Consumers(router, plugins, policing, self._decisions, flush)
         self._one_at_a_time = trio.Lock()
         self._policing = policing
         self.host_names = HostNames()
@@ -159,6 +163,10 @@ class Control:
         """Whose logins failed."""
         return self._lockouts
 
+    def decisions(self) -> Decisions:
+        """What was decided about users, hosts and tenants."""
+        return self._decisions
+
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Let it be recorded that something was changed which nobody configures."""
         self._change_records.done(operation, kind, identity, values)
@@ -192,6 +200,15 @@ class Control:
         """Run the parts in this nursery."""
         self.listeners.run_in(nursery)
         self.connectors.run_in(nursery)
+        nursery.start_soon(self._decisions.run)
+        nursery.start_soon(self.consumers.run)
+        self._consume()
+
+    def _consume(self) -> None:
+        """Let plugins take messages as they want to now."""
+        configuration = self._configuration
+        settings = configuration.router.plugin_settings
+        self.consumers.become(self._plugins.consumers(router_facts(configuration), settings))
 
     def tell_start(self) -> None:
         """Let it be recorded that the first configuration is in force."""
@@ -325,6 +342,8 @@ class Control:
         change.apply()
         self._change_records.vhosts(self._configuration, configuration)
         self._configuration = configuration
+        if asks_plugins:
+            self._consume()
         for warning in configuration.warnings:
             log.warning("%s", warning)
 

@@ -14,9 +14,10 @@ from trouter.config.entities import RouterEntity
 from trouter.config.operational import AUTH_LOCKOUT
 from trouter.records.text import clean
 
-from .handshakes import HandshakeRules, Handshakes
+from .handshakes import ROUTER_ROLES, HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
 from .memory import MemoryWatch
+from .orders import Orders
 from .turns import Turns
 
 #: Connections turned away are told one by one, and no more than one in this time.
@@ -29,9 +30,14 @@ log = logging.getLogger("trouter.SERVER")
 class Guard:
     """What all listeners of a router have in common about strangers."""
 
-    def __init__(self, memory: MemoryWatch, now: Callable[[], float] = trio.current_time) -> None:
+    def __init__(
+        self, memory: MemoryWatch, now: Callable[[], float] = trio.current_time, orders: Orders | None = None
+    ) -> None:
         self.memory = memory
+        #: What was decided about users and hosts.
+        self.orders = Orders(now) if orders is None else orders
         self.lockout = Lockout(now)
+        self.lockout.bars = self.orders.bars_user
         self.handshakes = Handshakes(now)
         self.turns = Turns()
         #: Connections turned away by ``turns_away``.
@@ -45,6 +51,10 @@ class Guard:
         self.lockout.rules = lockout_rules(router)
         self.handshakes.rules = handshake_rules(router)
         self.memory.configure(router.max_memory_bytes)
+
+    def bars(self, host: str, role: str) -> str:
+        """Why nobody may come from a host, empty if they may; routers may, or a decision could part a network."""
+        return "it is blocked by a decision" if role not in ROUTER_ROLES and self.orders.bars_host(host) else ""
 
     def turns_away(self, host: str, port: int, why: str) -> bool:
         """Whether there is a reason to, which is told then."""

@@ -132,8 +132,9 @@ class Listener:
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
         guard, role = self._services.guard, self.entity.role
-        turned_away = guard.turns_away(*remote, guard.memory.refusal or guard.handshakes.too_many(remote[0], role))
-        if turned_away or not self._services.policing.accept(role, remote[0]):
+        host = remote[0]
+        why = guard.memory.refusal or guard.bars(host, role) or guard.handshakes.too_many(host, role)
+        if guard.turns_away(*remote, why) or not self._services.policing.accept(role, remote[0]):
             self.refused += 1
             sock.close()
             return
@@ -193,8 +194,9 @@ class Listener:
             sock.close()
             return
         host, port = address[:2]
-        guard = self._services.guard
-        why = guard.memory.refusal or guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, entity.role)
+        guard, role = self._services.guard, entity.role
+        too_many = guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, role)
+        why = guard.memory.refusal or guard.bars(host, role) or too_many
         if guard.turns_away(host, port, why):
             self.refused += 1
             sock.close()

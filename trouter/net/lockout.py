@@ -91,6 +91,8 @@ class Lockout:
         self, now: Callable[[], float], rules: LockoutRules | None = None, max_entries: int = MAX_ENTRIES
     ) -> None:
         self.rules = rules or LockoutRules()
+        #: Says whether a user may not come in whatever was counted.
+        self.bars: Callable[[str], bool] = _nobody
         self._now = now
         self._max_entries = max_entries
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
@@ -115,12 +117,12 @@ class Lockout:
         ``user`` may be empty when no name was said. ``waited_s`` is how long the peer was made to wait before. A
         failure is counted here.
         """
-        rules = self.rules
+        rules, barred = self.rules, self.bars(user)
         if rules.mode == "off" or within(rules.exempt, host):
-            return Verdict()
+            return Verdict(barred)
         enforced = rules.mode == "enforce"
         pair = Key(place_of(host), user) if user else None
-        locked = pair is not None and enforced and self._locked(pair)
+        locked = barred or (pair is not None and enforced and self._locked(pair))
         wait_s = 0.0 if pair is None else self._turn_s(pair, waited_s)
         if wait_s is None and enforced:
             return Verdict(locked, None)
@@ -130,7 +132,7 @@ class Lockout:
                 self._entries.pop(pair, None)
         else:
             began = self._failed(host, pair)
-        return Verdict(locked, wait_s, began) if enforced else Verdict(began=began)
+        return Verdict(locked, wait_s, began) if enforced else Verdict(barred, began=began)
 
     def forgive(self, key: Key) -> bool:
         """Forget an entry; whether there was one."""
@@ -205,6 +207,11 @@ class Lockout:
         """Who failures from ``host`` are counted for; None for nobody."""
         rules = self.rules
         return None if within(rules.exempt, host) or within(rules.shared, host) else Key(place_of(host))
+
+
+def _nobody(_: str) -> bool:
+    """Nobody is barred."""
+    return False
 
 
 @lru_cache(maxsize=MAX_READ)

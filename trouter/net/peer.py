@@ -590,8 +590,12 @@ class Peer:
         except NoTenant as refusal:
             self._refuse_tenant(applicant, refusal)
             return
+        tenant = "" if self.tenant is None else self.tenant.name
+        if self._policing.is_barred(applicant, admission, tenant):
+            self._turn_away(CONNECTION_DENIED)
+            return
         self._entrance = entrance
-        held = self._policing.hold(applicant, admission, self)
+        held = self._policing.hold(applicant, admission, self, tenant)
         self._hold = Hold(self._policing, self._plugins, held, stamps=self.settings.stamp_user_id)
         self.opened = True
         self._settled_in()

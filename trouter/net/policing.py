@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from trouter.config.entities import PolicyEntity
+from trouter.config.entities import PolicyEntity, Quotas
 from trouter.config.schema import camel
 from trouter.engine.ports import Budget
 from trouter.hooks import ConnectionRequest, Permissions, Plugins
@@ -25,9 +25,11 @@ from trouter.records import Alarm, PolicyDecision
 from trouter.security.counts import ConnectionCounts
 from trouter.security.policy import Admission, Denial, Policy, Reason
 from trouter.security.quotas import Alarm as QuotaAlarm
-from trouter.security.quotas import QuotaBook, Share
+from trouter.security.quotas import QuotaBook, QuotaRule, Share
 from trouter.wire.performatives import Error
 
+from .lockout import place_of
+from .orders import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Orders, Target
 from .recorder import Recorder
 from .text import and_more
 
@@ -65,6 +67,7 @@ class Denied(Enum):
 
     ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"))
     OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
+    ORDER = Row("open", "decision", ("vhost_connections_denied",), "connections_denied")
     TENANT = Row("open", "tenant", ("vhost_connections_denied",))
     CONNECTOR = Row("open", "connector", ("vhost_connections_denied",))
     BEGIN = Row("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
@@ -76,6 +79,7 @@ class Denied(Enum):
     TOO_LARGE = Row(
         "send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied", singly=SINGLY
     )
+    DECISION = Row("send", "decision", ("messages_denied",), singly=EACH)
     MANAGEMENT = Row("manage", "management", ("management_denied",), singly=EACH)
 
 
@@ -173,8 +177,15 @@ class Held:
     admission: Admission
     holder: Holder
     name: str
+    #: The tenant that it belongs to, empty for none.
+    tenant: str = ""
     #: The quotas that it is held to, None for none.
     share: Share | None = None
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """What it is a part of: its vhost, its tenant."""
+        return tuple(dict.fromkeys(filter(None, (self.admission.vhost, self.tenant))))
 
 
 def _request(applicant: Applicant) -> ConnectionRequest:
@@ -190,6 +201,15 @@ def _request(applicant: Applicant) -> ConnectionRequest:
     )
 
 
+def _concerns(target: Target, held: Held) -> bool:
+    """Whether a decision may be about a connection."""
+    if target.action == BLOCK_HOST:
+        return place_of(held.applicant.host) == target.subject
+    if target.action == SLOW_TENANT:
+        return target.subject in held.scopes
+    return held.applicant.user == target.subject
+
+
 #: Where nobody is held to anything, or nobody knows who asks.
 EVERYTHING: Final = Rights("admin")
 NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_link_routes=False)
@@ -198,7 +218,13 @@ NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_l
 class Policing:
     """One router's."""
 
-    def __init__(self, recorder: Recorder, plugins: Plugins, now: Callable[[], float] = trio.current_time) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        plugins: Plugins,
+        now: Callable[[], float] = trio.current_time,
+        orders: Orders | None = None,
+    ) -> None:
         self.policy = Policy.compile(PolicyEntity(), ())
         self.counts = PolicyCounts()
         self.vhosts: dict[str, VhostCounts] = {}
@@ -206,6 +232,7 @@ class Policing:
         self._recorder = recorder
         self._plugins = plugins
         self._held: dict[int, Held] = {}
+        self._orders = Orders(now) if orders is None else orders
 
     # --- sockets
 
@@ -245,9 +272,17 @@ class Policing:
         """A connection through a multi-tenant listener is nobody's."""
         self._deny(Denied.TENANT, applicant, Denial(Reason.NO_VHOST), f"tenant:{why}", applicant.hostname, None, None)
 
-    def hold(self, applicant: Applicant, admission: Admission, holder: Holder) -> Held:
+    def is_barred(self, applicant: Applicant, admission: Admission, tenant: str = "") -> bool:
+        """Whether a decision keeps out a connection that may open otherwise; counted and told if so."""
+        held = Held(applicant, admission, _NOBODY, applicant.name, tenant)
+        barred = self._bars(held)
+        if barred:
+            self._deny_by(barred, held)
+        return bool(barred)
+
+    def hold(self, applicant: Applicant, admission: Admission, holder: Holder, tenant: str = "") -> Held:
         """Count a connection that was admitted, until ``leave``."""
-        held = self._held[applicant.number] = Held(applicant, admission, holder, applicant.name)
+        held = self._held[applicant.number] = Held(applicant, admission, holder, applicant.name, tenant)
         if admission.vhost:
             self._counts_of(admission.vhost).connections_approved += 1
             self._enter(held)
@@ -261,6 +296,10 @@ class Policing:
             held.holder = _NOBODY  # so that it goes at once, with all that refers to it
             self._unbind(held)
             self._forget(held)
+
+    def held(self, number: int) -> Held | None:
+        """The connection of this number, if it is in."""
+        return self._held.get(number)
 
     def rights(self, number: int) -> Rights:
         """What whoever is at a connection may do in management; 0 is the router itself."""
@@ -312,7 +351,7 @@ class Policing:
 
     def _bind(self, held: Held) -> None:
         """Hold it to the quotas of its admission."""
-        quotas, applicant = held.admission.quotas, held.applicant
+        quotas, applicant = (*held.admission.quotas, *self._slowing(held)), held.applicant
         if quotas:
             held.share = self.quotas.share(quotas, applicant.user, applicant.host, held.holder.received_bytes)
 
@@ -336,6 +375,43 @@ class Policing:
         counts = self.vhosts.get(vhost)
         if counts is not None and not len(counts.open) and vhost not in self.policy.vhosts:
             del self.vhosts[vhost]
+
+    # --- decisions
+
+    def follow_order(self, target: Target) -> None:
+        """Something was decided, or stands no longer: who is there is held to it. Other routers are not."""
+        for held in list(self._held.values()):
+            if not _concerns(target, held):
+                continue
+            if target.action == SLOW_TENANT:
+                self._unbind(held)
+                self._bind(held)
+                self._follow(held)
+            elif barred := self._bars(held):
+                self._deny_by(barred, held)
+                held.holder.turn_out(CONNECTION_DENIED)
+
+    def _bars(self, held: Held) -> str:
+        """The decision that bars a connection, by its name; empty for none."""
+        applicant = held.applicant
+        if applicant.role in ROUTER_ROLES or applicant.outgoing:
+            return ""
+        if self._orders.bars_host(applicant.host):
+            return BLOCK_HOST
+        return LOCK_USER if self._orders.bars_user(applicant.user, *held.scopes) else ""
+
+    def _deny_by(self, action: str, held: Held) -> None:
+        where = Denial(Reason.DECISION, held.admission.vhost, held.admission.group)
+        self._deny(Denied.ORDER, held.applicant, where, f"decision:{action}", held.applicant.hostname, None, None)
+
+    def _slowing(self, held: Held) -> Iterator[QuotaRule]:
+        """What decisions add to the quotas of a connection."""
+        if held.applicant.role in ROUTER_ROLES:
+            return
+        for scope in held.scopes:
+            rate = self._orders.rate(scope)
+            if rate is not None:
+                yield QuotaRule(scope, f"decision:{scope}", "", Quotas(max_messages_per_second=rate), enforced=True)
 
     # --- another policy
 
@@ -378,8 +454,12 @@ class Policing:
         if requoted:
             self._unbind(held)
             self._bind(held)
+        self._follow(held)
+
+    def _follow(self, held: Held) -> None:
+        """Let a connection go by its terms as they are now."""
         try:
-            held.holder.follow(admission)
+            held.holder.follow(held.admission)
         except Exception:
             log.exception("[C%d] cannot follow the policy, connection closed", held.applicant.number)
             held.holder.turn_out(CONNECTION_DENIED)

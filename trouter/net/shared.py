@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import trio
+
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
@@ -17,6 +19,7 @@ from .connections import Connections
 from .guard import Guard
 from .hub import Hub
 from .memory import MemoryWatch
+from .orders import Orders
 from .policing import Policing
 from .poller import Poller
 from .recorder import Recorder
@@ -80,7 +83,8 @@ class Services:
     auth_services: AuthServices = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder)))
+        orders = Orders(trio.current_time)
+        object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder), orders=orders))
         object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
-        object.__setattr__(self, "policing", Policing(self.recorder, self.plugins))
+        object.__setattr__(self, "policing", Policing(self.recorder, self.plugins, orders=orders))
         object.__setattr__(self, "auth_services", AuthServices(self.secure, self.recorder))

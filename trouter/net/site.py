@@ -110,7 +110,7 @@ class RouterSite:
     def turns_away(self, remote: tuple[str, int]) -> bool:
         """Whether too many connections come from there; what is spoken through them comes later."""
         guard = self._services.guard
-        return guard.turns_away(*remote, guard.handshakes.too_fast(remote[0]))
+        return guard.turns_away(*remote, guard.bars(remote[0], "normal") or guard.handshakes.too_fast(remote[0]))
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float

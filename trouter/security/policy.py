@@ -50,6 +50,7 @@ class Reason(StrEnum):
     MAX_CONNECTIONS_PER_USER = "max-connections-per-user"
     MAX_CONNECTIONS_PER_HOST = "max-connections-per-host"
     QUOTA = "quota"
+    DECISION = "decision"
 
 
 class MemberBy(Enum):

@@ -14,7 +14,7 @@ from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.core.rows import router_row
 from trouter.management.kinds import SELF
-from trouter.management.ports import Control, LogBook
+from trouter.management.ports import Control, Holdups, LogBook
 from trouter.wire.types import UInt, ULong
 
 from .base import Fixed, Provider, Row
@@ -171,21 +171,21 @@ class VhostStatistics(Fixed):
         }
 
 
-class AuthLockouts(Provider):
-    """``authLockout``: failed logins, by user and place. There may be many: a row is made when asked for."""
+class Lifted(Provider):
+    """``authLockout`` and ``decision``: what a DELETE lifts. There may be many: a row is made when asked for."""
 
-    def __init__(self, kind: EntityType, control: Control) -> None:
+    def __init__(self, kind: EntityType, holdups: Callable[[], Holdups]) -> None:
         super().__init__(kind)
-        self._control = control
+        self._holdups = holdups
 
     def keys(self) -> Sequence[Any]:
-        return self._control.lockouts().keys()
+        return self._holdups().keys()
 
     def row(self, key: Any) -> Row | None:
-        return self._control.lockouts().row(key)
+        return self._holdups().row(key)
 
     def by_identity(self, identity: str) -> Any | None:
-        return self._control.lockouts().find(identity) if identity.startswith(f"{self.kind.short}/") else None
+        return self._holdups().find(identity) if identity.startswith(f"{self.kind.short}/") else None
 
     def by_name(self, name: str) -> Sequence[Any]:
         found = self.by_identity(name)
@@ -193,4 +193,4 @@ class AuthLockouts(Provider):
 
     def forgive(self, key: Any) -> bool:
         """Forget it; whether it was there."""
-        return self._control.lockouts().forgive(key)
+        return self._holdups().forgive(key)

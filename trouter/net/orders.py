@@ -1,0 +1,114 @@
+"""What was decided about users, hosts and tenants, for as long as it stands. Nothing here waits, and no I/O is done.
+
+There is one order for one subject: a later one takes the place of the former. Ids that were obeyed are remembered, so
+that the same decision, sent again, changes nothing; of many the oldest are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from trouter.hooks import Decision
+
+from .lockout import place_of
+
+LOCK_USER: Final = "lock-user"
+BLOCK_HOST: Final = "block-host"
+SLOW_TENANT: Final = "slow-tenant"
+#: What an action undoes.
+UNDOES: Final = {"unlock-user": LOCK_USER, "unblock-host": BLOCK_HOST, "restore-tenant": SLOW_TENANT}
+#: Ids that are remembered.
+MAX_SEEN: Final = 10_000
+
+
+class Target(NamedTuple):
+    """What an order is about."""
+
+    action: str
+    subject: str
+    vhost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A decision in force; ``until_s`` by the clock of the event loop, ``by`` whom it came from."""
+
+    target: Target
+    decision: Decision
+    by: str
+    until_s: float
+
+
+class Orders:
+    """All orders of a router. ``now`` tells the time in seconds, from anywhere."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._standing: dict[Target, Order] = {}
+        self._seen: OrderedDict[str, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._standing)
+
+    def __iter__(self) -> Iterator[Order]:
+        return iter(list(self._standing.values()))
+
+    def get(self, target: Target) -> Order | None:
+        """The order about this, if there is one."""
+        return self._standing.get(target)
+
+    def seen(self, decision: Decision) -> bool | None:
+        """Whether just this was obeyed before; None when its id meant something else."""
+        known = self._seen.get(decision.id)
+        return False if known is None else True if known == hash(decision) else None
+
+    def remember(self, decision: Decision) -> None:
+        """It is obeyed."""
+        self._seen[decision.id] = hash(decision)
+        if len(self._seen) > MAX_SEEN:
+            self._seen.popitem(last=False)
+
+    def put(self, order: Order) -> None:
+        """It stands from now on."""
+        self._standing[order.target] = order
+
+    def lift(self, target: Target) -> Order | None:
+        """It stands no longer; what stood."""
+        return self._standing.pop(target, None)
+
+    def over(self) -> list[Order]:
+        """Those whose time has come."""
+        now_s = self._now()
+        return [order for order in self._standing.values() if order.until_s <= now_s]
+
+    @property
+    def next_s(self) -> float:
+        """When the next one ends; infinity when none does."""
+        return min((order.until_s for order in self._standing.values()), default=float("inf"))
+
+    # --- what others go by
+
+    def bars_user(self, user: str, *scopes: str) -> bool:
+        """Whether a user may not come in: nowhere, or not into one of these vhosts or tenants."""
+        if not self._standing or not user:
+            return False
+        return any(Target(LOCK_USER, user, scope) in self._standing for scope in ("", *scopes))
+
+    def bars_host(self, host: str) -> bool:
+        """Whether nobody may come from a host."""
+        return bool(self._standing) and Target(BLOCK_HOST, place_of(host)) in self._standing
+
+    def rate(self, tenant: str) -> int | None:
+        """The messages a second that a tenant or a vhost is held to; None for as many as it likes."""
+        order = self._standing.get(Target(SLOW_TENANT, tenant)) if self._standing and tenant else None
+        return None if order is None else order.decision.rate
+
+
+def target_of(decision: Decision) -> Target:
+    """What a decision is about, or, if it undoes something, that; a host counts with its place, as lockouts do."""
+    action = UNDOES.get(decision.action, decision.action)
+    subject = place_of(decision.subject) if action == BLOCK_HOST else decision.subject
+    return Target(action, subject, decision.vhost)
