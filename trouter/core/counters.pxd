@@ -22,3 +22,7 @@ cdef class AddressCounters:
     cdef public Py_ssize_t redirected
     cdef public Py_ssize_t ingress_container
     cdef public Py_ssize_t egress_container
+
+
+cdef class Tally:
+    cdef public Py_ssize_t count

@@ -82,3 +82,12 @@ class AddressCounters:
     def as_dict(self) -> dict[str, int]:
         """A snapshot by name."""
         return {name: getattr(self, name) for name in sorted(AddressCounters.__slots__)}
+
+
+class Tally:
+    """How many of something, where several are counted by name."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0

@@ -1,7 +1,7 @@
 cimport cython
 
 from trouter.engine cimport deliveries
-from trouter.core.counters cimport AddressCounters, Counters
+from trouter.core.counters cimport AddressCounters, Counters, Tally
 from trouter.core.fanout cimport tell_sender
 from trouter.core.message cimport Message
 from trouter.core.outstanding cimport Outstanding
@@ -41,10 +41,13 @@ cdef class Egress(LinkSink):
     cdef public double dry_since_s
     cdef public Py_ssize_t entered_here
     cdef public dict entered_there
+    cdef str _last_origin
+    cdef Tally _last_tally
 
     cpdef Py_ssize_t load(self)
     @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, written=bytes)
     cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(tally=Tally)
     cdef _note_origin(self, str origin)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1

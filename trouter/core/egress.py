@@ -14,7 +14,7 @@ from trouter.engine import deliveries
 from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
-from .counters import AddressCounters, Counters
+from .counters import AddressCounters, Counters, Tally
 from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -33,6 +33,8 @@ class Egress(LinkSink):
 
     __slots__ = (
         "_dropped",
+        "_last_origin",
+        "_last_tally",
         "_presettled",
         "attached_at_s",
         "backlog",
@@ -82,9 +84,11 @@ class Egress(LinkSink):
         #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
         self.trunk: Any = None
         #: Deliveries that came to it and had entered the network here, and elsewhere, by how annotations name the
-        #: place; None for none of the latter.
+        #: place; those of the latter that came last.
         self.entered_here = 0
-        self.entered_there: dict[str, int] | None = None
+        self.entered_there: dict[str, Tally] = {}
+        self._last_origin: str | None = None
+        self._last_tally: Tally | None = None
         #: The ``Streams`` that the link is one of; None for every other link.
         self.pool: Any = None
         #: A ``SentLog`` where messages are logged.
@@ -167,11 +171,16 @@ class Egress(LinkSink):
 
     def _note_origin(self, origin: str) -> None:
         """Count a delivery that came from another router."""
-        counts = self.entered_there
-        if counts is None:
-            counts = self.entered_there = {}
-        if origin in counts or len(counts) < _MOST_ORIGINS:
-            counts[origin] = counts.get(origin, 0) + 1
+        tally = self._last_tally if origin is self._last_origin else None
+        if tally is None:
+            tally = self.entered_there.get(origin)
+            if tally is None:
+                if len(self.entered_there) >= _MOST_ORIGINS:
+                    return
+                tally = self.entered_there[origin] = Tally()
+            self._last_origin = origin
+            self._last_tally = tally
+        tally.count += 1
 
     def _may_begin(self, link: OutgoingLink) -> bool:
         """Whether one more delivery may go out now."""

@@ -5,38 +5,22 @@ from trouter.core.counters cimport AddressCounters, Counters
 from trouter.core.egress cimport Egress
 from trouter.core.message cimport Message
 from trouter.core.network cimport Network
+from trouter.core.passage cimport Marker, Passage
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.core.record cimport Record
 from trouter.core.times cimport TimesByAddress
 from trouter.engine.link cimport IncomingLink
 from trouter.engine.ports cimport Delivery, LinkPort
+from trouter.wire cimport octets
 from trouter.wire.order cimport SectionOrder
-from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections cimport MessageScan
 
 cdef Py_ssize_t _STREAM_AT
 cdef Py_ssize_t _MAX_HEAD_BYTES
 cdef int _THROUGH_ANNOTATIONS
 cdef int _THROUGH_PROPERTIES
-
-
-cdef Py_ssize_t _MOST_PASSAGES
-cdef Py_ssize_t _REMEMBERED_BYTES
-cdef Py_ssize_t _SLICED_BYTES
 cdef int _DEFAULT_PRIORITY
 cdef int _HIGHEST_PRIORITY
-
-
-cdef class Passage:
-    cdef public RouterAnnotations annotations
-    cdef public bytes plain
-    cdef public bytes onward
-    cdef public Record record
-    cdef public Py_ssize_t generation
-    cdef public bint loops
-
-
-cdef bytes _users(RouterAnnotations annotations)
 
 
 cdef class Ingress(InEndpoint):
@@ -55,8 +39,6 @@ cdef class Ingress(InEndpoint):
     cdef public bint prompt
     cdef public Record record
     cdef public Py_ssize_t capacity
-    cdef public bint strips
-    cdef public str to_override
     cdef public bint is_fallback
     cdef public bint of_container
     cdef public MessageCheck check
@@ -66,16 +48,11 @@ cdef class Ingress(InEndpoint):
     cdef public Py_ssize_t unsettled
     cdef Py_ssize_t _window_bytes
     cdef MessageScan _scan
-    cdef public int phase
-    cdef str _here
-    cdef bint _marks
     cdef str _to
     cdef Py_ssize_t _cut_from
     cdef Py_ssize_t _cut_to
-    cdef bytes _own_section
-    cdef dict _passages
     cdef Passage _passage
-    cdef RouterAnnotations _annotations
+    cdef public Marker marker
 
     cpdef open(self)
     cpdef destination_appeared(self)
@@ -92,21 +69,20 @@ cdef class Ingress(InEndpoint):
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _must_not_wait(self, Message message)
-    @cython.locals(scan=MessageScan, record=Record, annotations=RouterAnnotations, depth=int, check=MessageCheck, priority=int, inspected=bytes)
+    @cython.locals(scan=MessageScan, record=Record, passage=Passage, depth=int, check=MessageCheck, priority=int, inspected=bytes)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(scan=MessageScan)
     cdef bytes _inspect(self, MessageCheck check, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, Message message)
     @cython.locals(more=Py_ssize_t)
     cdef bint _waits_on(self, Message message, Py_ssize_t most)
     cpdef comes_from(self, trunk)
-    cdef bint _must_gather(self, Message message, RouterAnnotations annotations)
-    @cython.locals(network=Network, passage=Passage, loops=bint)
-    cdef bint _came_too_far(self, RouterAnnotations annotations)
-    @cython.locals(passage=Passage)
-    cdef RouterAnnotations _pass(self, bytes section)
+    cpdef comes_from_edge(self)
+    cdef bint _must_gather(self, Message message, Passage passage)
+    @cython.locals(network=Network, marker=Marker, trace=tuple)
+    cdef bint _came_too_far(self, Passage passage)
     cdef bytes _stamp(self, MessageCheck check, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete)
-    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int, check=MessageCheck, passage=Passage)
-    cdef Record _find(self, Delivery delivery, Message message, bytes data, RouterAnnotations annotations)
+    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int, check=MessageCheck)
+    cdef Record _find(self, Delivery delivery, Message message, bytes data, Passage passage)
     @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t, through=Py_ssize_t)
     cdef _forward(self, Delivery delivery, Record record, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     cdef _undeliverable(self, Delivery delivery, Message message)
@@ -132,12 +108,9 @@ cdef class Ingress(InEndpoint):
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(message=Message)
     cdef Message _keep(self, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(head=bytes)
-    cdef _describe(self, Message message, RouterAnnotations annotations, str to, int phase)
-    @cython.locals(scan=MessageScan, section=bytes, behind=Py_ssize_t)
-    cpdef bytes write_head(self, Message message, bytes head)
-    @cython.locals(annotations=RouterAnnotations, passage=Passage, section=bytes)
+    cdef _describe(self, Message message, str to, int phase, Py_ssize_t start)
+    @cython.locals(passage=Passage, section=bytes)
+    cpdef bytes write_head(self, Message message, bytes head, bint plain)
+    @cython.locals(passage=Passage, section=bytes)
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
-    cdef str _ingress_of(self, RouterAnnotations came)
     cdef Record _look_up(self, Delivery delivery, Message message, bytes text)
-    cdef bytes _section(self, RouterAnnotations came, str to, int phase)

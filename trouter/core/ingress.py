@@ -9,7 +9,8 @@ from typing import Any
 
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
-from trouter.wire.annotations import InvalidAnnotation, RouterAnnotations, compose_annotations, parse_annotations
+from trouter.wire import octets
+from trouter.wire.annotations import InvalidAnnotation
 from trouter.wire.order import SectionOrder
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
 from trouter.wire.stamp import stamped
@@ -24,6 +25,7 @@ from .message import Message
 from .network import Network, Trunk
 from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .pace import Pace
+from .passage import Marker, Passage
 from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, AddressTable, answer_of, is_made_elsewhere
@@ -35,11 +37,6 @@ _STREAM_AT = 131072
 _MAX_HEAD_BYTES = 1048576
 _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
-#: Sections of annotations that are remembered with what they say, for each link, and how long one may be.
-_MOST_PASSAGES = 1024
-_REMEMBERED_BYTES = 512
-#: Messages above this many octets are put together without a copy of their parts.
-_SLICED_BYTES = 2048
 _DEFAULT_PRIORITY = DEFAULT_PRIORITY
 _HIGHEST_PRIORITY = 9
 
@@ -56,37 +53,16 @@ TOO_LARGE_INSIDE = rejected_state(
 )
 
 
-class Passage:
-    """Annotations as a neighbour sent them: what they say, and how they go on, to receivers here and to routers."""
-
-    __slots__ = ("annotations", "generation", "loops", "onward", "plain", "record")
-
-    def __init__(self, annotations: RouterAnnotations) -> None:
-        self.annotations = annotations
-        self.plain = _users(annotations)
-        self.onward = b""
-        #: The address that they name, if there was one when it was looked for last.
-        self.record: Record | None = None
-        #: In the shape of the network that ``generation`` counts, the message has come too far.
-        self.generation = -1
-        self.loops = False
-
-
 class Ingress(InEndpoint):
     """One incoming link. ``record`` is its address, None for an anonymous link, whose messages name theirs."""
 
     __slots__ = (
-        "_annotations",
         "_cut_from",
         "_cut_to",
-        "_here",
         "_known",
         "_known_phase",
-        "_marks",
         "_order",
-        "_own_section",
         "_passage",
-        "_passages",
         "_scan",
         "_to",
         "_to_phase",
@@ -101,15 +77,13 @@ class Ingress(InEndpoint):
         "is_fallback",
         "link",
         "log",
+        "marker",
         "of_container",
         "pace",
         "pending",
-        "phase",
         "prompt",
         "record",
-        "strips",
         "table",
-        "to_override",
         "totals",
         "unsettled",
     )
@@ -138,9 +112,14 @@ class Ingress(InEndpoint):
         self.record = record
         self.by_name = record is None
         self.capacity = capacity
-        #: Router annotations that the peer sends are ignored.
-        self.strips = strips
-        self.to_override = to_override
+        #: Reads and writes what routers say of its messages.
+        self.marker = Marker(
+            f"{DEFAULT_AREA}/{table.router_id}",
+            table.mode != "edge",
+            not strips,
+            0 if record is None else record.phase,
+            to_override,
+        )
         self.is_fallback = is_fallback
         #: The router's address counters.
         self.totals = totals
@@ -150,24 +129,14 @@ class Ingress(InEndpoint):
         self.unsettled = 0
         self._window_bytes = self.link._session.window_bytes
         self._scan = MessageScan(reads_to=record is None)
-        self._annotations: RouterAnnotations | None = None
-        #: What messages of the link say of the address's phase to other routers.
-        self.phase = 0 if record is None else record.phase
         #: An unfinished message is routed as soon as it can be.
         self.prompt = False
-        #: How annotations name this router.
-        self._here = f"{DEFAULT_AREA}/{table.router_id}"
-        #: An edge router says nothing of a message's way (inter-router.md 6.7).
-        self._marks = table.mode != "edge"
         #: Where annotations stand in the message under way, or would stand.
         self._cut_from = self._cut_to = 0
-        #: The annotations of a message that came without any, once they are asked for.
-        self._own_section: bytes | None = None
         #: What the message under way is to go by elsewhere, where that is not what its sender wrote.
         self._to: str | None = None
         self._to_phase = 0
-        #: On a trunk: annotations as they came lately, and what became of them; that of the message under way.
-        self._passages: dict[bytes, Passage] = {}
+        #: What routers said of the message under way, None if it came without annotations.
         self._passage: Passage | None = None
         #: A ``MessageLog`` where messages are logged.
         self.log: Any = None
@@ -191,8 +160,14 @@ class Ingress(InEndpoint):
     def comes_from(self, trunk: Trunk) -> None:
         """The link is a neighbour's, whose annotations say of each message what there is to know."""
         self.trunk = trunk
+        self.marker.keeps = True
         self._known = self.table.known_first
         self._known_phase = 0
+
+    def comes_from_edge(self) -> None:
+        """The link is that of an edge router, or of one that takes this router for its edge."""
+        self.via_edge = True
+        self.marker.via_edge = True
 
     # --- credit
 
@@ -283,7 +258,7 @@ class Ingress(InEndpoint):
         if self._order is not None and not self._stands_in_order(delivery, message, data, start, end):
             self._order = None
         elif not message.routed:
-            message.append(data[start:end])
+            message.append(octets.cut(data, start, end))
             if message.complete or message.held >= message.wanted or self._must_not_wait(message):
                 whole = message.join()
                 if self.log is not None and message.wanted == _STREAM_AT:  # the first look at it
@@ -335,7 +310,7 @@ class Ingress(InEndpoint):
                 return
             if start == end and not message.complete:
                 return
-        message.append(data[start:end])
+        message.append(octets.cut(data, start, end))
         for each in message.copies[:]:
             copy = each
             egress: Egress = copy.link.sink  # type: ignore[assignment]
@@ -346,8 +321,7 @@ class Ingress(InEndpoint):
         scan = self._scan
         record = self.record
         check = self.check
-        annotations: RouterAnnotations | None = None
-        self._passage = None
+        passage: Passage | None = None
         self._to = None
         self._to_phase = 0
         self.rewrites = False
@@ -359,11 +333,8 @@ class Ingress(InEndpoint):
                 self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return
             if scan.annotations_start >= 0:
-                if self.via_edge or self.trunk is not None:
-                    annotations = self._pass(data[scan.annotations_start : scan.annotations_end])
-                else:
-                    annotations = parse_annotations(data, scan.annotations_start, scan.annotations_end, not self.strips)
-                self.rewrites = annotations.had_router_keys
+                passage = self.marker.read(data, scan.annotations_start, scan.annotations_end)
+                self.rewrites = passage.annotations.had_router_keys
             if check is not None:
                 inspected = self._inspect(check, delivery, data, start, end, depth, message)
                 if inspected is None:
@@ -379,17 +350,17 @@ class Ingress(InEndpoint):
             too_large = isinstance(error, AnnotationsTooLarge)
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
-        if message is not None and self.trunk is not None and self._must_gather(message, annotations):
+        if message is not None and self.trunk is not None and self._must_gather(message, passage):
             return
-        self._annotations = annotations
+        self._passage = passage
         self._cut_from = scan.insert_at
         self._cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
         if self.trunk is not None:
-            self.origin = "" if annotations is None or annotations.ingress is None else annotations.ingress
-            self.trace = () if annotations is None else annotations.trace
+            self.origin = "" if passage is None or passage.annotations.ingress is None else passage.annotations.ingress
+            self.trace = () if passage is None else passage.annotations.trace
         priority = scan.priority
         if record is None:
-            record = self._find(delivery, message, data, annotations)
+            record = self._find(delivery, message, data, passage)
             if record is None:
                 return
         if message is not None and not message.complete and record.wants_whole():
@@ -402,7 +373,7 @@ class Ingress(InEndpoint):
             if self.of_container:
                 record.counters.ingress_container += 1
                 self.totals.ingress_container += 1
-        if annotations is not None and annotations.trace and self._came_too_far(annotations):
+        if passage is not None and passage.annotations.trace and self._came_too_far(passage):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
         if record.priority >= 0:
@@ -412,7 +383,7 @@ class Ingress(InEndpoint):
                 priority = _HIGHEST_PRIORITY
             self.priority = _DEFAULT_PRIORITY if priority < 0 else priority
         if message is not None:
-            self._describe(message, annotations, self._to, self._to_phase)
+            self._describe(message, self._to, self._to_phase, start)
         self._forward(delivery, record, data, start, end, message)
 
     def _inspect(
@@ -458,66 +429,49 @@ class Ingress(InEndpoint):
             message.wanted = most
         return True
 
-    def _must_gather(self, message: Message, annotations: RouterAnnotations | None) -> bool:
+    def _must_gather(self, message: Message, passage: Passage | None) -> bool:
         """A neighbour's unfinished message, on a link for whole ones, that nobody wants piece by piece."""
         if message.complete or self.prompt or message.held >= _STREAM_AT:
             return False
-        if annotations is not None and annotations.stream:
+        if passage is not None and passage.annotations.stream:
             return False
         message.wanted = _STREAM_AT
         return not self._must_not_wait(message)
 
-    def _came_too_far(self, annotations: RouterAnnotations) -> bool:
+    def _came_too_far(self, passage: Passage) -> bool:
         """More routers than the network has hops, or this one among them: a loop (2.1). Alone, it has radius 0."""
-        if not self._marks:
+        marker = self.marker
+        if not marker.marks:
             return False
         network: Network = self.pulse.network
-        passage = self._passage
-        if passage is not None and passage.generation == network.generation:
-            return passage.loops
-        loops = len(annotations.trace) > network.radius + 1
-        if self.trunk is not None and self._here in annotations.trace:
-            loops = True
-        if passage is not None:
+        if passage.generation != network.generation:
+            trace = passage.annotations.trace
             passage.generation = network.generation
-            passage.loops = loops
-        return loops
-
-    def _pass(self, section: bytes) -> RouterAnnotations:
-        """What a neighbour's annotations say, which often say the same; InvalidAnnotation."""
-        passage = self._passages.get(section)
-        if passage is None:
-            passage = Passage(parse_annotations(section, 0, len(section), True))
-            if len(section) <= _REMEMBERED_BYTES:
-                if len(self._passages) >= _MOST_PASSAGES:
-                    self._passages.clear()
-                self._passages[section] = passage
-        self._passage = passage
-        return passage.annotations
+            passage.loops = len(trace) > network.radius + 1 or (self.trunk is not None and marker.here in trace)
+        return passage.loops
 
     def _find(
-        self, delivery: Delivery, message: Message | None, data: bytes, annotations: RouterAnnotations | None
+        self, delivery: Delivery, message: Message | None, data: bytes, passage: Passage | None
     ) -> Record | None:
         """The record of an anonymous message; None when the sender was answered instead (2.6)."""
         scan = self._scan
         check = self.check
-        passage = self._passage
         phase = -1 if self.trunk is None else 0
         record: Record | None = None
-        if annotations is not None and annotations.to is not None:
-            if passage is not None and self.trunk is not None:
+        if passage is not None and passage.annotations.to is not None:
+            if self.trunk is not None:
                 record = passage.record
                 if record is not None and not record.gone and record.reachable():
                     return record
-            text = annotations.to.encode()
-            phase = annotations.phase
+            text = passage.annotations.to.encode()
+            phase = passage.annotations.phase
         elif scan.to_start < 0:
             if check is not None:
                 check.tell(NO_TO, "")
             self._refuse(delivery, message, REJECTED, NO_ADDRESS)
             return None
         else:
-            text = data[scan.to_start : scan.to_end]
+            text = octets.cut(data, scan.to_start, scan.to_end)
         if check is not None and not check.allows(text):
             check.tell(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
             self._refuse(delivery, message, REJECTED, TARGET_DENIED)
@@ -572,7 +526,7 @@ class Ingress(InEndpoint):
         if count == 0 and record.fallback is not None and not self.is_fallback and record.fallback.destinations() > 0:
             if message is None:
                 message = self._keep(data, start, end)
-            self._describe(message, self._annotations, record.text, FALLBACK_NUMBER)
+            self._describe(message, record.text, FALLBACK_NUMBER, start)
             if record.fallback.forwarder.forward(self, delivery, data, start, end, message) == 0:
                 self._undeliverable(delivery, message)
                 return
@@ -757,89 +711,42 @@ class Ingress(InEndpoint):
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message in ``data[start:end]``, kept, for a single copy."""
         message = Message(self.link.session, self)
-        message.append(data[start:end])
+        message.append(octets.cut(data, start, end))
         message.complete = delivery.complete
         message.routed = True
-        self._describe(message, self._annotations, self._to, self._to_phase)
+        self._describe(message, self._to, self._to_phase, start)
         return message
 
     def _keep(self, data: bytes, start: int, end: int) -> Message:
         """A whole message, kept for whatever copies will be made of it."""
         message = Message(self.link.session, self)
-        message.append(data[start:end])
+        message.append(octets.cut(data, start, end))
         message.complete = True
         return message
 
-    def _describe(self, message: Message, annotations: RouterAnnotations | None, to: str | None, phase: int) -> None:
-        """Note what the router says of the message, and take out for others what routers said before."""
-        message.annotations = annotations
+    def _describe(self, message: Message, to: str | None, phase: int, start: int) -> None:
+        """Note what the router says of the message under way, which began at ``start``."""
+        message.passage = self._passage
+        message.rewrites = self.rewrites
         message.to = to
         message.phase = phase
-        if annotations is not None and annotations.had_router_keys and message.chunks:
-            head = message.chunks[0]
-            self._scan.scan(head, 0, len(head), _THROUGH_ANNOTATIONS, message.complete)
-            message.plain_head = b"".join(
-                (
-                    head[: self._scan.annotations_start],
-                    _users(annotations),
-                    head[self._scan.annotations_end :],
-                )
-            )
+        message.cut_from = self._cut_from - start
+        message.cut_to = self._cut_to - start
 
-    def write_head(self, message: Message, head: bytes) -> bytes:
-        """``head`` with the router's annotations."""
-        scan = self._scan
-        scan.scan(head, 0, len(head), _THROUGH_ANNOTATIONS, message.complete)
-        section = self._section(message.annotations, message.to, message.phase)
-        behind = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
-        return b"".join((head[: scan.insert_at], section, head[behind:]))
+    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
+        """``head`` with the router's annotations, or (``plain``) without those of any router."""
+        passage = message.passage
+        if plain:
+            section = b"" if passage is None else passage.plain()
+        else:
+            section = self.marker.onward(passage, message.to, message.phase)
+        return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
         """See ``InEndpoint.write``; for the message under way only."""
-        annotations = self._annotations
         passage = self._passage
-        if passage is not None and (plain or self._to is None):
-            if not (plain or passage.onward):
-                passage.onward = self._section(annotations, None, 0)
-            section = passage.plain if plain else passage.onward
-        elif plain:
-            section = b"" if annotations is None else _users(annotations)
-        elif annotations is None and self._to is None:
-            if self._own_section is None:
-                self._own_section = self._section(None, None, 0)
-            section = self._own_section
+        if plain:
+            section = b"" if passage is None else passage.plain()
         else:
-            section = self._section(annotations, self._to, self._to_phase)
-        if end - start > _SLICED_BYTES:
-            whole = memoryview(data)
-            return b"".join((whole[start : self._cut_from], section, whole[self._cut_to : end]))
-        return b"".join((data[start : self._cut_from], section, data[self._cut_to : end]))
-
-    def _section(self, came: RouterAnnotations | None, to: str | None, phase: int) -> bytes:
-        """The annotations with which a message goes on (4.3): user's first, then phase, stream, to, ingress, trace."""
-        here = self._here
-        to = to or self.to_override
-        phase = phase or self.phase
-        if came is None:
-            marks = (here,) if self._marks else ()
-            return compose_annotations(b"", 0, phase, False, to, here if self._marks else None, marks)
-        return compose_annotations(
-            came.user,
-            came.user_count,
-            phase or came.phase,
-            came.stream,
-            to or came.to,
-            self._ingress_of(came),
-            (*came.trace, here) if self._marks else (),
-        )
-
-    def _ingress_of(self, came: RouterAnnotations) -> str | None:
-        """Where a message entered the network, as others are to know: routers on the edge are none of it (6.7)."""
-        if not self._marks:
-            return None
-        return self._here if self.via_edge else came.ingress or self._here
-
-
-def _users(annotations: RouterAnnotations) -> bytes:
-    """The annotations that are none of routers'."""
-    return compose_annotations(annotations.user, annotations.user_count, 0, False, None, None, ())
+            section = self.marker.onward(passage, self._to, self._to_phase)
+        return octets.replaced(data, start, self._cut_from, section, self._cut_to, end)

@@ -103,9 +103,9 @@ class InsideSender(InEndpoint):
         message.routed = True
         return message
 
-    def write_head(self, message: Message, head: bytes) -> bytes:
+    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
         """A message from inside the router starts its way here."""
-        return self.write(head, 0, len(head), False)
+        return self.write(head, 0, len(head), plain)
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
         """See ``InEndpoint.write``."""

@@ -1,7 +1,7 @@
 cimport cython
 
+from trouter.core.passage cimport Passage
 from trouter.engine.ports cimport Delivery, SessionPort
-from trouter.wire.annotations cimport RouterAnnotations
 
 
 @cython.freelist(2048)
@@ -11,10 +11,13 @@ cdef class Message:
     cdef public list chunks
     cdef public Py_ssize_t first
     cdef public Py_ssize_t held
-    cdef public RouterAnnotations annotations
+    cdef public Passage passage
     cdef public str to
     cdef public int phase
-    cdef public bytes plain_head
+    cdef public Py_ssize_t cut_from
+    cdef public Py_ssize_t cut_to
+    cdef public bint rewrites
+    cdef bytes _plain_head
     cdef bytes _annotated_head
     cdef public bint complete
     cdef public bint aborted
@@ -34,6 +37,7 @@ cdef class Message:
     @cython.locals(index=Py_ssize_t)
     cpdef bytes piece(self, Py_ssize_t number, bint plain)
     cpdef bytes annotated_head(self)
+    cpdef bytes plain_head(self)
     cpdef bytes whole(self, bint plain)
     cpdef bint ends_with(self, Py_ssize_t number)
     @cython.locals(passed=Py_ssize_t, copy=Delivery)

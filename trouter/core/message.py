@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from trouter.engine.ports import Delivery, SessionPort
-from trouter.wire.annotations import RouterAnnotations
+
+from .passage import Passage
 
 #: Pieces below this many octets are kept as one.
 _SMALL_PIECE = 512
@@ -20,8 +21,8 @@ _SMALL_PIECE = 512
 class HeadWriter(Protocol):
     """Who knows what the router says of a message."""
 
-    def write_head(self, message: Message, head: bytes) -> bytes:
-        """``head`` with the router's own annotations."""
+    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
+        """``head`` with the router's own annotations, or (``plain``) without those of any router."""
 
 
 class Message:
@@ -29,21 +30,24 @@ class Message:
 
     ``chunks[0]`` is piece number ``first``. The first piece holds every section up to the message annotations;
     where the receiver is to get other annotations than came, ``plain_head`` and ``annotated_head`` (with the router's
-    own) stand for it, and ``source`` writes the latter when it is first asked for.
+    own) stand for it, and ``source`` writes them when they are first asked for.
     """
 
     __slots__ = (
         "_annotated_head",
+        "_plain_head",
         "aborted",
-        "annotations",
         "chunks",
         "complete",
         "copies",
+        "cut_from",
+        "cut_to",
         "discard",
         "first",
         "held",
+        "passage",
         "phase",
-        "plain_head",
+        "rewrites",
         "routed",
         "session",
         "source",
@@ -58,10 +62,14 @@ class Message:
         self.first = 0
         self.held = 0
         #: The annotations that came, None for none at all; what the router's own are to say beside its name.
-        self.annotations: RouterAnnotations | None = None
+        self.passage: Passage | None = None
         self.to: str | None = None
         self.phase = 0
-        self.plain_head: bytes | None = None
+        #: Where annotations stand in the first piece, or would stand; and that some of them are routers'.
+        self.cut_from = 0
+        self.cut_to = 0
+        self.rewrites = False
+        self._plain_head: bytes | None = None
         self._annotated_head: bytes | None = None
         self.complete = False
         self.aborted = False
@@ -119,8 +127,8 @@ class Message:
         if number == 0:
             if not plain:
                 return self.annotated_head()
-            if self.plain_head is not None:
-                return self.plain_head
+            if self.rewrites:
+                return self.plain_head()
         return self.chunks[index]
 
     def begin(self) -> bytes:
@@ -130,8 +138,14 @@ class Message:
     def annotated_head(self) -> bytes:
         """The first piece with the router's own annotations; asked for while the piece is still here."""
         if self._annotated_head is None:
-            self._annotated_head = self.source.write_head(self, self.chunks[0])
+            self._annotated_head = self.source.write_head(self, self.chunks[0], False)
         return self._annotated_head
+
+    def plain_head(self) -> bytes:
+        """The first piece without the annotations of routers; asked for as above."""
+        if self._plain_head is None:
+            self._plain_head = self.source.write_head(self, self.chunks[0], True)
+        return self._plain_head
 
     def whole(self, plain: bool) -> bytes:
         """All of a complete message of which nothing was let go."""

@@ -90,10 +90,10 @@ def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
     if not isinstance(endpoint, Egress) or endpoint.trunk is not None:
         return None
     counts = [_ulong(endpoint.entered_here), *_NO_DELIVERIES[1:]]
-    for origin, count in (endpoint.entered_there or {}).items():
+    for origin, tally in endpoint.entered_there.items():
         index = router.network.index_of(origin)
         if 0 <= index < ROUTERS:
-            counts[index] = _ulong(counts[index] + count)
+            counts[index] = _ulong(counts[index] + tally.count)
     return counts
 
 

@@ -68,7 +68,8 @@ def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
     """Hold an incoming link to the terms of its connection."""
     ingress.log = terms.log
     ingress.connection_number = terms.connection_number
-    ingress.via_edge = terms.via_edge
+    if terms.via_edge:
+        ingress.comes_from_edge()
     hold(ingress, terms.check)
     ingress.gate = terms.gate
     ingress.of_container = terms.role == ROUTE_CONTAINER

@@ -182,7 +182,7 @@ class Uplink:
             totals=router.totals,
             is_fallback=source.capabilities == _FALLBACK,
         )
-        ingress.via_edge = True
+        ingress.comes_from_edge()
         link.keeps_tags = False
         link.sink = ingress
         router.enter(ingress, self.number)

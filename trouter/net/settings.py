@@ -22,6 +22,8 @@ ROUTER_CAPABILITIES: Final = (*CAPABILITIES, "qd.streaming-links")
 ANNOTATIONS_VERSION: Final = 1
 #: How long whoever was dialled may take to its open.
 HANDSHAKE_TIMEOUT_S: Final = 20.0
+#: Of each session of a connection between routers, on which the messages of many clients follow each other.
+ROUTER_WINDOW_BYTES: Final = 64 * 1024 * 1024
 
 
 def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
@@ -70,6 +72,7 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
     )
     capabilities: tuple[str, ...] = CAPABILITIES
     if entity.role in ROUTER_ROLES:
+        limits = replace(limits, session_window_bytes=ROUTER_WINDOW_BYTES)
         capabilities = ROUTER_CAPABILITIES
         own = {**own, "qd.annotations-version": Int(ANNOTATIONS_VERSION)}
         if entity.cost > 1:

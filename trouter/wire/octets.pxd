@@ -1,6 +1,6 @@
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
-from cpython.bytes cimport PyBytes_AS_STRING
-from libc.string cimport memcpy
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memcmp, memcpy
 
 
 cdef inline int append_slice(bytearray out, bytes data, Py_ssize_t start, Py_ssize_t end) except -1:
@@ -37,3 +37,23 @@ cdef inline int put_tag(bytearray target, Py_ssize_t offset, Py_ssize_t number) 
     for octet in range(8):
         there[octet] = (number >> (8 * octet)) & 0xFF
     return 0
+
+
+cdef inline bytes cut(bytes data, Py_ssize_t start, Py_ssize_t end):
+    return PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + start, end - start)
+
+
+cdef inline bint stands_at(bytes part, bytes data, Py_ssize_t start, Py_ssize_t end) noexcept:
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(part)
+    return end - start == size and memcmp(PyBytes_AS_STRING(part), PyBytes_AS_STRING(data) + start, size) == 0
+
+
+cdef inline bytes replaced(bytes data, Py_ssize_t start, Py_ssize_t gap, bytes part, Py_ssize_t behind, Py_ssize_t end):
+    cdef Py_ssize_t ahead = gap - start
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(part)
+    cdef bytes whole = PyBytes_FromStringAndSize(NULL, ahead + size + end - behind)
+    cdef char* there = PyBytes_AS_STRING(whole)
+    memcpy(there, PyBytes_AS_STRING(data) + start, ahead)
+    memcpy(there + ahead, PyBytes_AS_STRING(part), size)
+    memcpy(there + ahead + size, PyBytes_AS_STRING(data) + behind, end - behind)
+    return whole

@@ -1,4 +1,4 @@
-"""Put numbers and slices into an output without an object in between.
+"""Put numbers and slices into an output, and cut slices out of an input, without an object in between.
 
 The compiled twin takes these from ``octets.pxd``, where they are plain memory
 copies inlined into the callers; this module is what the interpreted twin runs.
@@ -29,3 +29,18 @@ def put_uint32(target: bytearray, offset: int, value: int) -> None:
 def put_tag(target: bytearray, offset: int, number: int) -> None:
     """Write ``number`` in 8 octets, little-endian, over what stands at ``offset``; the caller has checked the room."""
     target[offset : offset + 8] = number.to_bytes(8, "little")
+
+
+def cut(data: bytes, start: int, end: int) -> bytes:
+    """``data[start:end]``; checked as above."""
+    return data[start:end]
+
+
+def stands_at(part: bytes, data: bytes, start: int, end: int) -> bool:
+    """Whether ``data[start:end]`` is ``part``; checked as above."""
+    return end - start == len(part) and data.startswith(part, start)
+
+
+def replaced(data: bytes, start: int, gap: int, part: bytes, behind: int, end: int) -> bytes:
+    """``data[start:end]`` with ``part`` for what stands from ``gap`` up to ``behind``; all checked as above."""
+    return b"".join((data[start:gap], part, data[behind:end]))

@@ -1,0 +1,39 @@
+cimport cython
+
+from trouter.wire cimport octets
+from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
+
+cdef Py_ssize_t _MOST
+cdef Py_ssize_t _MAX_BYTES
+
+
+cdef class Passage:
+    cdef public bytes section
+    cdef public RouterAnnotations annotations
+    cdef public bytes onward
+    cdef bytes _plain
+    cdef public object record
+    cdef public Py_ssize_t generation
+    cdef public bint loops
+
+    @cython.locals(came=RouterAnnotations)
+    cpdef bytes plain(self)
+
+
+cdef class Marker:
+    cdef public str here
+    cdef public bint marks
+    cdef public bint honours
+    cdef public int phase
+    cdef public str to_override
+    cdef public bint via_edge
+    cdef public bint keeps
+    cdef bytes _own
+    cdef Passage _recent
+    cdef dict _known
+
+    @cython.locals(passage=Passage, section=bytes)
+    cpdef Passage read(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef bytes onward(self, Passage passage, str to, int phase)
+    @cython.locals(came=RouterAnnotations)
+    cdef bytes _compose(self, Passage passage, str to, int phase)
