@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-pure test-pure-aside test-compiled test-compiled-aside lint types fuzz bench docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -47,20 +47,21 @@ help:
 run: build
 	$(VENV)/bin/trouter run $(ARGS)
 
-# Both twins at once, for most tests wait for processes; what the interpreted one said comes behind.
+# Both twins at once, for most tests wait for processes; what the interpreted one said comes behind. Each leaves to the
+# other, or to `make test-all`, what takes long and has little of two twins in it.
+QUICK_COMPILED := -m "not spark and not pipeline_long"
+QUICK_PURE := -m "not slow and not pipeline_long" $(addprefix --ignore=tests/,cli interop load plugins tls tools)
 test: build interop-system
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-compiled-aside test-pure-aside; status=$$?; \
+	@mkdir -p build
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-quick-compiled test-quick-pure; status=$$?; \
 	  cat build/test-pure.log; exit $$status
 
-# All but what takes long and has little of the two twins in it; `make test-all` and `make test-pure` leave nothing out.
-QUICK := -m "not slow and not pipeline_long" $(addprefix --ignore=tests/,cli interop load pipeline plugins tls tools)
-test-pure-aside:
-	@mkdir -p build
-	TROUTER_PURE=1 $(PY) -m pytest $(if $(ARGS),$(ARGS),$(QUICK)) >build/test-pure.log 2>&1
-
-test-compiled-aside: build interop-system
+test-quick-compiled:
 	$(PY) -m trouter --version | grep -w compiled
-	$(PY) -m pytest $(if $(ARGS),$(ARGS),-m "not pipeline_long")
+	$(PY) -m pytest $(or $(ARGS),$(QUICK_COMPILED))
+
+test-quick-pure:
+	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),$(QUICK_PURE)) >build/test-pure.log 2>&1
 
 test-all: test-compiled test-pure
 

@@ -20,6 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "pipeline" in item.path.parts:
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            if "spark" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")
