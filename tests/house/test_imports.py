@@ -66,7 +66,7 @@ MAY_IMPORT = {
 EVERYBODY_MAY_IMPORT = ("_twin",)
 ONLY_IN = {
     "trio": {"net", "client", "load", "cli", "testing", "management", "http", "tools", "spool", "pipeline"},
-    "ssl": {"net", "client", "load", "tools", "pipeline"},
+    "ssl": {"net", "client", "load", "tools"},
     "socket": {"net", "client", "load", "http"},
     "h11": {"http", "net"},
     "wsproto": {"http"},

@@ -110,9 +110,9 @@ def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | Non
         ({"url": "http://h"}, "url: the scheme is 'http'"),
         ({"user": "u"}, "there is no password"),
         ({"saslMechanisms": "PLAIN"}, "PLAIN needs a user"),
-        ({"saslMechanisms": "MAGIC"}, "'MAGIC' is none of"),
-        ({"tlsTrustFile": "/nowhere.pem"}, "tlsTrustFile: /nowhere.pem: No such file"),
-        ({"tlsCertificateFile": "/nowhere.pem"}, "tlsCertificateFile: /nowhere.pem: No such file"),
+        ({"saslMechanisms": "MAGIC"}, "SASL MAGIC is none of"),
+        ({"tlsTrustFile": "/nowhere.pem"}, "TLS: No such file or directory: /nowhere.pem"),
+        ({"tlsCertificateFile": "/nowhere.pem"}, "TLS: No such file or directory: /nowhere.pem"),
     ],
 )
 def test_a_connection_that_cannot_work_is_refused_before_it_is_dialled(given: dict[str, str], said: str) -> None:

@@ -52,6 +52,8 @@ class Servers:
     key: Path | None = None
     key_password: str | None = field(default=None, repr=False)
     verify_name: bool = True
+    #: What a server is told that we want to talk to, by default the URL's host.
+    virtual_host: str | None = None
 
     def __post_init__(self) -> None:
         if not self.urls:
@@ -59,7 +61,7 @@ class Servers:
         if unknown := [name for name in self.mechanisms if name not in MECHANISMS]:
             raise ValueError(f"SASL {unknown[0]} is none of {', '.join(MECHANISMS)}")
         for url in self.urls:
-            self._mechanisms_for(parse_url(url))
+            self.mechanisms_for(parse_url(url))
         if self.key is not None and self.certificate is None:
             raise ValueError("a private key without its certificate")
 
@@ -75,8 +77,9 @@ class Servers:
     async def connect(self, url: str, **options: Any) -> AsyncIterator[Connection]:
         """A connection to one of them; raises as `connect`, whose ``options`` these are, and as ``ssl_context``."""
         address = parse_url(url)
-        context = self.ssl_context() if self._is_secure(address) else None
-        async with connect(url, sasl=self._mechanisms_for(address), ssl_context=context, **options) as connection:
+        context = self.ssl_context() if self.is_secure(address) else None
+        options = {"hostname": self.virtual_host, **options}
+        async with connect(url, sasl=self.mechanisms_for(address), ssl_context=context, **options) as connection:
             yield connection
 
     def ssl_context(self) -> ssl.SSLContext:
@@ -103,10 +106,11 @@ class Servers:
                 raise BadCertificate(why) from None
         return context
 
-    def _is_secure(self, address: ServerAddress) -> bool:
+    def is_secure(self, address: ServerAddress) -> bool:
+        """Whether it is TLS there."""
         return address.secure or self.trust_file is not None or self.certificate is not None
 
-    def _mechanisms_for(self, address: ServerAddress) -> tuple[SaslMechanism, ...]:
+    def mechanisms_for(self, address: ServerAddress) -> tuple[SaslMechanism, ...]:
         """Those to try, the preferred first; ValueError where nothing fits."""
         user = address.user if self.user is None else self.user
         password = address.password if self.password is None else self.password

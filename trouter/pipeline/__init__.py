@@ -2,3 +2,9 @@
 
 The router imports nothing of this room.
 """
+
+from __future__ import annotations
+
+from trouter import _twin
+
+_twin.select(__path__)

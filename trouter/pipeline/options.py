@@ -148,8 +148,9 @@ class Options:
     sasl_mechanisms: tuple[str, ...] = _option(
         (), _BOTH, "those allowed; by default SCRAM or PLAIN for a user, EXTERNAL for a certificate, else ANONYMOUS"
     )
-    tls: bool = _option(False, _BOTH, "speak TLS; `amqps` and each of the options below say so too")
-    tls_trust_file: str = _option("", _BOTH, "authorities to trust (PEM), by default the system's")
+    tls_trust_file: str = _option(
+        "", _BOTH, "authorities to trust (PEM), by default the system's; it makes it TLS, as `amqps` does"
+    )
     tls_certificate_file: str = _option("", _BOTH, "our certificate (PEM)")
     tls_key_file: str = _option("", _BOTH, "its key, by default in the certificate's file")
     tls_key_password: str = _option("", _BOTH, "the key's password; better in a file", secret=True)
@@ -173,7 +174,7 @@ class Options:
     max_message_bytes: int = _option(
         64 * MIB,
         _READ,
-        "a longer message is refused at the link, and an error if a spool holds one",
+        "a longer message is rejected; one that a spool holds all the same is a row without `raw`",
         low=512,
         high=1 << 30,
     )

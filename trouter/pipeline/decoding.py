@@ -1,0 +1,549 @@
+"""From frames of a spool to rows: each message's sections (AMQP 1.0 part 3, 3.2), said in columns.
+
+One row for each frame, whatever is in it. A message that is none, by one octet, is a row with the reason in ``error``
+and its octets in ``raw``, and the columns that a message would fill are null: what a sender got wrong costs that one
+message and not the batch. The columns are those of ``trouter.pipeline.schema``, which has to change with this module.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.pipeline.columns import Lists, Numbers, Texts
+from trouter.pipeline.values import ValueReader
+from trouter.wire.codec import decode, skip, wide
+from trouter.wire.encodings import PRIMITIVES
+from trouter.wire.errors import DecodeError
+from trouter.wire.sections import SECTIONS_BY_SYMBOL
+from trouter.wire.types import Symbol, ULong
+
+#: Entries of one map of annotations or properties.
+MAX_ENTRIES: Final = 65_536
+_MAX_ENTRIES: Final = MAX_ENTRIES
+#: What the longest reason for a bad message has.
+_MAX_ERROR: Final = 500
+_HEAD_BYTES: Final = 31
+_GUARD_BYTES: Final = 8
+_MASK32: Final = 1 << 32
+#: Milliseconds that still are an int64 in microseconds.
+_MAX_MS: Final = 9_223_372_036_854_775
+
+_HEADER: Final = 0x70
+_DELIVERY_ANNOTATIONS: Final = 0x71
+_MESSAGE_ANNOTATIONS: Final = 0x72
+_PROPERTIES: Final = 0x73
+_APPLICATION_PROPERTIES: Final = 0x74
+_DATA: Final = 0x75
+_SEQUENCE: Final = 0x76
+_VALUE: Final = 0x77
+_FOOTER: Final = 0x78
+
+#: Where each section may stand, from 0x70 on; those of a body exclude one another.
+_RANKS: Final = bytes((1, 2, 3, 4, 5, 6, 6, 6, 7))
+_NAMES: Final = [
+    symbol.decode().split(":")[1] for symbol in sorted(SECTIONS_BY_SYMBOL, key=SECTIONS_BY_SYMBOL.__getitem__)
+]
+_IDS: Final = frozenset((b"string", b"ulong", b"uuid", b"binary"))
+_COLON: Final = b":"
+_STRING: Final = b"string"
+_SYMBOL: Final = b"symbol"
+_BODY_KINDS: Final = {_DATA: b"data", _SEQUENCE: b"sequence", _VALUE: b"value", 0: b"absent"}
+
+
+class FrameFault(Exception):
+    """Frames are not those that were asked for: another sequence, or octets behind the last whole one."""
+
+
+class Rows:
+    """A batch of at most ``capacity`` rows, of messages of at most ``limit`` octets in all and one more.
+
+    ``refused`` counts those rows whose message could not be decoded, ``first_error`` is what was wrong with the first.
+    A message of more than ``max_message`` octets is one of these, and leaves no octets behind.
+    """
+
+    __slots__ = (
+        "_application_properties",
+        "_body",
+        "_body_kind",
+        "_body_parts",
+        "_body_value",
+        "_capacity",
+        "_correlation_id",
+        "_correlation_id_type",
+        "_creation_time",
+        "_delivery_annotations",
+        "_delivery_tag",
+        "_durable",
+        "_delivery_count",
+        "_error",
+        "_expiry_time",
+        "_first_acquirer",
+        "_footer",
+        "_group_sequence",
+        "_has_header",
+        "_ingest_time",
+        "_item_count",
+        "_items",
+        "_limit",
+        "_max_message",
+        "_message_annotations",
+        "_message_format",
+        "_message_id",
+        "_message_id_type",
+        "_priority",
+        "_raw",
+        "_reader",
+        "_seq",
+        "_settled",
+        "_texts",
+        "_ttl",
+        "_user_id",
+        "columns",
+        "count",
+        "first_error",
+        "next",
+        "octets",
+        "refused",
+    )
+
+    def __init__(self, sequence: int, capacity: int, limit: int, max_message: int) -> None:
+        """``sequence`` is that of the first frame to come."""
+        self.next = sequence
+        self.count = 0
+        self.octets = 0
+        self.refused = 0
+        self.first_error = ""
+        self._capacity = capacity
+        self._limit = limit
+        self._max_message = max_message
+        self._items = self._item_count = 0
+        self._reader = ValueReader()
+        self._seq = Numbers(capacity)
+        self._ingest_time = Numbers(capacity)
+        self._delivery_tag = Texts(capacity)
+        self._message_format = Numbers(capacity)
+        self._settled = Numbers(capacity)
+        self._has_header = Numbers(capacity)
+        self._durable = Numbers(capacity)
+        self._priority = Numbers(capacity)
+        self._ttl = Numbers(capacity)
+        self._first_acquirer = Numbers(capacity)
+        self._delivery_count = Numbers(capacity)
+        self._delivery_annotations = Lists(capacity)
+        self._message_annotations = Lists(capacity)
+        self._message_id = Texts(capacity)
+        self._message_id_type = Texts(capacity)
+        self._user_id = Texts(capacity)
+        self._correlation_id = Texts(capacity)
+        self._correlation_id_type = Texts(capacity)
+        self._expiry_time = Numbers(capacity)
+        self._creation_time = Numbers(capacity)
+        self._group_sequence = Numbers(capacity)
+        self._application_properties = Lists(capacity)
+        self._body_kind = Texts(capacity)
+        self._body = Texts(capacity)
+        self._body_parts = Lists(capacity)
+        self._body_value = Texts(capacity)
+        self._footer = Lists(capacity)
+        self._error = Texts(capacity)
+        self._raw = Texts(capacity)
+        #: The texts among the properties, by their place there (3.2.4).
+        self._texts = {
+            place: (name, Texts(capacity))
+            for place, name in (
+                (2, "to"),
+                (3, "subject"),
+                (4, "reply_to"),
+                (6, "content_type"),
+                (7, "content_encoding"),
+                (10, "group_id"),
+                (12, "reply_to_group_id"),
+            )
+        }
+        #: All columns by their names, those of the header among them.
+        self.columns: dict[str, Numbers | Texts | Lists] = {
+            "seq": self._seq,
+            "ingest_time": self._ingest_time,
+            "delivery_tag": self._delivery_tag,
+            "message_format": self._message_format,
+            "settled": self._settled,
+            "header": self._has_header,
+            "durable": self._durable,
+            "priority": self._priority,
+            "ttl": self._ttl,
+            "first_acquirer": self._first_acquirer,
+            "delivery_count": self._delivery_count,
+            "delivery_annotations": self._delivery_annotations,
+            "message_annotations": self._message_annotations,
+            "message_id": self._message_id,
+            "message_id_type": self._message_id_type,
+            "user_id": self._user_id,
+            "correlation_id": self._correlation_id,
+            "correlation_id_type": self._correlation_id_type,
+            "absolute_expiry_time": self._expiry_time,
+            "creation_time": self._creation_time,
+            "group_sequence": self._group_sequence,
+            "application_properties": self._application_properties,
+            "body_kind": self._body_kind,
+            "body": self._body,
+            "body_parts": self._body_parts,
+            "body_value": self._body_value,
+            "footer": self._footer,
+            "error": self._error,
+            "raw": self._raw,
+        }
+        for name, column in self._texts.values():
+            self.columns[name] = column
+
+    def full(self) -> bool:
+        """Whether the batch takes no more."""
+        return self.count >= self._capacity or self.octets >= self._limit
+
+    def add(self, data: bytes, offset: int) -> int:
+        """Take frames of ``data`` from ``offset`` on until there are no more or the batch is full; where that was."""
+        size = len(data)
+        while offset < size and self.count < self._capacity and self.octets < self._limit:
+            if size - offset < _HEAD_BYTES:
+                raise FrameFault(f"{size - offset} octets behind the last frame")
+            end = offset + _GUARD_BYTES + wide(data, offset)
+            tag = offset + _HEAD_BYTES
+            message = tag + (data[offset + 28] << 8) + data[offset + 29]
+            if end > size or message > end:
+                raise FrameFault(f"a frame of {end - offset} octets where {size - offset} are left")
+            if (data[offset + 8] | data[offset + 16]) >= 0x80:
+                raise FrameFault("a sequence or a time of more than 63 bits")
+            if wide(data, offset + 8) * _MASK32 + wide(data, offset + 12) != self.next:
+                raise FrameFault(f"another message stands where that of sequence {self.next} should be")
+            row = self.count
+            self._seq.put(row, self.next)
+            self._ingest_time.put(row, wide(data, offset + 16) * _MASK32 + wide(data, offset + 20))
+            self._message_format.put(row, wide(data, offset + 24))
+            self._settled.put(row, data[offset + 30] & 1)
+            self._delivery_tag.put(row, data, tag, message)
+            try:
+                if end - message > self._max_message:
+                    raise DecodeError(f"a message of {end - message} octets, where {self._max_message} are taken")
+                if wide(data, offset + 24) != 0:
+                    raise DecodeError(f"message format {wide(data, offset + 24):#010x} is not that of AMQP itself")
+                self._message(row, data, message, end)
+            except DecodeError as error:
+                self._refuse(row, data, message, end, error)
+            self.count = row + 1
+            self.next += 1
+            self.octets += end - message
+            offset = end
+        return offset
+
+    def finish(self) -> None:
+        """Make the columns as long as the batch."""
+        for column in self.columns.values():
+            if not isinstance(column, Numbers):
+                column.finish(self.count)
+
+    def _refuse(self, row: int, data: bytes, start: int, end: int, error: DecodeError) -> None:
+        """The row tells what is wrong, and nothing of what was read before that was known."""
+        for name, column in self.columns.items():
+            if name not in {"seq", "ingest_time", "message_format", "settled", "delivery_tag"}:
+                column.undo(row)
+        place = f" (at octet {error.offset - start} of {end - start})" if error.offset >= start else ""
+        why = f"{error}{place}".encode()[:_MAX_ERROR].decode(errors="ignore")
+        text = why.encode()
+        self._error.put(row, text, 0, len(text))
+        if end - start <= self._max_message:
+            self._raw.put(row, data, start, end)
+        if not self.refused:
+            self.first_error = f"message {self.next}: {why}"
+        self.refused += 1
+
+    def _message(self, row: int, data: bytes, offset: int, end: int) -> None:
+        """The sections in their order; DecodeError."""
+        if offset >= end:
+            raise DecodeError("the message is empty: it has no section at all", offset)
+        last = 0
+        body = 0
+        parts = 0
+        first = 0
+        first_end = 0
+        text = None
+        while offset < end:
+            start = offset
+            if end - offset > 3 and data[offset] == 0 and data[offset + 1] == 0x53:
+                code = data[offset + 2]
+                offset += 3
+            else:
+                code = self._rare_section(data, offset, end)
+                offset = self._items
+            if not _HEADER <= code <= _FOOTER:
+                raise DecodeError("not a section of a message", start)
+            rank = _RANKS[code - _HEADER]
+            if rank <= last and not (code == body and code != _VALUE and rank == last):
+                raise DecodeError(f"the section {_NAMES[code - _HEADER]} is out of order, or comes twice", start)
+            last = rank
+            if code == _DATA:
+                behind = skip(data, offset, end)
+                offset = _content(data, offset, behind, "a data section", 0xA0)
+                if parts == 0:
+                    first = offset
+                    first_end = behind
+                else:
+                    if parts == 1:
+                        self._body_parts.begin(row)
+                        self._body_parts.values.add(data, first, first_end)
+                    self._body_parts.values.add(data, offset, behind)
+                parts += 1
+                body = code
+                self._body.put(row, data, offset, behind)
+                offset = behind
+            elif code == _SEQUENCE:
+                if offset < end and data[offset] not in {0x45, 0xC0, 0xD0}:
+                    raise DecodeError(f"a sequence section has format code {data[offset]:#04x}", offset)
+                if text is None:
+                    text = bytearray(b"[")
+                else:
+                    text += b","
+                body = code
+                offset = self._reader.json(text, data, offset, end)
+            elif code == _VALUE:
+                body = code
+                first = offset
+                if offset < end and data[offset] & 0xEF == 0xA0:  # a binary, whose octets say it all
+                    offset = skip(data, offset, end)
+                else:
+                    text = bytearray()
+                    offset = self._reader.json(text, data, offset, end)
+                if data[first] & 0xEE == 0xA0:  # a binary or a string
+                    self._body.put(row, data, first + (5 if data[first] & 0x10 else 2), offset)
+            elif code == _HEADER:
+                offset = self._header(row, data, offset, end)
+            elif code == _PROPERTIES:
+                offset = self._properties(row, data, offset, end)
+            elif code == _APPLICATION_PROPERTIES:
+                offset = self._map(row, self._application_properties, data, offset, end, _STRING)
+            elif code == _MESSAGE_ANNOTATIONS:
+                offset = self._map(row, self._message_annotations, data, offset, end, _SYMBOL)
+            elif code == _DELIVERY_ANNOTATIONS:
+                offset = self._map(row, self._delivery_annotations, data, offset, end, _SYMBOL)
+            else:
+                offset = self._map(row, self._footer, data, offset, end, _SYMBOL)
+        if parts > 1:
+            self._body_parts.end(row)
+        if text is not None:
+            if body == _SEQUENCE:
+                text += b"]"
+            self._say(self._body_value, row, bytes(text))
+        self._say(self._body_kind, row, _BODY_KINDS[body])
+
+    def _say(self, column: Texts, row: int, text: bytes) -> None:
+        column.put(row, text, 0, len(text))
+
+    def _rare_section(self, data: bytes, offset: int, end: int) -> int:
+        """The code of a section whose descriptor is wide or a symbol; ``_items`` is where the content starts."""
+        if data[offset]:
+            raise DecodeError("not a section of a message", offset)
+        descriptor, self._items = decode(data, offset + 1, end, 16)
+        if type(descriptor) is Symbol:
+            return SECTIONS_BY_SYMBOL.get(descriptor.encode(), 0)
+        return int(descriptor) if type(descriptor) is ULong and descriptor < 256 else 0
+
+    def _open(self, data: bytes, offset: int, end: int, short: int) -> int:
+        """The offset behind the list or map at ``offset``, 0xC0 or 0xC1; sets ``_items`` and ``_item_count``."""
+        if offset >= end:
+            raise DecodeError("the section is cut short", offset)
+        code = data[offset]
+        if code == 0x45 and short == 0xC0:
+            self._items = offset + 1
+            self._item_count = 0
+            return offset + 1
+        if code != short and code != short + 0x10:
+            raise DecodeError(f"the section has format code {code:#04x}", offset)
+        behind = skip(data, offset, end)
+        width = 1 if code == short else 4
+        self._items = offset + 1 + 2 * width
+        if self._items > behind:
+            raise DecodeError("the section has no room for its count", offset)
+        self._item_count = data[offset + 2] if width == 1 else wide(data, offset + 5)
+        if self._item_count > behind - self._items:
+            raise DecodeError(f"{self._item_count} items claimed in {behind - self._items} octets", offset)
+        return behind
+
+    def _header(self, row: int, data: bytes, offset: int, end: int) -> int:
+        behind = self._open(data, offset, end, 0xC0)
+        self._has_header.put(row, 1)
+        offset = self._items
+        if self._item_count > 5:
+            raise DecodeError(f"a header of {self._item_count} fields", offset)
+        for place in range(self._item_count):
+            if place == 0:
+                offset = _flag(self._durable, row, data, offset, behind, "durable")
+            elif place == 1:
+                offset = _whole(self._priority, row, data, offset, behind, "priority", 0x50)
+            elif place == 2:
+                offset = _whole(self._ttl, row, data, offset, behind, "ttl", 0x70)
+            elif place == 3:
+                offset = _flag(self._first_acquirer, row, data, offset, behind, "first-acquirer")
+            else:
+                offset = _whole(self._delivery_count, row, data, offset, behind, "delivery-count", 0x70)
+        if offset != behind:
+            raise DecodeError("octets behind the last field of the header", offset)
+        return behind
+
+    def _properties(self, row: int, data: bytes, offset: int, end: int) -> int:
+        behind = self._open(data, offset, end, 0xC0)
+        offset = self._items
+        if self._item_count > 13:
+            raise DecodeError(f"properties of {self._item_count} fields", offset)
+        for place in range(self._item_count):
+            if offset < behind and data[offset] == 0x40:
+                offset += 1
+            elif place == 0:
+                offset = self._id(self._message_id, self._message_id_type, row, data, offset, behind)
+            elif place == 5:
+                offset = self._id(self._correlation_id, self._correlation_id_type, row, data, offset, behind)
+            elif place == 1:
+                offset = self._user(row, data, offset, behind)
+            elif place == 8:
+                offset = _time(self._expiry_time, row, data, offset, behind, "absolute-expiry-time")
+            elif place == 9:
+                offset = _time(self._creation_time, row, data, offset, behind, "creation-time")
+            elif place == 11:
+                offset = _whole(self._group_sequence, row, data, offset, behind, "group-sequence", 0x70)
+            else:
+                name, column = self._texts[place]
+                offset = _text(column, row, data, offset, behind, name)
+        if offset != behind:
+            raise DecodeError("octets behind the last field of the properties", offset)
+        return behind
+
+    def _id(self, column: Texts, kinds: Texts, row: int, data: bytes, offset: int, end: int) -> int:
+        """A message-id or correlation-id: a string, ulong, uuid or binary (3.2.11 to 3.2.14)."""
+        if offset < end and data[offset] & 0xEF == 0xA1:
+            kinds.put(row, _STRING, 0, 6)
+            return _text(column, row, data, offset, end, "an id")
+        behind = self._reader.read(data, offset, end)
+        if self._reader.kind not in _IDS:
+            raise DecodeError(f"an id of type {self._reader.kind.decode() or 'unknown'}", offset)
+        self._say(column, row, self._reader.text)
+        self._say(kinds, row, self._reader.kind)
+        return behind
+
+    def _user(self, row: int, data: bytes, offset: int, end: int) -> int:
+        """The user-id: a binary, which some clients say as a string."""
+        behind = skip(data, offset, end)
+        self._user_id.put(row, data, _content(data, offset, behind, "user-id", 0xA0), behind)
+        return behind
+
+    def _map(self, row: int, column: Lists, data: bytes, offset: int, end: int, usual: bytes) -> int:
+        """A section that is a map whose keys mostly are of the type ``usual``; each other key says its own."""
+        behind = self._open(data, offset, end, 0xC1)
+        count = self._item_count
+        offset = self._items
+        if count & 1:
+            raise DecodeError("Odd Number of Elements in a Map", offset)
+        if count > 2 * _MAX_ENTRIES:
+            raise DecodeError(f"a map of {count >> 1} entries, where {MAX_ENTRIES} are taken", offset)
+        column.begin(row)
+        reader = self._reader
+        keys = set()
+        for _ in range(count >> 1):
+            offset = reader.read(data, offset, behind)
+            key = reader.text
+            if reader.kind != usual or _COLON in key:
+                key = _typed(key, reader.kind, usual)
+            keys.add(key)
+            column.keys.add(key, 0, len(key))
+            offset = reader.read(data, offset, behind)
+            column.kinds.add(reader.kind, 0, len(reader.kind))
+            if reader.kind == b"null":
+                column.values.add_null()
+            else:
+                column.values.add(reader.text, 0, len(reader.text))
+        if len(keys) != count >> 1:
+            raise DecodeError("map has the same key twice", self._items)
+        if offset != behind:
+            raise DecodeError("octets behind the last entry of a map", offset)
+        column.end(row)
+        return behind
+
+
+_KIND_NAMES: Final = frozenset([primitive.name.encode() for primitive in PRIMITIVES] + [b"described"])
+
+
+def _typed(key: bytes, kind: bytes, usual: bytes) -> bytes:
+    """A key that tells its type, where it is not the usual one or could be taken for one that does."""
+    if kind == usual and key.partition(b":")[0] not in _KIND_NAMES:
+        return key
+    return kind + b":" + key
+
+
+def _content(data: bytes, offset: int, behind: int, name: str, short: int) -> int:
+    """Where the octets of a binary (``short`` 0xA0) start, which may be said as a string too unless it is data."""
+    code = data[offset]
+    if code == short or (code == 0xA1 and name == "user-id"):
+        return offset + 2
+    if code == short + 0x10 or (code == 0xB1 and name == "user-id"):
+        return offset + 5
+    raise DecodeError(f"{name} has format code {code:#04x}", offset)
+
+
+def _text(column: Texts, row: int, data: bytes, offset: int, end: int, name: str) -> int:
+    """A string or a symbol; clients take one for the other."""
+    behind = skip(data, offset, end)
+    code = data[offset]
+    if code & 0xFD == 0xA1:
+        offset += 2
+    elif code & 0xFD == 0xB1:
+        offset += 5
+    else:
+        raise DecodeError(f"{name} has format code {code:#04x}", offset)
+    text = data[offset:behind]
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            raise DecodeError(f"{name} is not UTF-8", offset) from None
+    column.put(row, text, 0, behind - offset)
+    return behind
+
+
+def _flag(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str) -> int:
+    behind = skip(data, offset, end)
+    code = data[offset]
+    if code == 0x41:
+        column.put(row, 1)
+    elif code == 0x42:
+        column.put(row, 0)
+    elif code == 0x56 and data[offset + 1] <= 1:
+        column.put(row, data[offset + 1])
+    elif code != 0x40:
+        raise DecodeError(f"{name} has format code {code:#04x}", offset)
+    return behind
+
+
+def _whole(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str, wanted: int) -> int:
+    """A ubyte (``wanted`` 0x50) or a uint (0x70)."""
+    behind = skip(data, offset, end)
+    code = data[offset]
+    if code == (0x50 if wanted == 0x50 else 0x52):
+        column.put(row, data[offset + 1])
+    elif code == 0x43 and wanted == 0x70:
+        column.put(row, 0)
+    elif code == 0x70 and wanted == 0x70:
+        column.put(row, wide(data, offset + 1))
+    elif code != 0x40:
+        raise DecodeError(f"{name} has format code {code:#04x}", offset)
+    return behind
+
+
+def _time(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str) -> int:
+    """A timestamp, milliseconds on the wire and microseconds in the column."""
+    behind = skip(data, offset, end)
+    if data[offset] != 0x83:
+        raise DecodeError(f"{name} has format code {data[offset]:#04x}", offset)
+    high = wide(data, offset + 1)
+    if high >= 0x80000000:
+        high -= _MASK32
+    ms = high * _MASK32 + wide(data, offset + 5)
+    if ms > _MAX_MS or ms < -_MAX_MS:
+        raise DecodeError(f"{name} {ms} is beyond what a timestamp can say", offset)
+    column.put(row, ms * 1000)
+    return behind
