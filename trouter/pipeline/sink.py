@@ -17,13 +17,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import Row, StructType
 
 from trouter.pipeline.connecting import peers
 from trouter.pipeline.messages import Encoder, Place, Unsendable, check_columns
 from trouter.pipeline.options import BadOption, OnReject, Options
 from trouter.pipeline.sending import Tally, Terms, send_rows
+from trouter.pipeline.shapes import arrow_schema
 
 log = logging.getLogger(__name__)
 
@@ -159,10 +159,10 @@ def as_batches(rows: Iterator[pa.RecordBatch | Row], schema: StructType) -> Iter
             continue
         waiting.append(each.asDict(recursive=True))
         if len(waiting) == CHUNK_ROWS:
-            yield pa.RecordBatch.from_pylist(waiting, schema=to_arrow_schema(schema))
+            yield pa.RecordBatch.from_pylist(waiting, schema=arrow_schema(schema))
             waiting = []
     if waiting:
-        yield pa.RecordBatch.from_pylist(waiting, schema=to_arrow_schema(schema))
+        yield pa.RecordBatch.from_pylist(waiting, schema=arrow_schema(schema))
 
 
 def chunks(batches: Iterable[pa.RecordBatch], encoder: Encoder) -> Iterator[list[bytes | Unsendable]]:

@@ -1,0 +1,229 @@
+"""Bodies in JSON or Avro as columns of a schema that the user gives.
+
+The schema names what is wanted. A column named as one of the source's is the message's own; `dead_letter`, a struct of
+`reason` and `body`, says of each row whether its body could be read; every other column is a field of the body. Where
+the column `body` is a struct, the fields are those of it, so that they may be called as columns of the source are.
+
+A body that is not what the schema says, by one field, is none: all its columns are null, `dead_letter` has the reason
+and the octets. A schema without `dead_letter` is therefore refused unless the query may fail. Fields that the schema
+does not name are passed over, fields that it names and that are absent are null, if they may.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from trouter.pipeline.schema import SCHEMA
+from trouter.pipeline.shapes import NoShape, arrow_schema, arrow_type, python_type
+
+DEAD_LETTER: Final = "dead_letter"
+#: What the column is.
+DEAD_LETTER_TYPE: Final = StructType([StructField("reason", StringType()), StructField("body", BinaryType())])
+#: The longest reason that is kept.
+MAX_REASON: Final = 500
+#: How Avro's single-object encoding begins; eight octets of the schema's fingerprint follow.
+_SINGLE_OBJECT: Final = b"\xc3\x01"
+
+#: What Avro says as itself.
+_AVROS: Final = (bytes, date, datetime, Decimal, uuid.UUID)
+
+Parser = Callable[[pa.RecordBatch], pa.RecordBatch]
+_Read = Callable[[bytes], Any]
+
+
+class BadSchema(ValueError):
+    """A schema that bodies cannot be read by; the text names the column and the cure."""
+
+
+class BadBody(Exception):
+    """A body is not what the schema says; the text names the message."""
+
+
+def parser(
+    schema: StructType, body_format: str, *, avro_schema_file: str = "", failfast: bool = False
+) -> Parser | None:
+    """What makes batches of ``schema`` out of batches of the source's; None if no ``body_format`` is given.
+
+    ``failfast`` raises BadBody for the first body that is none. BadSchema, OSError for the file.
+    """
+    if not body_format:
+        return None
+    nested = "body" in schema.names and isinstance(schema["body"].dataType, StructType)
+    fields = _fields(schema, nested)
+    if not failfast:
+        _check_permissive(schema)
+    try:
+        wanted = python_type(fields)
+        struct, made = arrow_type(fields), arrow_schema(schema)
+    except NoShape as error:
+        raise BadSchema(str(error)) from None
+    read = _json(wanted) if body_format.lower() == "json" else _avro(wanted, avro_schema_file)
+
+    def parse(batch: pa.RecordBatch) -> pa.RecordBatch:
+        found, dead = _read_all(batch, read, struct, failfast)
+        columns = []
+        for field in made:
+            if field.name == DEAD_LETTER:
+                columns.append(pa.array(dead, field.type))
+            elif field.name == "body" and nested:
+                columns.append(found)
+            elif field.name in SCHEMA.names:
+                columns.append(batch.column(field.name))
+            else:
+                columns.append(found.field(field.name) if found.null_count == 0 else _child(found, field.name))
+        return pa.RecordBatch.from_arrays(columns, schema=made)
+
+    return parse
+
+
+def _check_permissive(schema: StructType) -> None:
+    """Whether there is room for bodies that do not fit; BadSchema."""
+    if DEAD_LETTER not in schema.names:
+        raise BadSchema(
+            f"the schema has no column {DEAD_LETTER} {DEAD_LETTER_TYPE.simpleString()} for bodies that do not fit: add "
+            "it, or say mode=FAILFAST"
+        )
+    for each in schema:
+        if not each.nullable:
+            raise BadSchema(
+                f"column {each.name} is NOT NULL, and is null where a body does not fit: let it be null, or make it a "
+                "field of a struct `body`"
+            )
+
+
+def _fields(schema: StructType, nested: bool) -> StructType:
+    """The fields of the body; BadSchema for a column that is of no use."""
+    fields = []
+    for each in schema:
+        kind = each.dataType.simpleString()
+        if each.name == DEAD_LETTER:
+            if each.dataType != DEAD_LETTER_TYPE:
+                raise BadSchema(f"column {DEAD_LETTER} is {kind}, not {DEAD_LETTER_TYPE.simpleString()}")
+        elif each.name == "body" and nested:
+            continue
+        elif each.name in SCHEMA.names:
+            ours = SCHEMA[each.name].dataType
+            if each.dataType != ours:
+                raise BadSchema(
+                    f"column {each.name} is {kind}, and the message's own is {ours.simpleString()}; for a field of the "
+                    "body with this name make `body` a struct of its fields"
+                )
+        elif nested:
+            raise BadSchema(f"column {each.name} is neither the message's nor a field of the struct `body`")
+        else:
+            fields.append(each)
+    if nested:
+        return schema["body"].dataType  # type: ignore[return-value]  # the caller has seen it
+    if not fields:
+        raise BadSchema("the schema names no field of the body: without it, leave out bodyFormat")
+    return StructType(fields)
+
+
+def _read_all(
+    batch: pa.RecordBatch, read: _Read, struct: pa.DataType, failfast: bool
+) -> tuple[pa.StructArray, list[dict[str, Any] | None]]:
+    """The fields of each row, null where there are none, and why."""
+    bodies = batch.column("body").to_pylist()
+    errors, raws, kinds = (batch.column(name).to_pylist() for name in ("error", "raw", "body_kind"))
+    values: list[Any] = []
+    dead: list[dict[str, Any] | None] = []
+    for row, body in enumerate(bodies):
+        value, reason = None, errors[row]
+        if reason is None:
+            try:
+                value = _octets(body, kinds[row], read)
+            except Exception as error:  # noqa: BLE001 - whatever a body does, it does to its own row
+                reason = str(error) or type(error).__name__
+        values.append(value)
+        dead.append(None if reason is None else {"reason": reason[:MAX_REASON], "body": _original(body, raws[row])})
+    try:
+        found = pa.array(values, struct)
+    except (pa.ArrowException, ValueError, OverflowError, TypeError):
+        found = _one_by_one(values, dead, bodies, struct)
+    if failfast:
+        _fail(batch, dead)
+    return found, dead
+
+
+def _octets(body: bytes | None, kind: str | None, read: _Read) -> Any:
+    if body is None:
+        raise ValueError(f"the body is {kind or 'absent'}, not octets or text")
+    return read(body)
+
+
+def _original(body: bytes | None, raw: bytes | None) -> bytes | None:
+    return raw if body is None else body
+
+
+def _one_by_one(
+    values: list[Any], dead: list[dict[str, Any] | None], bodies: Sequence[bytes], struct: pa.DataType
+) -> pa.StructArray:
+    """The same where some value is beyond Arrow's type, such as a decimal with more digits."""
+    for row, value in enumerate(values):
+        try:
+            pa.array([value], struct)
+        except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+            values[row] = None
+            dead[row] = {"reason": str(error)[:MAX_REASON], "body": bodies[row]}
+    return pa.array(values, struct)
+
+
+def _fail(batch: pa.RecordBatch, dead: Sequence[dict[str, Any] | None]) -> None:
+    for row, each in enumerate(dead):
+        if each is not None:
+            number = batch.column("seq")[row].as_py()
+            raise BadBody(f"the body of message seq {number} does not fit the schema: {each['reason']}")
+
+
+def _child(found: pa.StructArray, name: str) -> pa.Array:
+    """A field of the struct, null where the struct is."""
+    return found.flatten()[found.type.get_field_index(name)]
+
+
+def _json(wanted: Any) -> _Read:
+    decoder = msgspec.json.Decoder(wanted)
+    return decoder.decode
+
+
+def _avro(wanted: Any, schema_file: str) -> _Read:
+    """Bodies that are one value of the schema in the file, with or without the mark of a single object."""
+    try:
+        import fastavro  # noqa: PLC0415  # only for those who have Avro
+        from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form  # noqa: PLC0415
+    except ImportError:
+        raise BadSchema("bodyFormat=avro needs the package fastavro: pip install 'trouter[spark]'") from None
+    if not schema_file:
+        raise BadSchema("bodyFormat=avro needs avroSchemaFile, the schema that bodies were written with")
+    try:
+        parsed = parse_schema(json.loads(Path(schema_file).read_bytes()))
+    except OSError as error:
+        raise BadSchema(f"avroSchemaFile: {schema_file}: {error.strerror}") from None
+    except Exception as error:  # noqa: BLE001 - fastavro raises what it likes
+        raise BadSchema(f"avroSchemaFile: {schema_file} is no Avro schema: {error}") from None
+    ours = bytes.fromhex(fingerprint(to_parsing_canonical_form(parsed), "CRC-64-AVRO"))
+
+    def read(body: bytes) -> Any:
+        start = 0
+        if body.startswith(_SINGLE_OBJECT):
+            if body[2:10] != ours:
+                raise ValueError(f"written with another schema, of fingerprint {body[2:10].hex()}, not {ours.hex()}")
+            start = 10
+        stream = io.BytesIO(body)
+        stream.seek(start)
+        value = fastavro.schemaless_reader(stream, parsed, None)
+        if (left := len(body) - stream.tell()) > 0:
+            raise ValueError(f"{left} octets behind the value")
+        return msgspec.convert(value, wanted, builtin_types=_AVROS)
+
+    return read
