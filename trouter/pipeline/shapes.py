@@ -77,7 +77,7 @@ def python_type(kind: T.DataType) -> Any:
         for each in kind:
             wanted = _maybe(each.dataType, each.nullable)
             fields[each.name] = NotRequired[wanted] if each.nullable else Required[wanted]
-        return TypedDict("Fields", fields)  # type: ignore[misc,operator]
+        return TypedDict("Fields", fields)  # type: ignore[operator]
     raise NoShape(f"{kind.simpleString()} cannot be read from a body")
 
 
