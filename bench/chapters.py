@@ -15,6 +15,7 @@ from typing import Final
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
+from . import failing as failures
 from . import greeting as greetings
 from . import guessing as guesses
 from . import managing as managed
@@ -321,6 +322,17 @@ def network(bench: Bench) -> None:
         bench.figure(f"{syncing.ADDRESSES:,} addresses {what}", Spread.of([run[key] for run in runs]), "s", 5.0)
 
 
+def failing(bench: Bench) -> None:
+    """A router on the way of messages that is killed, or falls silent."""
+    runs = [failures.measured() for _ in range(bench.extent.repetitions)]
+    for what, key, unit, target in (
+        ("is killed: messages take another way after", "killed_ms", "ms", 100.0),
+        ("falls silent: given up after", "noticed_s", "s", 3.0),
+        ("was given up: messages take another way after", "resumed_ms", "ms", 200.0),
+    ):
+        bench.figure(f"a router {what}", Spread.of([run[key] for run in runs]), unit, target)
+
+
 def line(bench: Bench) -> None:
     """A pair on two routers in line, against a pair on one: CPU of each router."""
     port = free_port()
@@ -443,6 +455,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "managing": managing,
     "policy": policy,
     "network": network,
+    "failing": failing,
     "line": line,
     "guessing": guessing,
     "greeting": greeting,

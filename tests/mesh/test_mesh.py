@@ -173,6 +173,21 @@ def test_a_connection_that_is_lost_takes_its_neighbour_along_and_that_is_told_at
     assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in heard
 
 
+def test_a_silent_neighbour_is_given_up_between_two_ticks_and_that_is_told_at_once(bench: Bench) -> None:
+    bench.neighbour("R2", over=1)
+    bench.neighbour("R3", over=2)
+    silent_at_s = bench.mesh.silent_at_s
+    bench.hello("R3", over=2)
+    bench.mesh.check_silence(silent_at_s)
+    assert bench.mesh.neighbours == {"R2": 1, "R3": 2}
+    assert bench.heard() == []
+    bench.mesh.check_silence(silent_at_s + 0.001)
+    assert bench.mesh.neighbours == {"R3": 2}
+    heard = bench.heard()
+    assert NeighbourDown("R2", "no hello") in heard
+    assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in heard
+
+
 def test_of_two_connections_to_a_neighbour_the_cheaper_serves_and_the_other_when_it_is_lost(bench: Bench) -> None:
     bench.neighbour(over=1, cost=5)
     bench.neighbour(over=2, cost=2)

@@ -181,9 +181,7 @@ class Mesh:
         link = self._links.pop(connection, None)
         if link is not None and self._neighbours.get(link.router) == connection:
             self._choose_way(link.router, now_s, "connection lost")
-            self._recompute(now_s)
-            if self._count_links() and self._links:
-                self._advertise(now_s)
+            self._tell_at_once(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
         """Somebody here listens on ``key``; told to the others at the next tick."""
@@ -224,10 +222,13 @@ class Mesh:
         return min(heard_s, default=float("inf")) + self._timers.hello_max_age_s
 
     def check_silence(self, now_s: float) -> None:
-        """Give up neighbours that have been silent for too long; between two ticks, at ``silent_at_s``."""
+        """Give up neighbours that have been silent for too long; between two ticks, at ``silent_at_s``.
+
+        That is told at once too.
+        """
         for router in list(self._neighbours):
             self._choose_way(router, now_s, "no hello")
-        self._recompute(now_s)
+        self._tell_at_once(now_s)
 
     def _say_hello(self, now_s: float) -> None:
         timers = self._timers
@@ -594,6 +595,12 @@ class Mesh:
             self.events.append(NeighbourUp(router, connection, cost))
         else:
             self.events.append(NeighbourMoved(router, connection))
+
+    def _tell_at_once(self, now_s: float) -> None:
+        """Go by what our links are now; if they are others, so shall everybody."""
+        self._recompute(now_s)
+        if self._count_links() and self._links:
+            self._advertise(now_s)
 
     def _change_links(self, now_s: float, why: str) -> None:
         """Our own link state is another, and the others shall know."""
