@@ -1,0 +1,100 @@
+"""What `make pipeline-demo` sends through its router: the day's work of three tenants, an attack, and a fraud.
+
+    python examples/pipeline/traffic.py amqp://127.0.0.1:5672 [PASSWORD_FILE]
+
+Says what it planted as one line of JSON, so that whoever looks for it knows what there is to be found.
+"""
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import trio
+
+from trouter.client import AuthenticationFailed, Delivery, Message, Plain, connect
+
+#: Tenant to the messages that it sends to itself.
+TENANTS = {"acme": 3000, "globex": 1500, "initech": 600}
+GUESSES = 40
+CARDS = 2000
+#: A card that pays a small sum online and is emptied at a machine soon after.
+STOLEN = "4000-0000-0000-0002"
+
+
+async def work(url: str, tenant: str, count: int, password: str) -> None:
+    """Send so many orders and receive them; of those of initech some are sent back or refused."""
+    login = Plain(tenant, password)
+    async with (
+        connect(url, hostname=tenant, sasl=[login]) as here,
+        connect(url, hostname=tenant, sasl=[login]) as there,
+        here.open_receiver(f"{tenant}/orders") as receiver,
+        there.open_sender(f"{tenant}/orders") as sender,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def take() -> None:
+            for number in range(count):
+                await settle(await receiver.receive(), number if tenant == "initech" else 1)
+
+        nursery.start_soon(take)
+        orders = [Message(json.dumps({"order": number}).encode() + bytes(200)) for number in range(count)]
+        async for _ in sender.send_all(orders):
+            pass
+
+
+async def settle(delivery: Delivery, number: int) -> None:
+    if number % 20 == 0:
+        await delivery.reject("acme:no-such-article", "sold out")
+    elif number % 20 == 10:
+        await delivery.release()
+    else:
+        await delivery.accept()
+
+
+async def guess(url: str, password: str) -> None:
+    """Try passwords of globex until one is right."""
+    for number in range(GUESSES + 1):
+        tried = password if number == GUESSES else f"guess-{number}"
+        try:
+            async with connect(url, hostname="globex", sasl=[Plain("globex", tried)]):
+                pass
+        except AuthenticationFailed:
+            pass
+
+
+async def pay(url: str, password: str) -> None:
+    """Send what cards were used for to the address `cards`, where a spool keeps it."""
+    chance, start = Random(7), datetime.now(UTC) - timedelta(hours=1)
+    events = [
+        (chance.uniform(0, 3000), f"5000-0000-0000-{chance.randrange(500):04}", "store", chance.uniform(3, 90))
+        for _ in range(CARDS)
+    ]
+    events += [(600.0, STOLEN, "online", 1.0), (1500.0, STOLEN, "atm", 900.0)]
+    async with connect(url, hostname="bank", sasl=[Plain("bank", password)]) as bank, bank.open_sender("cards") as cards:
+        messages = [
+            Message(
+                json.dumps(
+                    {"card": card, "channel": channel, "amount": round(amount, 2),
+                     "at": (start + timedelta(seconds=after)).isoformat()}
+                ).encode()
+            )
+            for after, card, channel, amount in sorted(events)
+        ]  # fmt: skip
+        async for _, outcome in cards.send_all(messages):
+            assert outcome is not None  # noqa: S101  # settled only once the spool has it on the disk
+
+
+async def everything(url: str, password: str) -> None:
+    async with trio.open_nursery() as nursery:
+        for tenant, count in TENANTS.items():
+            nursery.start_soon(work, url, tenant, count, password)
+        nursery.start_soon(guess, url, password)
+        nursery.start_soon(pay, url, password)
+
+
+if __name__ == "__main__":
+    secret = Path(sys.argv[2]).read_text(encoding="utf-8").strip()
+    trio.run(everything, sys.argv[1], secret)
+    print(json.dumps({"messages": TENANTS, "guesses": GUESSES, "stolen": STOLEN, "cards": CARDS + 2}))
