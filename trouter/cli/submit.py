@@ -14,7 +14,11 @@ def main() -> int:
     """Run one action of the pipeline; the exit status."""
     here = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != here]
-    from trouter.cli import main as trouter  # noqa: PLC0415  # after the path is right
+    try:
+        from trouter.cli import main as trouter  # noqa: PLC0415  # after the path is right
+    except ModuleNotFoundError as error:
+        print(f"{sys.executable}: {error}: have PYSPARK_PYTHON name a Python that has trouter[spark]", file=sys.stderr)
+        return 1
 
     return trouter(["pipeline", *sys.argv[1:]])
 

@@ -58,6 +58,11 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
     return spark
 
 
+def is_running() -> bool:
+    """This process has Spark already, which `session` would share."""
+    return "pyspark" in sys.modules and sys.modules["pyspark"].SparkContext._active_spark_context is not None
+
+
 def on_one_machine(master: str | None) -> bool:
     """Spark runs in one process here."""
     return master is not None and (master == "local" or master.startswith("local["))

@@ -45,13 +45,18 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
 
 @contextmanager
 def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
-    """A SparkSession for one action, its progress shown; stopped at the end. SystemExit if Spark cannot run here."""
+    """A SparkSession for one action, its progress shown; stopped at the end, unless it was there before.
+
+    SystemExit if Spark cannot run here.
+    """
     from trouter.pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
-    from trouter.pipeline.session import session  # noqa: PLC0415
+    from trouter.pipeline.session import is_running, session  # noqa: PLC0415
 
+    shared = is_running()
     progress = Progress(f"trouter pipeline {name}", quiet=arguments.quiet)
-    progress("starting Spark")
+    if not shared:
+        progress("starting Spark")
     try:
         spark = session(f"trouter pipeline {name}", master=arguments.master, settings=settings_of(arguments))
     except Missing as error:
@@ -62,4 +67,5 @@ def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Pro
         with progress.watching(spark):
             yield spark, progress
     finally:
-        spark.stop()
+        if not shared:
+            spark.stop()
