@@ -72,7 +72,8 @@ async def pay(url: str, password: str) -> None:
         for _ in range(CARDS)
     ]
     events += [(600.0, STOLEN, "online", 1.0), (1500.0, STOLEN, "atm", 900.0)]
-    async with connect(url, hostname="bank", sasl=[Plain("bank", password)]) as bank, bank.open_sender("cards") as cards:
+    login = Plain("bank", password)
+    async with connect(url, hostname="bank", sasl=[login]) as bank, bank.open_sender("cards") as cards:
         messages = [
             Message(
                 json.dumps(

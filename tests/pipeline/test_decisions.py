@@ -14,7 +14,7 @@ import trio
 from tests.pipeline.stored import metered, store
 from tests.routers import PLAIN_LISTENER, StartRouter
 from trouter.cli import main
-from trouter.client import Delivery, connect
+from trouter.client import AuthenticationFailed, Delivery, connect
 from trouter.pipeline.decisions import (
     ANSWERS,
     MAX_BYTES,
@@ -30,6 +30,7 @@ from trouter.pipeline.decisions import (
     parse_quota,
     period_of,
 )
+from trouter_plugins.users_file import put_user
 
 NOW = datetime(2026, 3, 31, 12, 34, 56, tzinfo=UTC)
 
@@ -283,3 +284,40 @@ def test_a_book_that_is_none_is_named_and_kept(tmp_path: Path, capsys: pytest.Ca
     assert main(["pipeline", "publish", str(tmp_path), "--on", "all", "--url", "amqp://127.0.0.1:1"]) == 1
     assert str(tmp_path / "decisions.json") in capsys.readouterr().err
     assert (tmp_path / "decisions.json").read_text() == "rubbish"
+
+
+OBEYING = """
+router {{ id: R, usersFile: {folder}/users, pluginSettings: {{"feedback": {{"senders": "audit"}}}} }}
+listener {{ host: 127.0.0.1, port: 0, authenticatePeer: yes, saslMechanisms: PLAIN }}
+"""
+
+
+def test_a_router_with_the_plugin_feedback_obeys(
+    start_router: StartRouter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for user in ("audit", "mallory"):
+        put_user(tmp_path / "users", user, b"sesame")
+    (tmp_path / "secret").write_text("sesame\n")
+    url = f"amqp://127.0.0.1:{start_router(OBEYING.format(folder=tmp_path)).port}"
+
+    async def try_mallory() -> None:
+        async with connect(url, user="mallory", password="sesame"):
+            pass
+
+    trio.run(try_mallory)
+    root, today = tmp_path / "root", datetime.now(UTC).date()
+    command = ["pipeline", "publish", str(root), "--url", url, "--on", "brute-force=lock-user"]
+    store(root, "audit_alerts", [now_alert(user="audit")], today)
+    as_audit = [*command, "--user", "audit", "--password-file", str(tmp_path / "secret")]
+    assert main(as_audit) == 1  # nobody locks out themselves
+    assert "lock-user audit was refused: amqp:not-allowed" in capsys.readouterr().err
+    store(root, "audit_alerts", [now_alert()], today)
+    assert main([*command, "--user", "mallory", "--password-file", str(tmp_path / "secret")]) == 1
+    trio.run(try_mallory)  # whoever is not trusted is not obeyed
+    assert main(as_audit) == 0
+    with pytest.raises(AuthenticationFailed):
+        trio.run(try_mallory)
+    store(root, "audit_alerts", [], today)
+    assert main(as_audit) == 0
+    assert "unlock-user mallory" in capsys.readouterr().out
+    trio.run(try_mallory)
