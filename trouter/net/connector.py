@@ -327,7 +327,7 @@ class OutgoingPeer(Peer):
 
     def _note_detach(self, event: LinkDetached) -> None:
         """Without the links that routers tell each other on, the connection is of no use."""
-        trunk = self._trunk
+        trunk = self._membership.trunk
         if trunk is None or not trunk.is_control(event.link.sink) or self.closing or self._farewell is not None:
             return
         why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"

@@ -17,14 +17,10 @@ import trio
 
 from trouter.core.attach import PeerTerms
 from trouter.core.containers import ROUTE_CONTAINER, Container, Parting
-from trouter.core.edges import EdgePeer
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
-from trouter.core.network import PRIORITIES, Trunk
-from trouter.core.streams import STREAMING_LINKS
 from trouter.core.tenants import Tenant
-from trouter.core.trunking import begin_links
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -38,23 +34,21 @@ from trouter.engine.events import (
     SessionBegun,
     SessionEnded,
 )
-from trouter.engine.faults import Misuse
 from trouter.engine.link import Link
 from trouter.engine.sasl import SaslServer
-from trouter.engine.session import Session
 from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
 from trouter.security.policy import Admission
 from trouter.wire.performatives import Error, Open
 
 from .account import Account, describe_open
-from .backbone import announced_cost
 from .connections import connection_row
 from .entrance import Entrance, go_by
 from .frame_log import FrameLog
 from .handshakes import Newcomer
 from .hold import Hold
 from .login import Login
+from .membership import Membership
 from .policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant
 from .poller import HUNG_UP
 from .secure import BARE, Ground
@@ -131,10 +125,6 @@ class Peer:
         #: What the policy holds the connection to, once it is open.
         self._hold: Hold | None = None
         self._recorder = services.recorder
-        self._backbone = services.backbone
-        self._trunk: Trunk | None = None
-        self._uplinks = services.uplinks
-        self._edge: EdgePeer | None = None
         self._account = Account(services.recorder)
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
@@ -154,6 +144,16 @@ class Peer:
             self._hub, self.connection, self._label, self.turn_out, self._recorder, services.uplinks
         )
         self._sessions.most_links = settings.max_links
+        self._membership = Membership(
+            self.number,
+            self.outgoing,
+            self.connection,
+            self._sessions,
+            settings,
+            services,
+            self.turn_out,
+            self._hear_router,
+        )
         self.follow_log()
 
     def _converse(self) -> Connection:
@@ -254,7 +254,7 @@ class Peer:
             opened_s=now_s - self._opened_at_s,
             last_delivery_s=self._connections.last_delivery_s(self.number, now_s),
             closing=self.closing,
-            active=self._uplinks is None or not self._is_uplink or self._uplinks.is_active(self.number),
+            active=self._membership.is_active,
             trace=self.trace,
             tenant=self.tenant,
         )
@@ -603,6 +603,7 @@ class Peer:
         self._handshake.deadline = self._expires_at_s
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
+        self._membership.come(remote, self.user)
         terms = PeerTerms(
             connection_number=self.number,
             link_capacity=self.settings.link_capacity,
@@ -612,85 +613,26 @@ class Peer:
             strip_out=strips.strip_out,
             log=MessageLog(components, self._log_message) if components else None,
             tenant=self.tenant,
-            trunk=self._trunk_of(remote) if self.role == "inter-router" else None,
+            trunk=self._membership.trunk,
             role=self.role,
-            edge=self._edge_of() if self.role == "edge" and not self.outgoing else None,
+            edge=self._membership.edge,
         )
         self._sessions.admit(terms, self._hold)
         if not self.outgoing:
             go_by(admission.settings, self.connection)
         self.connection.open()
-        if terms.trunk is not None:
-            self._join(terms.trunk)
+        self._membership.join(remote)
         self._connections.add(self)
         self.follow_log()
         self._ticker.add(self.connection)
         core_log.info("%s", describe_open(self, remote))
         self._account.open(self, remote)
-        if self._is_uplink and self._uplinks is not None:
-            self._uplinks.enter(self)
+        self._membership.stand_by()
         if self.role in (ROUTE_CONTAINER, "inter-router"):
             self._hub.router.container_came(self.as_container())
 
-    def _trunk_of(self, remote: Open) -> Trunk:
-        """What the routing sees of a connection between routers."""
-        settings = self.settings
-        cost = max(settings.cost, announced_cost(remote))
-        return Trunk(self.number, self.connection, settings.link_capacity, cost, remote.container_id)
-
-    # --- the edge
-
-    @property
-    def _is_uplink(self) -> bool:
-        """It leads from an edge router, which we are, to an interior one."""
-        return self.role == "edge" and self.outgoing
-
-    def _edge_of(self) -> EdgePeer:
-        """What the routing sees of an edge router that hangs on us."""
-        self._edge = EdgePeer(self.number, self.user)
-        self._hub.router.edges.peers[self.number] = self._edge
-        return self._edge
-
-    def begin_uplink(self, count: int) -> list[Session]:
-        """See ``uplinks.Holder``."""
-        return self._sessions.begin_own(count)
-
-    def uplink_container(self) -> tuple[Container, int]:
-        """See ``uplinks.Holder``."""
-        return self.as_container(), self.settings.link_capacity
-
-    def _lose_all_links(self) -> None:
-        """The connection is over; an uplink that stands by takes over then. A second call does nothing."""
-        if self._uplinks is not None:
-            self._uplinks.leave(self)
-        self._sessions.lose_all_links()
-        if self._uplinks is not None:
-            self._uplinks.go_on()
-
-    def _join(self, trunk: Trunk) -> None:
-        """Let the network use the connection; whoever dialled attaches the links (inter-router.md 1.5)."""
-        backbone = self._backbone
-        if backbone is None:
-            self.turn_out(Error("amqp:not-allowed", "this router has no neighbours"))
-            return
-        self._trunk = trunk
-        backbone.enter(trunk, self._hear_router)
-        remote = self.connection.remote_open
-        if remote is not None and STREAMING_LINKS in remote.offered_capabilities:
-            self._hub.router.open_streams(trunk, self._begin_stream, self._sessions.end_own)
-        if self.outgoing:
-            try:
-                sessions = self._sessions.begin_own(1 + PRIORITIES)
-            except Misuse as error:
-                self.turn_out(Error("amqp:not-allowed", f"a router needs {1 + PRIORITIES} sessions: {error}"))
-                return
-            begin_links(self._hub.router, trunk, sessions, self.settings.link_capacity)
-
     def _hear_router(self) -> None:
         """Somebody speaks as a router at the other end."""
-
-    def _begin_stream(self) -> Session:
-        return self._sessions.begin_own(1)[0]
 
     def _turn_away(self, error: Error) -> None:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""
@@ -748,7 +690,7 @@ class Peer:
             self._tell_failure(str(event.fault))
         else:
             self._account.ends("peer", "" if event.error is None else event.error.condition)
-        self._lose_all_links()
+        self._membership.lose_all_links()
         self.connection.close()
 
     # --- the end
@@ -778,11 +720,9 @@ class Peer:
         self._connections.remove(self.number)
         if self._hold is not None:
             self._hold.leave()
-        self._lose_all_links()
-        self._hub.router.edges.peers.pop(self.number, None)
+        self._membership.lose_all_links()
         self._sessions.forget()
-        if self._trunk is not None and self._backbone is not None:
-            self._backbone.leave(self._trunk)
+        self._membership.leave()
         self._hub.flush()
         self._account.close(self, self._farewell)
         if self.tenant is not None:
