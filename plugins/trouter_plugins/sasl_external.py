@@ -34,5 +34,6 @@ class ExternalExchange:
 
     async def respond(self, response: bytes) -> Authenticated | Refused:
         if response and response != self._user.encode():
-            return Refused("the certificate is for somebody else", user=self._user)
+            asked = response.decode(errors="replace")
+            return Refused("the certificate is for somebody else", user=self._user, authorization_id=asked)
         return Authenticated(self._user)

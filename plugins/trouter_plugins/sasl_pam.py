@@ -95,7 +95,8 @@ class PamExchange:
         if credentials is None or not _acceptable(credentials.user):
             return Refused("malformed PLAIN response")
         if credentials.authorization_id not in {"", credentials.user}:
-            return Refused("the authorization id is not the user", user=credentials.user)
+            asked = credentials.authorization_id
+            return Refused("the authorization id is not the user", user=credentials.user, authorization_id=asked)
         return await self._judge(credentials.user, credentials.password)
 
     async def _judge(self, user: str, password: bytes) -> Authenticated | Refused:

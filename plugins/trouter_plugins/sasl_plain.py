@@ -108,7 +108,8 @@ class PlainExchange:
         if credentials is None:
             return Refused("malformed PLAIN response")
         if credentials.authorization_id not in {"", credentials.user}:
-            return Refused("the authorization id is not the user", user=credentials.user)
+            asked = credentials.authorization_id
+            return Refused("the authorization id is not the user", user=credentials.user, authorization_id=asked)
         return await self._judge(credentials)
 
     async def _judge(self, credentials: Credentials) -> Authenticated | Refused:

@@ -109,6 +109,7 @@ class ScramExchange:
         self._asked = False
         self._proven = False
         self._over = False
+        self._acts_for = ""
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
         if self._over:
@@ -134,7 +135,8 @@ class ScramExchange:
             return Challenge(self._end(self._server, text).encode(), user=self._user)
         except (ScramException, UnicodeError):
             known = self._server is not None
-            return Refused("wrong user or password" if known else "malformed SCRAM message", user=self._user)
+            reason = "wrong user or password" if known else "malformed SCRAM message"
+            return Refused(reason, user=self._user, authorization_id=self._acts_for)
 
     def _in(self) -> Authenticated:
         return Authenticated(self._user, still_good=partial(self._admits, self._user))
@@ -143,7 +145,8 @@ class ScramExchange:
         """Answer the client's first message; ScramException, UnicodeError."""
         from scramp import ScramException, ScramMechanism  # noqa: PLC0415
 
-        flag, _, _ = message.partition(",")
+        flag, _, rest = message.partition(",")
+        self._acts_for = rest.partition(",")[0].removeprefix("a=")
         if flag == "y" and self._plus_offered:
             raise ScramException("somebody has hidden from the client that the channel can be bound")
         kind = flag.removeprefix("p=") if flag.startswith("p=") else ""

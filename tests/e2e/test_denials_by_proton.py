@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -655,6 +657,17 @@ def test_a_certificate(scene: Scene, kind: str, alert: str, reason: str) -> None
     record = scene.record("tls.outcome", ok=False)
     assert (record["listener"], record["host"]) == ("tls", "127.0.0.1")
     assert reason in record["reason"]
+
+
+def test_the_alert_of_a_client_that_does_not_trust_the_router_is_recorded(scene: Scene) -> None:
+    scene.records()
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    with socket.create_connection(("127.0.0.1", scene.router.ports[TLS]), DEADLINE_S) as sock:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            context.wrap_socket(sock)
+        record = scene.record("tls.outcome", ok=False)
+    assert record["alert"] == "unknown_ca"
 
 
 def test_a_certificate_that_is_good_is_recorded_too(scene: Scene) -> None:

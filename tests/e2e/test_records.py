@@ -82,7 +82,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
                 BlockingConnection(
                     url, timeout=10, user=user, password=password, allowed_mechs="PLAIN", allow_insecure_mechs=True
                 )
-        router.wait_for_line(r"refused: SASL PLAIN", 2)
+        with Peer(router.port, opened=False) as peer:
+            assert peer.authenticate("PLAIN", f"ad\nmin\0alice\0{SECRET}".encode()) == 1
+        router.wait_for_line(r"refused: SASL PLAIN", 3)
         assert router.stop() == 0
         assert SECRET not in router.text()
     report = check_folder(kept)
@@ -90,6 +92,11 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     octets = b"".join(place.path.read_bytes() for place in segments_in(kept))
     assert SECRET.encode() not in octets
     return records_of(kept)
+
+
+def test_whom_somebody_wanted_to_act_for_is_told(records: list[dict[str, Any]]) -> None:
+    (outcome,) = [each for each in of(records, "sasl.outcome") if "authz" in each]
+    assert (outcome["authz"], outcome["user"], outcome["ok"]) == ("ad\\nmin", "alice", False)
 
 
 def test_a_connection_is_told_from_beginning_to_end(records: list[dict[str, Any]]) -> None:
@@ -109,7 +116,7 @@ def test_a_connection_is_told_from_beginning_to_end(records: list[dict[str, Any]
 
 
 def test_connections_that_got_nowhere_are_told_too(records: list[dict[str, Any]]) -> None:
-    assert [closed["opened_at"] for closed in of(records, "connection.closed")[1:]] == [0, 0]
+    assert [closed["opened_at"] for closed in of(records, "connection.closed")[1:]] == [0, 0, 0]
 
 
 def test_each_login_has_one_outcome(records: list[dict[str, Any]]) -> None:
@@ -118,6 +125,7 @@ def test_each_login_has_one_outcome(records: list[dict[str, Any]]) -> None:
         (1, True, 0, "ok"),
         (2, False, 1, "bad-credentials"),
         (3, False, 1, "bad-credentials"),
+        (4, False, 1, "bad-credentials"),
     ]
     assert {outcome["plugin"] for outcome in outcomes} == {"sasl_plain"}
     assert outcomes[0]["user"] == "alice"

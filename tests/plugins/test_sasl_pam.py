@@ -196,7 +196,7 @@ async def test_a_name_that_is_none_never_reaches_pam(response: bytes) -> None:
 
 async def test_another_authorization_id_is_refused() -> None:
     answer = await answering(0).respond(plain("alice", SECRET, "root"))
-    assert answer == Refused("the authorization id is not the user", user="alice")
+    assert answer == Refused("the authorization id is not the user", user="alice", authorization_id="root")
     assert await answering(0).respond(plain("alice", SECRET, "alice")) == Authenticated("alice")
 
 

@@ -105,7 +105,7 @@ async def test_one_exchange_judges_one_response(first: bytes) -> None:
 
 async def test_another_authorization_id_is_refused_whatever_the_password() -> None:
     answer = await exchange_with().respond(plain("alice", SECRET, "root"))
-    assert answer == Refused("the authorization id is not the user", user="alice")
+    assert answer == Refused("the authorization id is not the user", user="alice", authorization_id="root")
 
 
 MALFORMED = {

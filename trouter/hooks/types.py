@@ -221,6 +221,8 @@ class Refused:
     reason: str
     temporary: bool = False
     user: str = ""
+    #: Whom they wanted to act for instead of themselves, untrusted too.
+    authorization_id: str = ""
 
 
 #: What one step of an exchange may answer.

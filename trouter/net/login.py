@@ -242,7 +242,7 @@ class Login:
             self._guard.handshakes.came_in_vain(self.facts.remote_host)
         code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
         reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
-        self._record(code, refusal.user, reason)
+        self._record(code, refusal.user, reason, refusal.authorization_id)
         self._sasl.finish(code)
         facts = self.facts
         log.info(
@@ -279,7 +279,7 @@ class Login:
             rules.lock_window_s,
         )
 
-    def _record(self, code: int, user: str, reason: str) -> None:
+    def _record(self, code: int, user: str, reason: str, authorization_id: str = "") -> None:
         """Let it be known who was let in or turned away. Nothing that the peer said but its name is told."""
         exchange, self._exchange = self._exchange, None
         facts = self.facts
@@ -288,6 +288,7 @@ class Login:
             SaslOutcome(
                 conn=facts.connection_id,
                 user=user or None,
+                authz=authorization_id or None,
                 host=facts.remote_host,
                 listener=facts.listener.name or None,
                 tls_subject=(facts.tls.subject or None) if facts.tls is not None else None,

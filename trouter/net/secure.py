@@ -152,7 +152,7 @@ class Secure:
         from .tls.opening import Layer, read_opening  # noqa: PLC0415
 
         began_s = trio.current_time()
-        why = f"timed out: TLS took more than {HANDSHAKE_S:g} s"
+        why, alert = f"timed out: TLS took more than {HANDSHAKE_S:g} s", ""
         try:
             with trio.move_on_after(timeout_s) as whole:
                 layer, early = await read_opening(sock)
@@ -163,8 +163,8 @@ class Secure:
             if whole.cancelled_caught:
                 why = f"timed out: no open within {timeout_s:g} s"
         except (TlsFailed, OSError) as error:
-            why = str(error)
-        self._tell_failure(facts, why)
+            why, alert = str(error), getattr(error, "alert", "")
+        self._tell_failure(facts, why, alert)
         return None
 
     async def _accept_tls(
@@ -263,14 +263,14 @@ class Secure:
             return "its sslProfile is gone"
         return await self._profiles.objection(ground.chain, ground.profile, ground.trusted_file)
 
-    def _tell_failure(self, facts: PeerFacts, why: str) -> None:
+    def _tell_failure(self, facts: PeerFacts, why: str, alert: str) -> None:
         listener, number = facts.listener, facts.connection_id
         log.info(
             "%sConnection from %s:%d (to %s:%s) failed: %s",
             f"[C{number}] " if number else "",  # what speaks HTTP is no connection yet
             *(facts.remote_host, facts.remote_port, listener.host, listener.port, why),
         )
-        self._recorder.emit(_outcome(facts, ok=False, reason=why))
+        self._recorder.emit(_outcome(facts, ok=False, reason=why, alert=alert))
 
     # --- as time goes by
 
@@ -372,6 +372,7 @@ def _outcome(
     subject: str = "",
     serial: str = "",
     reason: str = "",
+    alert: str = "",
 ) -> TlsOutcome:
     return TlsOutcome(
         conn=facts.connection_id,
@@ -382,5 +383,6 @@ def _outcome(
         peer_subject=subject or None,
         peer_serial=serial or None,
         reason=reason or None,
+        alert=alert or None,
         listener=facts.listener.name,
     )

@@ -67,7 +67,8 @@ class ConnectionClosed(PeerRecord, tag="connection.closed"):
 class SaslOutcome(PeerRecord, tag="sasl.outcome"):
     """Somebody was let in or turned away. ``code`` is SASL's; ``reason`` is one of ``SASL_REASONS``, ok among them.
 
-    ``user`` is who was tried or let in; ``delay_us`` how long the attempt had to wait for its turn.
+    ``user`` is who was tried or let in, ``authz`` for whom they wanted to act instead, which is always refused;
+    ``delay_us`` how long the attempt had to wait for its turn.
     """
 
     mech: str
@@ -88,7 +89,10 @@ SASL_REASONS: Final = (
 
 
 class TlsOutcome(PeerRecord, tag="tls.outcome"):
-    """A TLS handshake came to its end, or a certificate in use was looked at again."""
+    """A TLS handshake came to its end, or a certificate in use was looked at again.
+
+    ``alert`` is the one by which the peer gave up, such as unknown_ca; absent where it was the router.
+    """
 
     ok: bool
     version: str | None = None

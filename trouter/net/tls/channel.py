@@ -94,7 +94,7 @@ class TlsChannel:
                 sock.send(self._unsent)  # the alert that says why
             except OSError:
                 pass
-            raise TlsFailed(explain(error)) from None
+            raise TlsFailed(explain(error), alert_of(error)) from None
         await self._send_all(sock)
         self._counts_empty = self._tls.version() in COUNTED_VERSIONS
 
@@ -190,7 +190,7 @@ class TlsChannel:
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             self.ended = True
         except ssl.SSLError as error:
-            raise TlsFailed(explain(error)) from None
+            raise TlsFailed(explain(error), alert_of(error)) from None
         if self._counts_empty:
             empty = self._records.count(data) - len(found)
             if empty > 0:
@@ -228,7 +228,7 @@ class TlsChannel:
                 with memoryview(out) as view, view[done : done + PIECE_BYTES] as piece:
                     done += self._tls.write(piece)
             except ssl.SSLError as error:
-                raise TlsFailed(explain(error)) from None
+                raise TlsFailed(explain(error), alert_of(error)) from None
             encrypted = self._leaving.read()
             try:
                 sent = sock.send(encrypted)
@@ -245,7 +245,7 @@ class TlsChannel:
             while done < len(data):
                 done += self._tls.write(data[done:])
         except ssl.SSLError as error:
-            raise TlsFailed(explain(error)) from None
+            raise TlsFailed(explain(error), alert_of(error)) from None
         return self._leaving.read()
 
     def last_words(self) -> bytes:
@@ -306,6 +306,12 @@ def end_point_binding(certificate: x509.Certificate) -> bytes:
     if isinstance(digest, hashes.MD5 | hashes.SHA1):
         digest = hashes.SHA256()
     return hashlib.new(digest.name, certificate.public_bytes(Encoding.DER)).digest()
+
+
+def alert_of(error: ssl.SSLError) -> str:
+    """The alert that the peer sent, as RFC 8446 calls it; "" where it is we who gave up."""
+    _, found, alert = (error.reason or "").partition("_ALERT_")
+    return alert.lower() if found else ""
 
 
 def explain(error: ssl.SSLError) -> str:

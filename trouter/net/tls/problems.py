@@ -21,4 +21,8 @@ class TlsProblems(Exception):
 
 
 class TlsFailed(Exception):
-    """TLS with one peer is over; why, without anything that the peer wrote."""
+    """TLS with one peer is over; why, without anything that the peer wrote. ``alert`` is the one that the peer sent."""
+
+    def __init__(self, why: str, alert: str = "") -> None:
+        super().__init__(why)
+        self.alert = alert
