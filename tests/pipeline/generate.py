@@ -152,12 +152,13 @@ def traffic(
     tenants: int = 3,
     first_conn: int = 1,
     step: int = MINUTE,
+    prefix: str = "tenant",
 ) -> list[Record]:
     """The records of ordinary connections with one or two links each, and in ``ledger`` what went through."""
     chance = random.Random(seed)
     records: list[Record] = []
     for conn in range(first_conn, first_conn + connections):
-        vhost = f"tenant-{chance.randrange(tenants)}"
+        vhost = f"{prefix}-{chance.randrange(tenants)}"
         user = f"user-{chance.randrange(4)}"
         opens = chance.randrange(begin, end - step)
         closes = min(end, opens + chance.randrange(step, max(step + 1, end - begin)))

@@ -10,9 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trouter.cli.pipelines.spark import add_spark, started
+
 if TYPE_CHECKING:
-    from trouter.pipeline.compact import Summary
+    from trouter.pipeline.compact import Runner, Summary
     from trouter.pipeline.gaps import Gap
+    from trouter.pipeline.progress import Progress
 
 #: Gaps that are printed one by one.
 _SHOWN = 20
@@ -25,7 +28,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Prove the segments in the folders of routers' recordLog sections, and make one set of Parquet "
         "files of each kind of record under ROOT/records. What was taken before is skipped, so this may run at any "
         "time; a segment that is still being written is left for the next time. A segment that is not as it was "
-        "written is told of with its file and octet and left out, and the exit status is 1.",
+        "written is told of with its file and octet and left out, and the exit status is 1. One ROOT takes one "
+        "recordLog of each router. Spark is only used where --master is given, and then every machine must see the "
+        "folders under the same names.",
     )
     parser.add_argument(
         "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
@@ -34,38 +39,38 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="how many processes work at once; as many as there are cores"
     )
-    parser.add_argument(
-        "--master", help="have Spark do it: local[*], spark://HOST:PORT, yarn, ...; all must see the folders"
-    )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    add_spark(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compact, and print what was found; 1 if something is wrong."""
-    from trouter.pipeline.compact import compact, in_processes, in_tasks  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter.pipeline.compact import in_processes, in_tasks  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter.pipeline.progress import Progress  # noqa: PLC0415
+
+    if arguments.master:
+        with started(arguments, "compact") as (spark, progress):
+            return _run(arguments, in_tasks(spark), spark.sparkContext.defaultParallelism, progress)
+    jobs = arguments.jobs or os.cpu_count() or 1
+    return _run(arguments, in_processes(jobs), jobs, Progress("trouter pipeline compact", quiet=arguments.quiet))
+
+
+def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Progress) -> int:
+    from trouter.pipeline.compact import compact  # noqa: PLC0415
     from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415
     from trouter.pipeline.tables import TableBusy  # noqa: PLC0415
 
-    jobs = arguments.jobs or os.cpu_count() or 1
-    if arguments.master:
-        from trouter.pipeline.session import session  # noqa: PLC0415
-
-        spark = session("trouter compact", master=arguments.master)
-        runner, cores = in_tasks(spark), spark.sparkContext.defaultParallelism
-    else:
-        runner, cores = in_processes(jobs), jobs
-    shows = sys.stderr.isatty() and not arguments.json
     try:
-        summary = compact(
-            arguments.segments, arguments.root, run=runner, cores=cores, progress=_show if shows else _silent
-        )
+        summary = compact(arguments.segments, arguments.root, run=runner, cores=cores, progress=progress.detail)
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     except (NoRecords, TableBusy) as error:
         print(error, file=sys.stderr)
         return 1
+    finally:
+        progress.close()
     if arguments.json:
         gaps = [{**gap._asdict(), "explained": gap.explained} for gap in summary.gaps]
         print(json.dumps({**asdict(summary), "gaps": gaps}))
@@ -93,11 +98,3 @@ def _print(summary: Summary) -> None:
 def _told(gap: Gap) -> str:
     numbers = str(gap.from_n) if gap.from_n == gap.to_n else f"{gap.from_n}-{gap.to_n}"
     return f"{numbers} of {gap.router}, start {gap.boot}: {gap.reason or 'nothing says why'}"
-
-
-def _show(text: str) -> None:
-    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
-def _silent(_: str) -> None:
-    pass

@@ -1,0 +1,140 @@
+"""What the meter must say, told in plain Python from the records that are there. Slow, and easy to believe."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trouter.records import ConnectionClosed, ConnectionOpened, DeliveryInterval, LinkAttached, LinkDetached, Record
+
+HOUR = 3_600_000_000
+COUNTED = {
+    "msgs": "msgs",
+    "bytes": "bytes",
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "released": "released",
+    "modified": "modified",
+    "presettled": "presettled",
+    "dropped": "dropped_presettled",
+    "undeliverable": "undeliverable",
+}
+Key = tuple[int, str | None, str | None, str | None, str | None]
+#: By router and start: each record under its number.
+Streams = Mapping[tuple[str, int], Mapping[int, Record]]
+
+
+@dataclass
+class Row:
+    counts: Counter[str] = field(default_factory=Counter)
+    complete: bool = True
+
+
+def meter(streams: Streams) -> dict[Key, Row]:
+    """The rows by hour (in microseconds), tenant, user, address and direction."""
+    rows: dict[Key, Row] = defaultdict(Row)
+    for (router, boot), stream in streams.items():
+        over = any(other == router and later > boot for other, later in streams)
+        numbers = sorted(stream)
+        links: dict[int, list[tuple[int, Any]]] = defaultdict(list)
+        for n in numbers:
+            record = stream[n]
+            if isinstance(record, DeliveryInterval | LinkAttached | LinkDetached):
+                links[record.link].append((n, record))
+        for life in links.values():
+            _live(rows, life, numbers, over)
+    return rows
+
+
+def _live(rows: dict[Key, Row], life: list[tuple[int, Any]], numbers: list[int], over: bool) -> None:
+    """Add up one link."""
+    before: dict[str, int] = dict.fromkeys(COUNTED, 0)
+    at, last = -1, None
+    for n, record in life:
+        lost = bisect_left(numbers, n) - bisect_left(numbers, at + 1) < n - at - 1
+        if isinstance(record, DeliveryInterval):
+            row = rows[key_of(record)]
+            row.counts["rows"] += 1
+            told = {name: getattr(record, f"d_{source}") for name, source in COUNTED.items()}
+            row.counts.update(told)
+            now = {name: getattr(record, f"c_{source}") for name, source in COUNTED.items()}
+            hole = {name: now[name] - told[name] - before[name] for name in COUNTED}
+            if any(hole.values()) and (lost or last is not None):
+                if lost and min(hole.values()) >= 0:
+                    row.counts.update(hole)
+                    row.counts["estimated_msgs"] += hole["msgs"]
+                else:
+                    row.complete = False
+            before = now
+        elif isinstance(record, LinkDetached):
+            unended = isinstance(last, DeliveryInterval) and not last.final
+            untold = not isinstance(last, DeliveryInterval) and n - 1 not in set(
+                numbers[max(0, bisect_left(numbers, n) - 1) :]
+            )
+            if unended or (untold and n > 0):
+                rows[key_of(last or record)].complete = False
+            return
+        at, last = n, record
+    ended = isinstance(last, DeliveryInterval) and last.final
+    lost_after = over or numbers[-1] - at > len(numbers) - 1 - bisect_left(numbers, at)
+    if not ended and lost_after:
+        rows[key_of(last)].complete = False
+
+
+def key_of(record: Any) -> Key:
+    moment = record.t0 if isinstance(record, DeliveryInterval) else record.t
+    return (moment // HOUR * HOUR, record.vhost, record.user, record.addr, record.dir)
+
+
+ConnKey = tuple[int, str | None, str | None]
+
+
+def connections(streams: Streams) -> dict[ConnKey, dict[str, int]]:
+    """By hour, tenant and user: microseconds of connections, most connections and links at once, opened, failed."""
+    rows: dict[ConnKey, dict[str, int]] = defaultdict(
+        lambda: dict.fromkeys(("us", "peak_connections", "peak_links", "opened", "failed"), 0)
+    )
+    spans: dict[str, list[tuple[int, int, str | None, str | None]]] = {"conn": [], "link": []}
+    for stream in streams.values():
+        until = max(record.t for record in stream.values())
+        for what, begins, ends in (
+            ("conn", ConnectionOpened, ConnectionClosed),
+            ("link", LinkAttached, LinkDetached),
+        ):
+            begun = {getattr(r, what): r for r in stream.values() if isinstance(r, begins)}
+            ended = {getattr(r, what): r for r in stream.values() if isinstance(r, ends)}
+            for number in begun.keys() | ended.keys():
+                first, last = begun.get(number), ended.get(number)
+                who: Any = first or last
+                said = getattr(last, "opened_at", 0) or getattr(last, "attached_at", 0)
+                begin = first.t if first is not None else said
+                if begin:
+                    spans[what].append((begin, until if last is None else last.t, who.vhost, who.user))
+        for record in stream.values():
+            if isinstance(record, ConnectionOpened):
+                rows[record.t // HOUR * HOUR, record.vhost, record.user]["opened"] += 1
+            elif isinstance(record, ConnectionClosed) and not record.opened_at:
+                rows[record.t // HOUR * HOUR, record.vhost, record.user]["failed"] += 1
+    for what, peak in (("conn", "peak_connections"), ("link", "peak_links")):
+        for begin, end, vhost, user in spans[what]:
+            for hour in range(begin // HOUR * HOUR, end, HOUR):
+                if end > begin:
+                    row = rows[hour, vhost, user]
+                    if what == "conn":
+                        row["us"] += min(end, hour + HOUR) - max(begin, hour)
+                    row[peak] = max(row[peak], _most_at_once(spans[what], hour, vhost, user))
+    return rows
+
+
+def _most_at_once(
+    spans: Iterable[tuple[int, int, str | None, str | None]], hour: int, vhost: str | None, user: str | None
+) -> int:
+    own = [
+        (max(begin, hour), min(end, hour + HOUR))
+        for begin, end, v, u in spans
+        if (v, u) == (vhost, user) and max(begin, hour) < min(end, hour + HOUR)
+    ]
+    return max((sum(begin <= at < end for begin, end in own) for at, _ in own), default=0)

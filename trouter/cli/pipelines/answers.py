@@ -1,0 +1,86 @@
+"""What actions that show tables have in common: of which days, and how rows are printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from trouter.cli.pipelines.spark import add_spark, started
+from trouter.records.text import clean
+from trouter.tools.table import Cell, Grid, aligned
+
+#: Does the work with a session and whoever is told of its progress; the exit status.
+Answer = Callable[[Any, Any, argparse.Namespace], int]
+
+
+def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    """The options of an action that brings tables up to date and shows some of their rows."""
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    for name, what in (("since", "first"), ("until", "last")):
+        parser.add_argument(
+            f"--{name}",
+            type=date.fromisoformat,
+            metavar="DATE",
+            help=f"the {what} day to be shown, such as 2026-03-01 (UTC)",
+        )
+    parser.add_argument("--again", action="store_true", help="compute every day again, whether or not anything is new")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, one a line")
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
+    """Run an action on Spark; 1, and why, if a folder is not what it should be."""
+    from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
+    from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
+
+    if not arguments.root.is_dir():
+        print(f"{arguments.root}: there is no such folder", file=sys.stderr)
+        return 1
+    with started(arguments, name) as (spark, progress):
+        try:
+            return answer(spark, progress, arguments)
+        except (NoRecords, BadTable, TableBusy) as error:
+            print(error, file=sys.stderr)
+        except OSError as error:
+            print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+    return 1
+
+
+def of_days(frame: Any, arguments: argparse.Namespace) -> Any:
+    """The rows of the days that are to be shown."""
+    if arguments.since is not None:
+        frame = frame.where(frame["date"] >= arguments.since)
+    if arguments.until is not None:
+        frame = frame.where(frame["date"] <= arguments.until)
+    return frame
+
+
+def show(title: str, frame: Any, order: Sequence[str], *, as_json: bool) -> None:
+    """Print rows, in this order."""
+    rows: Iterable[Any] = frame.orderBy(*order).collect()
+    if as_json:
+        for row in rows:
+            print(json.dumps(row.asDict(recursive=True), default=str))
+        return
+    heads = tuple(frame.columns)
+    cells = [[Cell(shown(row[name])) for name in heads] for row in rows]
+    print("\n".join(aligned(Grid(title, heads, cells))))
+
+
+def shown(value: object) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return clean(str(value))

@@ -1,0 +1,49 @@
+"""`trouter pipeline top`: the busiest tenants, users and addresses of each hour."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from trouter.cli.pipelines.answers import add_table, answered, of_days, show
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "top",
+        help="rank the busiest tenants, users and addresses of each hour",
+        description="Bring the table top under ROOT up to date with the table meter, and show it.",
+    )
+    parser.add_argument("--most", type=_positive, default=10, metavar="N", help="how many of each in each hour (10)")
+    parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="what makes one busy (msgs)")
+    add_table(parser, run)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError("this must be a number, 1 or more")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Rank, and print the table; 1 if that cannot be done."""
+    return answered(arguments, "top", answer)
+
+
+def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
+    """Bring the table up to date, and show it."""
+    from trouter.pipeline.jobs import top  # noqa: PLC0415  # Spark is here by now
+    from trouter.pipeline.tables import Table  # noqa: PLC0415
+
+    asked = top.Parameters(arguments.most, arguments.measure, again=arguments.again)
+    summary = top.run(spark, arguments.root, asked, progress)
+    progress.close()
+    if summary.nothing is not None:
+        print(summary.nothing, file=sys.stderr)
+    table = Table(arguments.root, top.TOP)
+    if table.manifest() is None:
+        return 1
+    rows = of_days(table.read(spark), arguments)
+    show("Busiest", rows.drop("date"), ["hour", "dimension", "rank"], as_json=arguments.json)
+    return 0

@@ -1,0 +1,98 @@
+"""Who and what was busiest in each hour: tenants, users and addresses, and which share of all messages was theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql.window import Window as Over
+
+from trouter.pipeline.jobs.meter import METER
+from trouter.pipeline.jobs.rollup import changed_days, generations, why_nothing
+from trouter.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOP: Final = "top"
+#: Of the job; another one recomputes the table.
+VERSION: Final = 1
+DIMENSIONS: Final = ("vhost", "user", "addr")
+MEASURES: Final = ("msgs", "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What the job may be told.
+
+    most: how many of each dimension in each hour.
+    measure: what makes one busier than another, and what ``share`` is a share of: msgs or bytes.
+    again: compute every day again, whether or not anything is new.
+    """
+
+    most: int = 10
+    measure: str = "msgs"
+    again: bool = False
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ValueError("most must be at least 1")
+        if self.measure not in MEASURES:
+            raise ValueError(f"{self.measure}: there are {', '.join(MEASURES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Which days were computed, and why none if none was."""
+
+    days: Sequence[date] = ()
+    nothing: str | None = None
+
+
+def top(meter: DataFrame, most: int, measure: str) -> DataFrame:
+    """The busiest of each hour and dimension, ranked; of those that are alike the first by name.
+
+    What came in is counted and what went out as well, so a message that passed counts twice, for everybody alike.
+    Subjects that are not known, such as messages without an address, have none.
+    """
+    of_hour = Over.partitionBy("hour", "dimension")
+    ranked = of_hour.orderBy(F.col(measure).desc(), F.col("subject").asc_nulls_last())
+    parts = [
+        meter.groupBy("date", "hour", F.lit(name).alias("dimension"), F.col(name).alias("subject")).agg(
+            *[F.sum(each).alias(each) for each in MEASURES]
+        )
+        for name in DIMENSIONS
+    ]
+    every = reduce(lambda one, other: one.unionByName(other), parts)
+    all_of_it = F.sum(measure).over(of_hour)
+    return (
+        every.withColumn("share", F.when(all_of_it > 0, F.col(measure) / all_of_it).otherwise(0.0))
+        .withColumn("rank", F.row_number().over(ranked))
+        .where(F.col("rank") <= most)
+        .select("hour", "dimension", "rank", "subject", *MEASURES, "share", "date")
+    )
+
+
+def run(
+    spark: SparkSession,
+    root: Path,
+    parameters: Parameters | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Summary:
+    """Bring the table up to date with the meter; BadTable, TableBusy, OSError."""
+    asked = parameters or Parameters()
+    source, table = Table(root, METER), Table(root, TOP)
+    told = {"most": asked.most, "measure": asked.measure}
+    inputs = generations(source)
+    days = changed_days(table, inputs, VERSION, told, again=asked.again)
+    if not days:
+        return Summary(nothing=why_nothing(source))
+    progress(f"ranking {len(days)} days")
+    frame = top(source.read(spark, days), asked.most, asked.measure).orderBy("date", "hour", "dimension", "rank")
+    table.commit(frame, days, inputs=inputs, job="top", version=VERSION, parameters=told)
+    return Summary(sorted(days))
