@@ -34,9 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the tables up to date, and show them."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark is here by now
-
-    from trouter.pipeline.jobs import meter  # noqa: PLC0415
+    from trouter.pipeline.jobs import meter  # noqa: PLC0415  # Spark is here by now
     from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     asked = meter.Parameters(closed_before=arguments.closed_before, again=arguments.again)
@@ -53,22 +51,8 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     if arguments.json:
         show("", rows, meter.KEY, as_json=True)
         return 0
-    used = rows.groupBy("vhost").agg(
-        *[F.sum(name).alias(name) for name in meter.COUNTED],
-        F.sum("estimated_msgs").alias("estimated"),
-        F.min("complete").alias("complete"),
-    )
-    there = (
-        of_days(Table(arguments.root, meter.CONNECTIONS).read(spark), arguments)
-        .groupBy("vhost")
-        .agg(F.sum("connection_hours").alias("connection_hours"))
-    )
-    show(
-        "Tenants",
-        used.join(there, used["vhost"].eqNullSafe(there["vhost"]), "left").drop(there["vhost"]),
-        ["vhost"],
-        as_json=False,
-    )
+    there = of_days(Table(arguments.root, meter.CONNECTIONS).read(spark), arguments)
+    show("Tenants", meter.used(rows, there), ["vhost"], as_json=False)
     gaps = of_days(Table(arguments.root, meter.GAPS).read(spark), arguments).drop("date")
     print()
     show(

@@ -313,6 +313,20 @@ def _peaks(cut: DataFrame) -> DataFrame:
     return edges.withColumn("now", F.sum("change").over(over)).groupBy(*key).agg(F.max("now").alias("peak"))
 
 
+# --- what people ask
+
+
+def used(meter: DataFrame, connections: DataFrame) -> DataFrame:
+    """What each tenant used, of rows of the two tables."""
+    messages = meter.groupBy("vhost").agg(
+        *[F.sum(name).alias(name) for name in COUNTED],
+        F.sum("estimated_msgs").alias("estimated"),
+        F.min("complete").alias("complete"),
+    )
+    there = connections.groupBy(F.col("vhost").alias("tenant")).agg(F.sum("connection_hours").alias("connection_hours"))
+    return messages.join(there, F.col("vhost").eqNullSafe(F.col("tenant")), "left").drop("tenant")
+
+
 # --- from data sets to tables
 
 
