@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.generate import MINUTE, SECOND, START
+from tests.pipeline.attacked import attacks, denial, login, noisy_day
+from tests.pipeline.generate import DAY, MINUTE, SECOND, START
 from tests.pipeline.oracles.audit import GUESSES, Found
 from tests.pipeline.oracles.audit import alerts as expected_alerts
 from trouter.pipeline.attacks import Alert, Limits, Rules, Subject, judge_of
@@ -20,29 +21,6 @@ from trouter.records import PolicyDecision, Record, SaslOutcome
 HOUR = 60 * MINUTE
 Key = tuple[str, str | None, str | None, str | None]
 Numbered = tuple[str, int, int, Record]
-
-
-def login(t: int, user: str | None, host: str, *, ok: bool = False, reason: str = "bad-credentials") -> SaslOutcome:
-    reason = "ok" if ok else reason
-    return SaslOutcome(
-        t=t,
-        conn=1,
-        user=user,
-        host=host,
-        mech="PLAIN",
-        ok=ok,
-        code=0 if ok else 1,
-        reason=reason,
-        delay_us=0,
-        plugin="x",
-    )
-
-
-def denial(t: int, user: str, host: str, *, repeat: int = 1, addr: str = "a") -> PolicyDecision:
-    return PolicyDecision(
-        t=t, conn=1, vhost="v", user=user, host=host, op="attach", allow=False, rule="r", reason="x",
-        repeat=repeat, addr=addr,
-    )  # fmt: skip
 
 
 def numbered(records: Iterable[Record]) -> list[Numbered]:
@@ -307,3 +285,27 @@ def test_every_rule_was_reached_in_the_test_above() -> None:
 def test_a_limit_that_makes_no_sense_is_named(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{name} is {value}: it must be"):
         Limits(**{name: value})
+
+
+def named(found: Iterable[Found]) -> list[tuple[str, str | None, str | None]]:
+    return sorted(((each.rule, each.user, each.host) for each in found), key=str)
+
+
+def test_of_what_is_planted_all_is_told_and_nothing_else() -> None:
+    records, cases = attacks(1)
+    assert named(in_table(numbered(records), Limits())) == sorted(cases, key=str)
+    as_of = records[-1].t + DAY
+    assert in_table(numbered(records), Limits(), as_of) == expected_alerts(numbered(records), Limits(), as_of)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_ordinary_noisy_day_has_one_false_alarm_the_client_that_was_forgotten(seed: int) -> None:
+    assert named(in_table(numbered(noisy_day(seed)), Limits())) == [("low-and-slow", "retired", "192.0.2.9")]
+
+
+def test_a_day_on_which_passwords_are_rotated_has_about_twenty_and_they_are_the_services() -> None:
+    told = [named(in_table(numbered(noisy_day(seed, rotation=True)), Limits())) for seed in range(10)]
+    alarms = [alarm for day in told for alarm in day if alarm[1] != "retired"]
+    assert {rule for rule, _, _ in alarms} == {"success-after", "brute-force"}
+    assert all(user is not None and user.startswith("service-") for _, user, _ in alarms)
+    assert len(alarms) / len(told) == pytest.approx(21.2)

@@ -12,6 +12,7 @@ ACTIONS: Final[tuple[str, ...]] = (
     "meter",
     "rollup",
     "top",
+    "audit",
     "report",
     "publish",
     "doctor",

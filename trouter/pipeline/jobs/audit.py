@@ -17,14 +17,16 @@ from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.window import Window as Over
 
 from trouter.pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of
-from trouter.pipeline.datasets import dataset, manifest_of
+from trouter.pipeline.datasets import dataset, manifest_of, records_folder, schema_of
 from trouter.pipeline.detector import Row
+from trouter.pipeline.following import records
 from trouter.pipeline.stateful import detect
-from trouter.pipeline.tables import Table
+from trouter.pipeline.streams import Pace, add_to, without_streams
+from trouter.pipeline.tables import Table, make_folder
 from trouter.pipeline.windows import Seen
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 ALERTS: Final = "audit_alerts"
@@ -33,28 +35,28 @@ RULES: Final = "audit_rules"
 VERSION: Final = 1
 #: Why a login failed that may have been a guess. A service that is down, or a certificate that has expired, is none.
 GUESSES: Final = ("bad-credentials", "locked", "throttled")
-#: Inputs of a table that came from a stream and not from segments.
-_STREAM: Final = "stream "
 _ORDER: Final = ("t_us", "router", "boot", "n")
+#: What is used of the two kinds.
+_SAID: Final = (
+    ("user", "string"),
+    ("host", "string"),
+    ("vhost", "string"),
+    ("ok", "boolean"),
+    ("reason", "string"),
+    ("allow", "boolean"),
+    ("addr", "string"),
+    ("repeat", "bigint"),
+)
+#: The kinds that are looked at for alerts.
+KINDS: Final = ("sasl.outcome", "policy.decision")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the job may be told; ``late_s`` and ``every_s`` matter to streams only."""
+    """What the job may be told; ``pace`` matters to streams only."""
 
     limits: Limits = field(default_factory=Limits)
-    #: How much later than others a record may come and still count.
-    late_s: int = 120
-    #: How often a stream looks for records; None takes what is there and ends.
-    every_s: int | None = None
-    #: A stream that had to drop a record that came too late goes on, or ends.
-    late: str = "drop"
-
-    def __post_init__(self) -> None:
-        if self.late not in {"drop", "fail"}:
-            raise ValueError(f"late is {self.late!r}: it must be drop or fail")
-        if self.late_s < 0 or (self.every_s is not None and self.every_s < 0):
-            raise ValueError("late_s and every_s are seconds, and not negative")
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,51 +107,55 @@ class Attacks:
 # --- pure functions of frames
 
 
-def login_sightings(logins: DataFrame) -> DataFrame:
-    """Logins as judges see them: each once for its host, and a failure once for its user."""
+def sightings(of: DataFrame) -> DataFrame:
+    """Records of logins and denials as judges see them: a login for its host, a failure also for its user, a denial.
+
+    of: ``k``, ``t``, ``router``, ``boot``, ``n``, ``t_us`` and what `_SAID` names.
+    """
     none = F.lit(None).cast("string")
-    failed = ~F.col("ok")
-    of_host = F.struct(
-        F.lit("host").alias("scope"),
-        F.col("host"),
-        none.alias("user"),
-        none.alias("vhost"),
-        F.coalesce("user", F.lit("")).alias("member"),
+    login, ok = F.col("k") == "sasl.outcome", F.coalesce("ok", F.lit(False))
+    guess = F.col("reason").isin(*GUESSES)
+
+    def seen_as(
+        scope: str, *, host: Column = none, user: Column = none, vhost: Column = none, member: Column
+    ) -> Column:
+        names = {
+            "scope": F.lit(scope),
+            "host": host,
+            "user": user,
+            "vhost": vhost,
+            "member": F.coalesce(member, F.lit("")),
+        }
+        return F.struct(*(column.alias(name) for name, column in names.items()))
+
+    host, user, vhost = F.col("host"), F.col("user"), F.col("vhost")
+    ways = F.array(
+        F.when(login & (ok | guess), seen_as("host", host=host, member=user)),
+        F.when(login & ~ok & guess & user.isNotNull(), seen_as("user", user=user, member=host)),
+        F.when(
+            (F.col("k") == "policy.decision") & ~F.col("allow"),
+            seen_as("denied", host=host, user=user, vhost=vhost, member=F.col("addr")),
+        ),
     )
-    of_user = F.struct(
-        F.lit("user").alias("scope"),
-        none.alias("host"),
-        F.col("user"),
-        none.alias("vhost"),
-        F.col("host").alias("member"),
-    )
-    both = F.filter(
-        F.array(of_host, F.when(failed & F.col("user").isNotNull(), of_user)), lambda each: each.isNotNull()
-    )
-    counted = logins.where(F.col("host").isNotNull() & (F.col("ok") | F.col("reason").isin(*GUESSES)))
-    whole = counted.select("t", *_ORDER, "ok", F.explode(both).alias("about"), F.lit(1).cast("bigint").alias("weight"))
-    return whole.select("t", "about.*", *_ORDER, "ok", "weight")
+    told = F.explode(F.filter(ways, lambda each: each.isNotNull())).alias("about")
+    weight = F.coalesce("repeat", F.lit(1)).cast("bigint").alias("weight")
+    shown = of.where(host.isNotNull()).select("t", *_ORDER, ok.alias("ok"), weight, told)
+    return shown.select("t", *_ORDER, "ok", "weight", "about.*")
 
 
-def denial_sightings(decisions: DataFrame) -> DataFrame:
-    """Denials as judges see them."""
-    denied = decisions.where(~F.col("allow") & F.col("host").isNotNull())
-    return denied.select(
-        "t",
-        F.lit("denied").alias("scope"),
-        "host",
-        "user",
-        "vhost",
-        F.coalesce("addr", F.lit("")).alias("member"),
-        *_ORDER,
-        F.lit(False).alias("ok"),
-        F.col("repeat").alias("weight"),
-    )
+def of_data_sets(logins: DataFrame, decisions: DataFrame) -> DataFrame:
+    """The records that `sightings` takes, of the rows of data sets."""
+    both = []
+    for kind, frame in (("sasl.outcome", logins), ("policy.decision", decisions)):
+        said = [F.col(name) if name in frame.columns else F.lit(None).cast(shape).alias(name) for name, shape in _SAID]
+        both.append(frame.select(F.lit(kind).alias("k"), "t", *_ORDER, *said))
+    return both[0].unionByName(both[1])
 
 
-def sightings(logins: DataFrame, decisions: DataFrame) -> DataFrame:
-    """All that judges see."""
-    return login_sightings(logins).unionByName(denial_sightings(decisions))
+def of_lines(lines: DataFrame) -> DataFrame:
+    """The records that `sightings` takes, of records as they were written (``following.py``)."""
+    said = F.from_json("line", ", ".join(f"`{name}` {shape}" for name, shape in _SAID)).alias("said")
+    return lines.select("k", F.timestamp_micros("t_us").alias("t"), *_ORDER, said).select("k", "t", *_ORDER, "said.*")
 
 
 def alerts(seen: DataFrame, limits: Limits, as_of: int | None = None) -> DataFrame:
@@ -165,6 +171,7 @@ def alerts(seen: DataFrame, limits: Limits, as_of: int | None = None) -> DataFra
         F.timestamp_micros("last_us").alias("last_at"),
         "failures",
         "distinct",
+        F.transform("evidence", lambda each: F.substring_index(each, "~", -1).cast("bigint")).alias("evidence_n"),
         "evidence",
         "ended",
     ).withColumn("date", F.to_date("first_at"))
@@ -229,7 +236,7 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
     as_of = max(facts.t_max for facts in manifest.segments.values())
     every_day = [days[0] + timedelta(each) for each in range((days[-1] - days[0]).days + 1)] if days else []
     progress(f"looking for attacks in {len(inputs)} segments")
-    seen = sightings(dataset(spark, root, "sasl.outcome"), dataset(spark, root, "policy.decision"))
+    seen = sightings(of_data_sets(*(dataset(spark, root, kind) for kind in KINDS)))
     found = alerts(seen, parameters.limits, as_of)
     before = table.manifest()
     if before is not None:
@@ -257,45 +264,39 @@ def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str
     manifest = table.manifest()
     if manifest is None or manifest.job_version != VERSION or manifest.parameters != parameters:
         return False
-    return {name: crc for name, crc in manifest.inputs.items() if not name.startswith(_STREAM)} == inputs
+    return without_streams(manifest.inputs) == inputs
 
 
-class LateRecords(Exception):
-    """Records came later than the watermark allows, and that was not to be."""
+def compacted(spark: SparkSession, root: Path) -> DataFrame:
+    """The records that `sightings` takes, of files that compaction adds to the data sets under ``root``.
+
+    Files that were merged come again, late, and are dropped as any that are late.
+    """
+    frames = []
+    for kind in KINDS:
+        folder = records_folder(root) / f"kind={kind}"
+        make_folder(folder)
+        frames.append(spark.readStream.schema(schema_of(kind)).parquet(str(folder.absolute())))
+    return of_data_sets(*frames)
+
+
+def followed(spark: SparkSession, folders: list[Path]) -> DataFrame:
+    """The records that `sightings` takes, of the segments that routers complete in these folders."""
+    return of_lines(records(spark, folders, list(KINDS)))
 
 
 def follow(
-    seen: DataFrame,
+    stream: DataFrame,
     root: Path,
     checkpoint: Path,
     parameters: Parameters,
     told: Callable[[Sequence[Any]], None] | None = None,
 ) -> StreamingQuery:
-    """Start adding alerts of a stream of `sightings` to ``audit_alerts``; ``told`` is called with the new rows.
+    """Start adding alerts of a stream of records to ``audit_alerts``; ``told`` is called with the new rows.
 
     A batch that comes again after a crash changes nothing, but is told again.
     """
-    table = Table(root, ALERTS)
-    found = alerts(seen.withWatermark("t", f"{parameters.late_s} seconds"), parameters.limits)
-
-    def add(batch: DataFrame, number: int) -> None:
-        rows = batch.collect()
-        if not rows:
-            return
-        spark = batch.sparkSession
-        days = sorted({row["date"] for row in rows})
-        new = spark.createDataFrame(rows, batch.schema)
-        before = table.manifest()
-        if before is not None:
-            new = new.unionByName(table.read(spark, days).select(*new.columns))
-        made_of = {**({} if before is None else before.inputs), f"{_STREAM}{checkpoint.name}": number}
-        said = {"limits": asdict(parameters.limits)}
-        table.commit(latest(new), days, inputs=made_of, job="audit", version=VERSION, parameters=said)
-        if told is not None:
-            told(rows)
-
-    writer = found.writeStream.outputMode("append").queryName("audit").option("checkpointLocation", str(checkpoint))
-    every = (
-        {"availableNow": True} if parameters.every_s is None else {"processingTime": f"{parameters.every_s} seconds"}
-    )
-    return writer.trigger(**every).foreachBatch(add).start()
+    found = alerts(sightings(stream.withWatermark("t", f"{parameters.pace.late_s} seconds")), parameters.limits)
+    said = {"limits": asdict(parameters.limits)}
+    made_by: dict[str, Any] = {"job": "audit", "version": VERSION, "parameters": said}
+    return add_to(Table(root, ALERTS), found, latest, parameters.pace, checkpoint, told, **made_by)

@@ -1,0 +1,128 @@
+"""Audit over data sets and over streams, on Spark: what was planted is told, the same either way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.pipeline.attacked import attacks, denial, noisy_day
+from tests.pipeline.generate import DAY, SECOND, START, Scribe, again, segments
+from tests.pipeline.oracles.audit import Found, rule_counts
+from tests.pipeline.test_attacks import Numbered, in_table, named
+from trouter.pipeline.attacks import Limits
+from trouter.pipeline.compact import compact, here
+from trouter.pipeline.jobs import audit
+from trouter.pipeline.streams import Pace, watch
+from trouter.pipeline.tables import Table
+from trouter.records import PolicyLoaded, Record
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RULES = ["tenant-1:staff:sources", "tenant-1:staff:targets"]
+
+
+def written(
+    folder: Path, router: str, records: Iterable[Record], per_segment: int, *, compress: bool
+) -> list[Numbered]:
+    """The records of one router in segments, and with their numbers."""
+    scribe = Scribe(folder, router, START, compress=compress)
+    ordered = sorted(records, key=lambda record: record.t)
+    scribe.write_all(ordered, per_segment)
+    scribe.stop()
+    return [(router, scribe.boot, n, record) for n, record in enumerate(ordered)]
+
+
+class Site:
+    """Two routers that saw a noisy day and the attacks in it, half of it each; compacted under ``root``."""
+
+    def __init__(self, folder: Path) -> None:
+        planted, self.cases = attacks(1)
+        noise = noisy_day(1)[::4]
+        loaded: list[Record] = [PolicyLoaded(t=START + n, vhost="tenant-1", rules=RULES) for n in range(2)]
+        both = sorted([*planted, *noise], key=lambda record: record.t)
+        self.root = folder / "root"
+        self.folders = [folder / "a", folder / "b"]
+        self.records = [
+            *written(self.folders[0], "QDR.A", [*both[::2], loaded[0]], 1500, compress=False),
+            *written(self.folders[1], "QDR.B", [*both[1::2], loaded[1]], 900, compress=True),
+        ]
+        again(segments(self.folders[0])[1], folder / "copies")
+        compact([*self.folders, folder / "copies"], self.root, run=here)
+        self.as_of = both[-1].t
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(tmp_path_factory.mktemp("site"))
+
+
+def quiet(_: str) -> None:
+    """No progress is shown."""
+
+
+def us(moment: datetime) -> int:
+    whole = moment.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (whole.days * 86_400 + whole.seconds) * SECOND + whole.microseconds
+
+
+def told(spark: SparkSession, root: Path) -> set[Found]:
+    rows: list[Any] = Table(root, audit.ALERTS).read(spark).collect()
+    for row in rows:
+        assert row["date"] == row["first_at"].date()
+        assert row["evidence_n"] == [int(each.rpartition("~")[2]) for each in row["evidence"]]
+    return {
+        Found(
+            row["rule"], row["user"], row["host"], row["vhost"], us(row["first_at"]), us(row["last_at"]),
+            row["failures"], row["distinct"], row["ended"],
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def test_the_tables_say_what_the_records_say_and_a_rerun_does_nothing(spark: SparkSession, site: Site) -> None:
+    summary = audit.run(spark, site.root, audit.Parameters(), quiet)
+    found = told(spark, site.root)
+    assert found == in_table(site.records, Limits(), site.as_of)
+    assert {(rule, user, host) for rule, user, host in named(found) if user != "retired"} == site.cases
+    assert sum(summary.alerts.values()) == len(found)
+    rows = Table(site.root, audit.RULES).read(spark).collect()
+    counted = {(row["date"], row["vhost"], row["rule"], row["allowed"], row["denied"]) for row in rows}
+    days = {(date(1970, 1, 1).toordinal() + int(day), *rest) for day, *rest in rule_counts(site.records)}
+    assert {(day.toordinal(), *rest) for day, *rest in counted} == days
+    assert summary.unused_rules == 1
+    committed = Table(site.root, audit.ALERTS).manifest()
+    second = audit.run(spark, site.root, audit.Parameters(), quiet)
+    assert second.nothing == "the tables are made of these records already"
+    assert Table(site.root, audit.ALERTS).manifest() == committed
+
+
+def test_a_stream_of_segments_says_the_same_across_a_stop(spark: SparkSession, site: Site, tmp_path: Path) -> None:
+    """Read in two runs: what was complete at first, then the rest, compressed since; then a day passes."""
+    live = [tmp_path / "a", tmp_path / "b"]
+    waves = []
+    for folder, source in zip(live, site.folders, strict=True):
+        folder.mkdir()
+        paths = segments(source)
+        waves.append((folder, paths[: len(paths) // 2], paths[len(paths) // 2 :]))
+    parameters = audit.Parameters(pace=Pace(late_s=86_400))
+    spoken: list[Any] = []
+    for wave in (1, 2):
+        for folder, *parts in waves:
+            for path in parts[wave - 1]:
+                again(path, folder)
+        if wave == 2:  # later the routers say something at last, so everything is over
+            for folder, router in zip(live, ("QDR.A", "QDR.B"), strict=True):
+                written(folder, router, [denial(site.as_of + 3 * DAY, "x", "y")], 1, compress=False)
+        stream = audit.followed(spark, live)
+        query = audit.follow(stream, tmp_path / "root", tmp_path / "checkpoint", parameters, spoken.extend)
+        done = watch(query, parameters.pace)
+        assert done.late == 0
+    assert told(spark, tmp_path / "root") == in_table(site.records, Limits(), site.as_of + 2 * DAY)
+    assert {row["alert_id"] for row in spoken} == {
+        row["alert_id"] for row in Table(tmp_path / "root", audit.ALERTS).read(spark).collect()
+    }

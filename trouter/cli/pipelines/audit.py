@@ -1,0 +1,120 @@
+"""`trouter pipeline audit`: who attacks, and which rules never decide anything."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from trouter.cli.pipelines.spark import add_spark, started
+from trouter.cli.pipelines.streaming import add_pace, pace_of, watched
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "audit",
+        help="find attacks in logins and denials, and rules that never decide",
+        description="Look for attacks in the records under ROOT and replace the tables audit_alerts and audit_rules by "
+        "what is found; nothing is done if they are of these records already. With --follow or --stream, read what "
+        "comes and add its alerts to audit_alerts instead.",
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
+    streams = parser.add_argument_group("streams")
+    streams.add_argument(
+        "--follow",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="read the segments that a router completes in this folder; may be given again",
+    )
+    streams.add_argument("--stream", action="store_true", help="read what compaction adds under ROOT")
+    add_pace(streams)
+    _add_limits(parser.add_argument_group("limits", "Counts that reach these are alerts."))
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_limits(group: argparse._ArgumentGroup) -> None:
+    from trouter.pipeline.attacks import Limits  # noqa: PLC0415
+
+    for each in fields(Limits):
+        name = each.name.replace("_", "-").removesuffix("-s")
+        text = f"{each.metadata['help']} ({each.default})"
+        group.add_argument(f"--{name}", dest=each.name, type=int, default=each.default, metavar="N", help=text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look for attacks, and print what was found; 1 if that cannot be done."""
+    from trouter.pipeline.attacks import Limits  # noqa: PLC0415  # only when it runs
+
+    streams = bool(arguments.follow) or arguments.stream
+    if arguments.follow and arguments.stream:
+        return _refuse("choose one of --follow and --stream")
+    if streams != (arguments.checkpoint is not None):
+        return _refuse("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+    try:
+        limits = Limits(**{each.name: getattr(arguments, each.name) for each in fields(Limits)})
+        pace = pace_of(arguments)
+    except ValueError as error:
+        return _refuse(str(error))
+    with started(arguments, "audit") as (spark, progress):
+        from trouter.pipeline.jobs import audit  # noqa: PLC0415  # which wants Spark
+
+        parameters = audit.Parameters(limits, pace)
+        return (_follow if streams else _recompute)(spark, progress, arguments, parameters)
+
+
+def _refuse(why: str) -> int:
+    print(f"trouter pipeline audit: {why}", file=sys.stderr)
+    return 1
+
+
+def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, parameters: Any) -> int:
+    from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # Spark is here by now
+    from trouter.pipeline.jobs import audit  # noqa: PLC0415
+    from trouter.pipeline.tables import BadTable, Table, TableBusy  # noqa: PLC0415
+
+    try:
+        summary = audit.run(spark, arguments.root, parameters, progress)
+    except (NoRecords, BadTable, TableBusy) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}")
+    progress.close()
+    if summary.nothing is not None:
+        print(summary.nothing, file=sys.stderr)
+    table = Table(arguments.root, audit.ALERTS)
+    if table.manifest() is None:
+        return 1
+    rows = table.read(spark).orderBy("first_at", "alert_id").collect()
+    _print(rows, as_json=arguments.json)
+    if not arguments.json and summary.nothing is None:
+        print(f"{len(rows)} alerts in {summary.segments} segments; {summary.unused_rules} rules never decided anything")
+    return 0
+
+
+def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, parameters: Any) -> int:
+    from trouter.pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
+
+    stream = audit.compacted(spark, arguments.root) if arguments.stream else audit.followed(spark, arguments.follow)
+
+    def told(rows: Any) -> None:
+        progress.close()
+        _print(sorted(rows, key=lambda row: row["first_at"]), as_json=arguments.json)
+
+    query = audit.follow(stream, arguments.root, arguments.checkpoint, parameters, told)
+    return watched(query, parameters.pace, progress, "audit")
+
+
+def _print(rows: Any, *, as_json: bool) -> None:
+    for row in rows:
+        if as_json:
+            print(json.dumps(row.asDict(), default=str))
+            continue
+        who = " ".join(f"{name} {row[name]}" for name in ("user", "host", "vhost") if row[name] is not None)
+        over = f"to {row['last_at']:%H:%M:%S}" if row["ended"] else "and goes on"
+        print(f"{row['first_at']:%Y-%m-%d %H:%M:%S} {over}  {row['rule']}: {who}, {row['failures']} times", flush=True)

@@ -1,0 +1,51 @@
+"""What actions that read a stream have in common: its options, waiting for it, and what is said at its end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trouter.pipeline.streams import Pace
+
+
+def add_pace(group: argparse._ArgumentGroup) -> None:
+    """How a stream runs."""
+    group.add_argument("--checkpoint", type=Path, metavar="DIR", help="where the stream goes on after a stop")
+    group.add_argument(
+        "--every", type=int, metavar="SECONDS", help="look again so often, until interrupted; else end at the end"
+    )
+    group.add_argument(
+        "--late-by", type=int, default=120, metavar="SECONDS", help="how much later than others a row may come (120)"
+    )
+    group.add_argument("--late", choices=("drop", "fail"), default="drop", help="what to do about those still later")
+
+
+def pace_of(arguments: argparse.Namespace) -> Pace:
+    """As it was asked for; ValueError."""
+    from trouter.pipeline.streams import Pace  # noqa: PLC0415  # only when an action runs
+
+    return Pace(arguments.late_by, arguments.every, arguments.late)
+
+
+def watched(query: Any, pace: Pace, progress: Any, name: str) -> int:
+    """Wait for a stream until it ends or is interrupted; the exit status."""
+    from pyspark.errors import StreamingQueryException  # noqa: PLC0415  # Spark is here by now
+
+    from trouter.pipeline.streams import LateRows, watch  # noqa: PLC0415
+
+    try:
+        done = watch(query, pace)
+    except KeyboardInterrupt:
+        query.stop()
+        return 0
+    except (LateRows, StreamingQueryException) as error:
+        progress.close()
+        print(f"trouter pipeline {name}: {error}", file=sys.stderr)
+        return 1
+    progress.close()
+    if done.late:
+        print(f"{done.late} rows came too late and were not looked at", file=sys.stderr)
+    return 0

@@ -1,0 +1,151 @@
+"""Segments of records as a stream in Spark, straight from the folders in which routers keep them.
+
+    spark.readStream.format("trouter-records").option("folders", json.dumps([...])).option("kinds", "sasl.outcome")
+
+A row is a record as it was written, with where it comes from. Only complete segments are read, each proved by its
+checksum, so a record comes at most ``segmentSeconds`` after it was made. The offset is, for each start of each router,
+the number of the record that comes next: it is exact, whether or not a segment was compressed in between. What was
+deleted before it was read is an error, never silence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from trouter.records.reader import SegmentReader, last_number
+from trouter.records.segments import COMPRESSED, EMPTY, OPEN, Place, opened, segments_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA: Final = "router string, boot bigint, n bigint, t_us bigint, k string, line string"
+#: Parts of the name of a start in an offset.
+_BETWEEN: Final = "~"
+
+
+class RecordsGone(Exception):
+    """Records were deleted before they were read."""
+
+
+class RecordsDataSource(DataSource):
+    """Makes readers; Spark makes this object more than once, so it holds options and nothing else."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "trouter-records"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
+        folders = [Path(folder) for folder in json.loads(self.options["folders"])]
+        kinds = self.options.get("kinds")
+        return _Reader(folders, None if kinds is None else frozenset(kinds.split(",")))
+
+
+class _Slice(InputPartition):
+    """Some numbers of one segment, the last not included."""
+
+    def __init__(self, path: str, first: int, end: int) -> None:
+        self.path = path
+        self.first = first
+        self.end = end
+
+
+class _Segment(NamedTuple):
+    """A complete segment and the number of its last record."""
+
+    place: Place
+    last: int
+
+    @property
+    def start(self) -> str:
+        """The start of a router that it is of."""
+        return f"{self.place.router}{_BETWEEN}{self.place.boot}"
+
+
+class _Reader(DataSourceStreamReader):
+    def __init__(self, folders: list[Path], kinds: frozenset[str] | None) -> None:
+        self._folders = folders
+        self._kinds = kinds
+        self._last: dict[str, int] = {}
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's names
+        return {}
+
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # noqa: N802  # as all versions call it
+        offset: dict[str, int] = {}
+        for segment in self._segments():
+            offset[segment.start] = max(offset.get(segment.start, 0), segment.last + 1)
+        return offset
+
+    def _segments(self) -> Iterator[_Segment]:
+        """What is complete, in order; RecordsGone for a segment whose end cannot be read, OSError."""
+        for folder in self._folders:
+            for place in segments_in(folder):
+                if place.rest in {OPEN, EMPTY}:
+                    continue
+                if place.name not in self._last:
+                    last = last_number(_there(place.path))
+                    if last is None:
+                        raise RecordsGone(
+                            f"{place.path}: no trailer can be read at its end; see `trouter records check`"
+                        )
+                    self._last[place.name] = last
+                yield _Segment(place, self._last[place.name])
+
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[_Slice]:
+        slices: list[_Slice] = []
+        oldest: dict[str, int] = {}
+        for segment in self._segments():
+            oldest.setdefault(segment.start, segment.place.first)
+            first, stop = max(start.get(segment.start, 0), segment.place.first), end.get(segment.start, 0)
+            if first <= segment.last and first < stop:
+                slices.append(_Slice(str(segment.place.path), first, min(segment.last + 1, stop)))
+        for name, stop in end.items():
+            first = start.get(name, 0)
+            if name in start and first < stop and oldest.get(name, stop) > first:
+                missing = f"{first} to {oldest.get(name, stop) - 1} of {name}"
+                raise RecordsGone(
+                    f"the records {missing} were deleted before they were read: let the router keep them for longer "
+                    "(maxBytes, keepDays), and begin again with a new checkpoint"
+                )
+        return slices
+
+    def read(self, partition: Any) -> Iterator[tuple[Any, ...]]:
+        path = _there(Path(partition.path))
+        with opened(path) as file:
+            reader = SegmentReader(path, file)
+            where = (reader.header.router, reader.header.boot)
+            for line in reader.lines():
+                if partition.first <= line.n < partition.end and (self._kinds is None or line.kind in self._kinds):
+                    yield (*where, line.n, line.t, line.kind, line.octets.decode())
+
+    def commit(self, end: Mapping[str, int]) -> None:
+        """Nothing is held: what is deleted, and when, the router decides."""
+
+    def stop(self) -> None:
+        """Nothing is held."""
+
+
+def _there(path: Path) -> Path:
+    """The segment, or what became of it when it was compressed; RecordsGone if it cannot be seen here."""
+    if path.exists():
+        return path
+    compressed = path.with_name(path.name + COMPRESSED)
+    if compressed.exists():
+        return compressed
+    raise RecordsGone(f"{path} is not there: it was deleted, or this machine does not see the folder")
+
+
+def records(spark: SparkSession, folders: list[Path], kinds: list[str]) -> DataFrame:
+    """A stream of the records of some kinds that these folders have and will have; see ``SCHEMA``."""
+    spark.dataSource.register(RecordsDataSource)
+    whole = [str(folder.absolute()) for folder in folders]
+    reader = spark.readStream.format("trouter-records").option("folders", json.dumps(whole))
+    return reader.option("kinds", ",".join(kinds)).load()

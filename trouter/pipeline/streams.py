@@ -1,0 +1,118 @@
+"""Tables that grow while a stream runs: what it finds is merged into them batch by batch, and late rows are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from trouter.pipeline.tables import Table
+
+#: Inputs of a table that came from a stream: this and the name of the checkpoint, with the number of the last batch.
+STREAM: Final = "stream "
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a stream runs."""
+
+    #: How much later than others a row may come and still count, in seconds.
+    late_s: int = 120
+    #: How often it looks for rows, in seconds; None takes what is there and ends.
+    every_s: int | None = None
+    #: A stream that had to drop a row that came too late goes on (drop), or ends (fail).
+    late: str = "drop"
+
+    def __post_init__(self) -> None:
+        if self.late not in {"drop", "fail"}:
+            raise ValueError(f"late is {self.late!r}: it must be drop or fail")
+        if self.late_s < 0 or (self.every_s is not None and self.every_s < 0):
+            raise ValueError("how late rows may come, and how often to look, are seconds and not negative")
+
+
+class LateRows(Exception):
+    """Rows came later than the watermark allows, and that was not to be."""
+
+
+def without_streams(inputs: Mapping[str, int]) -> dict[str, int]:
+    """Inputs of a table but for those that streams added."""
+    return {name: value for name, value in inputs.items() if not name.startswith(STREAM)}
+
+
+def add_to(
+    table: Table,
+    found: DataFrame,
+    merged: Callable[[DataFrame], DataFrame],
+    pace: Pace,
+    checkpoint: Path,
+    told: Callable[[Sequence[Any]], None] | None,
+    **made_by: Any,
+) -> StreamingQuery:
+    """Start merging the rows of a stream into a table, day by day of their column ``date``; ``told`` has the new ones.
+
+    ``merged`` says which of old and new rows stay, and must say the same of a batch that comes again after a crash;
+    that one is told again. ``made_by``: job, version and parameters, as the manifest has them. One batch of found rows
+    fits into the memory of the driver.
+    """
+
+    def add(batch: DataFrame, number: int) -> None:
+        rows = batch.collect()
+        if not rows:
+            return
+        days = sorted({row["date"] for row in rows})
+        new = batch.sparkSession.createDataFrame(rows, batch.schema)
+        before = table.manifest()
+        if before is not None:
+            new = new.unionByName(table.read(batch.sparkSession, days).select(*new.columns))
+        inputs = {**({} if before is None else before.inputs), f"{STREAM}{checkpoint.name}": number}
+        table.commit(merged(new), days, inputs=inputs, **made_by)
+        if told is not None:
+            told(rows)
+
+    writer = found.writeStream.outputMode("append").queryName(table.name)
+    writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+    return writer.trigger(processingTime=f"{pace.every_s or 0} seconds").foreachBatch(add).start()
+
+
+def watch(query: StreamingQuery, pace: Pace) -> Counted:
+    """Wait for a stream to end, or to have nothing left to do, and count; LateRows, whatever Spark raises."""
+    counted = Counted()
+    if pace.every_s is None:  # and not availableNow, which with some sources ends before the watermark has moved
+        query.processAllAvailable()
+        query.stop()
+        counted.add(query)
+    else:
+        while not query.awaitTermination(1):
+            counted.add(query)
+            if counted.late and pace.late == "fail":
+                query.stop()
+    if counted.late and pace.late == "fail":
+        raise LateRows(
+            f"{counted.late} rows came more than {pace.late_s} s after others: let more time pass (--late-by), or go "
+            "on without them (--late drop)"
+        )
+    return counted
+
+
+class Counted:
+    """What a stream took in: batches, rows, and of those that would have been looked at, what came too late."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.rows = 0
+        self.late = 0
+        self._last = -1
+
+    def add(self, query: StreamingQuery) -> None:
+        """Count the batches that are not counted yet."""
+        for done in query.recentProgress:
+            if done["batchId"] > self._last and done["stateOperators"]:
+                self._last = done["batchId"]
+                self.batches += 1
+                self.rows += done["numInputRows"]
+                self.late += sum(each["numRowsDroppedByWatermark"] for each in done["stateOperators"])
