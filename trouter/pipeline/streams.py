@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import StreamingQueryException
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -79,9 +81,26 @@ def add_to(
     return writer.trigger(processingTime=f"{pace.every_s or 0} seconds").foreachBatch(add).start()
 
 
+class StreamFailed(Exception):
+    """Spark ended a stream; the text says why."""
+
+
 def watch(query: StreamingQuery, pace: Pace) -> Counted:
-    """Wait for a stream to end, or to have nothing left to do, and count; LateRows, whatever Spark raises."""
+    """Wait for a stream to end, or to have nothing left to do, and count; LateRows, StreamFailed."""
     counted = Counted()
+    try:
+        _wait(query, pace, counted)
+    except StreamingQueryException as error:
+        raise StreamFailed(str(error)) from error
+    if counted.late and pace.late == "fail":
+        raise LateRows(
+            f"{counted.late} rows came more than {pace.late_s} s after others: let more time pass (--late-by), or go "
+            "on without them (--late drop)"
+        )
+    return counted
+
+
+def _wait(query: StreamingQuery, pace: Pace, counted: Counted) -> None:
     if pace.every_s is None:  # and not availableNow, which with some sources ends before the watermark has moved
         query.processAllAvailable()
         query.stop()
@@ -91,12 +110,6 @@ def watch(query: StreamingQuery, pace: Pace) -> Counted:
             counted.add(query)
             if counted.late and pace.late == "fail":
                 query.stop()
-    if counted.late and pace.late == "fail":
-        raise LateRows(
-            f"{counted.late} rows came more than {pace.late_s} s after others: let more time pass (--late-by), or go "
-            "on without them (--late drop)"
-        )
-    return counted
 
 
 class Counted:

@@ -32,16 +32,14 @@ def pace_of(arguments: argparse.Namespace) -> Pace:
 
 def watched(query: Any, pace: Pace, progress: Any, name: str) -> int:
     """Wait for a stream until it ends or is interrupted; the exit status."""
-    from pyspark.errors import StreamingQueryException  # noqa: PLC0415  # Spark is here by now
-
-    from trouter.pipeline.streams import LateRows, watch  # noqa: PLC0415
+    from trouter.pipeline.streams import LateRows, StreamFailed, watch  # noqa: PLC0415  # Spark is here by now
 
     try:
         done = watch(query, pace)
     except KeyboardInterrupt:
         query.stop()
         return 0
-    except (LateRows, StreamingQueryException) as error:
+    except (LateRows, StreamFailed) as error:
         progress.close()
         print(f"trouter pipeline {name}: {error}", file=sys.stderr)
         return 1
