@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -14,7 +15,9 @@ from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Delivery
 from trouter.engine.session import Session
+from trouter.net.settings import ROUTER_WINDOW_BYTES
 from trouter.testing import MemoryClient, MemoryReceiver, MemorySender, SentMessage, compose
+from trouter.testing.memory import LIMITS
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 
 RULES = (
@@ -522,6 +525,27 @@ def test_streams_block_neither_each_other_nor_small_messages() -> None:
     settle(joined, *stalled)
     assert [each.outcome for each in stuck] == [Accepted()] * 3
     assert joined.held_bytes() == 0
+
+
+def test_a_receiver_that_takes_nothing_does_not_stop_those_whose_messages_go_the_same_way() -> None:
+    """What one sender may have under way fits twice into the window that routers open for each other."""
+    joined = Joined(LINE, RULES, limits=replace(LIMITS, session_window_bytes=ROUTER_WINDOW_BYTES))
+    stalled, there = receiver(joined, "C", "stalled", credit=0), receiver(joined, "C", "free")
+    large = compose(b"x" * 125_000)  # no more, and it would go over a link of its own
+    link = sender(joined, "A", "stalled")
+    stuck = [link.send(large) for _ in range(300)]
+    joined.pump()
+    assert link.credit == 0
+    assert 2 * joined.held_bytes() < 3 * 2 * ROUTER_WINDOW_BYTES
+    [sent] = send(joined, sender(joined, "A", "free"))
+    settle(joined, there)
+    assert sent.outcome == Accepted()
+    stalled.grant(300)
+    joined.pump()
+    settle(joined, stalled)
+    joined.pump()
+    settle(joined, stalled)
+    assert [each.outcome for each in stuck] == [Accepted()] * 300
 
 
 def test_an_annotated_stream_is_sent_on_at_once_by_every_router() -> None:

@@ -14,8 +14,9 @@ from .notes import Note
 
 #: The type that is created there.
 SCOPED: Final = "org.apache.qpid.dispatch.router.connection.linkRoute"
-#: Requests that may wait for their answers.
+#: Requests that may wait for their answers, and for how many heartbeats: ten seconds.
 MOST_ASKED: Final = 50
+PATIENCE_BEATS: Final = 5
 CREATED: Final = 201
 DELETED: Final = frozenset({204, 404})
 #: What the first letter of a key says of a route.
@@ -28,9 +29,10 @@ class _Route:
     """One route: whether there is one here, and how far the other side is."""
 
     wanted: bool = True
-    #: What the other side calls it, "" for not made.
+    #: It was made there, or may have been; and what the other side calls it, "" as long as that is not known.
+    there: bool = False
     identity: str = ""
-    #: It was refused there, and is not asked for again.
+    #: It was refused there, or nothing was heard of it, and it is not asked for again.
     refused: bool = False
     asked: bool = False
 
@@ -46,9 +48,10 @@ class Announcer:
         #: Where answers go to; nothing is asked as long as it is empty.
         self._reply_to = ""
         self._routes: dict[str, _Route] = {}
-        #: By correlation id: what was asked about, in the order of asking.
-        self._asked: dict[str, str] = {}
+        #: By correlation id: what was asked about, and at which heartbeat, in the order of asking.
+        self._asked: dict[str, tuple[str, int]] = {}
         self._numbers = count(1)
+        self._beats = 0
 
     def begin(self, reply_to: str) -> None:
         """Answers can be had from here on."""
@@ -75,10 +78,11 @@ class Announcer:
                 return
             if route.asked:
                 continue
-            if route.wanted and not (route.identity or route.refused):
+            if route.wanted and not (route.there or route.refused):
                 self._ask(key, self._creation(key), {"operation": "CREATE", "type": SCOPED})
-            elif not route.wanted and route.identity:
-                self._ask(key, {}, {"operation": "DELETE", "type": SCOPED, "identity": route.identity})
+            elif not route.wanted and route.there:
+                named = {"identity": route.identity} if route.identity else {}
+                self._ask(key, {}, {"operation": "DELETE", "type": SCOPED, **named})
             elif not route.wanted:
                 del self._routes[key]
 
@@ -92,32 +96,45 @@ class Announcer:
     def _ask(self, key: str, body: dict[str, str], properties: dict[str, str]) -> None:
         number = str(next(self._numbers))
         self._routes[key].asked = True
-        self._asked[number] = key
+        self._asked[number] = (key, self._beats)
         properties["name"] = self._name(key)
         self._send(Note(body, reply_to=self._reply_to, correlation_id=number, properties=properties))
+
+    def beat(self) -> None:
+        """Two seconds have passed: what was not answered for too long is not waited for."""
+        self._beats += 1
+        late = [number for number, (_, beat) in self._asked.items() if self._beats - beat > PATIENCE_BEATS]
+        for number in late:
+            self._hear(number, None)
 
     def take(self, reply: Note) -> None:
         """An answer came; one to nothing that was asked says nothing."""
         number = reply.correlation_id
-        key = self._asked.pop(number, None) if isinstance(number, str) else None
-        if key is None:
-            return
+        if isinstance(number, str) and number in self._asked:
+            self._hear(number, reply)
+
+    def _hear(self, number: str, reply: Note | None) -> None:
+        """What became of a request; None for no answer."""
+        key, _ = self._asked.pop(number)
         route = self._routes[key]
         route.asked = False
-        status = reply.properties.get("statusCode")
-        if route.identity:
-            route.identity = ""
+        status = None if reply is None else reply.properties.get("statusCode")
+        if route.there:
+            route.there, route.identity = False, ""
             if status not in DELETED:
                 self._complain(key, reply)
         else:
-            identity: Any = reply.body.get("identity") if isinstance(reply.body, dict) else None
+            identity: Any = reply.body.get("identity") if reply is not None and isinstance(reply.body, dict) else None
             if status == CREATED and isinstance(identity, str) and identity:
-                route.identity = identity
+                route.there, route.identity = True, identity
             else:
-                route.refused = True
+                route.there, route.refused = reply is None, True
                 self._complain(key, reply)
         self._work()
 
-    def _complain(self, key: str, reply: Note) -> None:
-        status, why = reply.properties.get("statusCode"), reply.properties.get("statusDescription")
-        self._tell(f"link route {key[1:]} is not known to the interior router: {status!s:.10} {why!s:.200}")
+    def _complain(self, key: str, reply: Note | None) -> None:
+        why = "no answer"
+        if reply is not None:
+            status, text = reply.properties.get("statusCode"), reply.properties.get("statusDescription")
+            why = f"{status!s:.10} {text!s:.200}"
+        self._tell(f"link route {key[1:]} is not known to the interior router: {why}")

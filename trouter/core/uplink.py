@@ -458,6 +458,7 @@ class Uplink:
 
     def beat(self) -> None:
         """Tell the interior router that we live, if it wants to hear it; to be called every ``BEAT_S``."""
+        self._announcer.beat()
         if self._heartbeat is not None and self._heartbeat.link.ready():
             self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT))))
             self._beats += 1
