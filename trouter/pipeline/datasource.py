@@ -5,8 +5,7 @@ Spark makes this object more than once, in short-lived processes too, so it hold
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
@@ -31,31 +30,29 @@ class AmqpDataSource(DataSource):
         return "amqp"
 
     def schema(self) -> StructType:
-        from trouter.pipeline.schema import SCHEMA  # noqa: PLC0415  # writers do without it
+        from trouter.pipeline.schema import SCHEMA  # noqa: PLC0415  # who gives one does without
 
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        made = import_module("trouter.pipeline.batch_source").AmqpReader(Options.parse(self.options, Side.READ), schema)
-        return cast("DataSourceReader", made)
+        from trouter.pipeline.batch_source import AmqpReader  # noqa: PLC0415  # each process does one of the four
+
+        return AmqpReader(Options.parse(self.options, Side.READ), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        made = import_module("trouter.pipeline.stream_source").stream_reader(
-            Options.parse(self.options, Side.READ), schema
-        )
-        return cast("DataSourceStreamReader", made)
+        from trouter.pipeline.stream_source import AmqpStreamReader  # noqa: PLC0415
+
+        return AmqpStreamReader(Options.parse(self.options, Side.READ), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        made = import_module("trouter.pipeline.sink").AmqpWriter(
-            Options.parse(self.options, Side.WRITE), schema, overwrite
-        )
-        return cast("DataSourceWriter", made)
+        from trouter.pipeline.sink import AmqpWriter  # noqa: PLC0415
+
+        return AmqpWriter(Options.parse(self.options, Side.WRITE), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        made = import_module("trouter.pipeline.sink").AmqpStreamWriter(
-            Options.parse(self.options, Side.WRITE), schema, overwrite
-        )
-        return cast("DataSourceStreamWriter", made)
+        from trouter.pipeline.sink import AmqpStreamWriter  # noqa: PLC0415
+
+        return AmqpStreamWriter(Options.parse(self.options, Side.WRITE), schema, overwrite)
 
 
 def register(spark: SparkSession) -> None:

@@ -51,14 +51,13 @@ _BODY_KINDS: Final = {_DATA: b"data", _SEQUENCE: b"sequence", _VALUE: b"value", 
 
 
 class FrameFault(Exception):
-    """Frames are not those that were asked for: another sequence, or octets behind the last whole one."""
+    """Frames are not those that were asked for: another sequence, octets behind the last whole one, or too many."""
 
 
 class Rows:
     """A batch of at most ``capacity`` rows, of messages of at most ``limit`` octets in all and one more.
 
     ``refused`` counts those rows whose message could not be decoded, ``first_error`` is what was wrong with the first.
-    A message of more than ``max_message`` octets is one of these, and leaves no octets behind.
     """
 
     __slots__ = (
@@ -214,6 +213,11 @@ class Rows:
                 raise FrameFault("a sequence or a time of more than 63 bits")
             if wide(data, offset + 8) * _MASK32 + wide(data, offset + 12) != self.next:
                 raise FrameFault(f"another message stands where that of sequence {self.next} should be")
+            if end - message > self._max_message:
+                raise FrameFault(
+                    f"message {self.next} has {end - message} octets, and maxMessageBytes is {self._max_message}: "
+                    "say more to read it"
+                )
             row = self.count
             self._seq.put(row, self.next)
             self._ingest_time.put(row, wide(data, offset + 16) * _MASK32 + wide(data, offset + 20))
@@ -221,8 +225,6 @@ class Rows:
             self._settled.put(row, data[offset + 30] & 1)
             self._delivery_tag.put(row, data, tag, message)
             try:
-                if end - message > self._max_message:
-                    raise DecodeError(f"a message of {end - message} octets, where {self._max_message} are taken")
                 if wide(data, offset + 24) != 0:
                     raise DecodeError(f"message format {wide(data, offset + 24):#010x} is not that of AMQP itself")
                 self._message(row, data, message, end)
@@ -249,8 +251,7 @@ class Rows:
         why = f"{error}{place}".encode()[:_MAX_ERROR].decode(errors="ignore")
         text = why.encode()
         self._error.put(row, text, 0, len(text))
-        if end - start <= self._max_message:
-            self._raw.put(row, data, start, end)
+        self._raw.put(row, data, start, end)
         if not self.refused:
             self.first_error = f"message {self.next}: {why}"
         self.refused += 1

@@ -174,7 +174,7 @@ class Options:
     max_message_bytes: int = _option(
         64 * MIB,
         _READ,
-        "a longer message is rejected; one that a spool holds all the same is a row without `raw`",
+        "a longer message is rejected; one that a spool holds all the same is not read: the query fails",
         low=512,
         high=1 << 30,
     )
@@ -203,7 +203,7 @@ class Options:
     min_rows: int = _option(
         0,
         _READ,
-        "`availableNow` with a receiver of its own goes on at once when so many are there",
+        "`availableNow` with a receiver of its own waits no longer when so many are not yet consumed",
         low=0,
         high=1 << 40,
     )
