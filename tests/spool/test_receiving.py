@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import trio
 
 from tests.client.support import Router
 from tests.spool.support import frames, message
-from trouter.client import ACCEPTED, Encoded, Servers
+from tests.spool.feeds import Feed, receiving, settings_for, until
+from trouter.client import ACCEPTED, Encoded
 from trouter.config import load
 from trouter.hooks import Plugins
 from trouter.net.router import RouterProcess
 from trouter.spool import Spool
-from trouter.spool.receiver import Progress, ReceiverSettings, receive
 
 OPEN_ROUTER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 StartRouter = Callable[..., Any]
@@ -28,28 +27,9 @@ async def router(nursery: trio.Nursery) -> AsyncIterator[Router]:
     process = RouterProcess(load(text=OPEN_ROUTER), Plugins.load())
     async with trio.open_nursery() as own:
         await own.start(process.run)
-        with trio.fail_after(60):
+        with trio.fail_after(15):
             yield Router(process)
         own.cancel_scope.cancel()
-
-
-def settings_for(url: str, **changed: Any) -> ReceiverSettings:
-    return ReceiverSettings(**{"servers": Servers(urls=(url,)), "address": "orders", "first_pause_s": 0.01, **changed})
-
-
-@asynccontextmanager
-async def receiving(spool: Spool, settings: ReceiverSettings) -> AsyncIterator[Progress]:
-    progress = Progress()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(receive, spool, settings, progress)
-        yield progress
-        nursery.cancel_scope.cancel()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """For what nobody tells of: looked at again and again."""
-    while not condition():  # noqa: ASYNC110 - what another process or a folder does has no event
-        await trio.sleep(0.005)
 
 
 async def send(router: Router, count: int, first: int = 0, size: int = 100) -> list[int]:

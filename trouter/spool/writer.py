@@ -295,6 +295,9 @@ class Spool:
 
     def _read_last(self, segment: Segment, sequence: int, told: int) -> int:
         """Count through the last segment and cut it behind its last good frame; the sequence behind that."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
         try:
             self._descriptor = self._open_segment(segment, sequence, os.O_RDWR)
         except SpoolCorrupt:

@@ -1,0 +1,50 @@
+"""Processes that are measured, and what they say: a line of JSON each time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any, Self
+
+#: Only a hang takes this long.
+_PATIENCE_S = 600.0
+
+
+class MeasureError(Exception):
+    """What was to be measured did not come to its end."""
+
+
+class Process:
+    """`python -m MODULE ARGUMENTS`, ended with the block."""
+
+    def __init__(self, module: str, *arguments: object) -> None:
+        self.module = module
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def line(self) -> dict[str, Any]:
+        """The next line; MeasureError if there is none."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise MeasureError(f"{self.module} ended with {self._process.wait(_PATIENCE_S)}")
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,74 @@
+"""Receive into a spool, each message accepted after fdatasync: ours beside the same in python-qpid-proton."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from bench.chapters import Bench
+from bench.measure import Sample, Spread, ratios
+from trouter.load.report import Report
+
+from .processes import Process
+
+OURS: Final = "bench.pipeline.ours"
+THEIRS: Final = "bench.pipeline.theirs"
+_LINGER_S: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Messages of ``size`` octets, and how many times as many a second ours is to take in."""
+
+    name: str
+    size: int
+    count: int
+    target: float
+
+
+ROWS: Final = (Row("100 B", 100, 300_000, 8.0), Row("10 kB", 10_000, 40_000, 3.0))
+
+
+def receive(bench: Bench, module: str, size: int, count: int, shards: int = 1) -> Sample:
+    """One run: from the first transfer to the last outcome, as the sender sees it; CPU of all receivers."""
+    with ExitStack() as stack:
+        feed = stack.enter_context(Process("bench.pipeline.feed", size, count, shards))
+        port = feed.line()["port"]
+        share = count // shards if shards == 1 else 0
+        receivers = []
+        for _ in range(shards):
+            folder = bench.new_folder("spool")
+            folder.mkdir()
+            receivers.append(stack.enter_context(Process(module, port, folder, share, _LINGER_S)))
+        for receiver in receivers:
+            receiver.line()
+        report = Report.from_json_object(feed.line())
+        cpu_s = sum(receiver.line()["cpu_s"] for receiver in receivers)
+    return Sample(cpu_s * 1e6 / count, report.messages_per_second, count)
+
+
+def receive_to_spool(bench: Bench) -> None:
+    """One process."""
+    for row in ROWS:
+        count = row.count if bench.extent.everything else row.count // 4
+        samples = bench.interleave(
+            f"receive to spool, {row.name}",
+            {
+                "trouter": partial(receive, bench, OURS, row.size, count),
+                "python-qpid-proton": partial(receive, bench, THEIRS, row.size, count),
+            },
+        )
+        ours, theirs = samples["trouter"], samples["python-qpid-proton"]
+        bench.figure(f"receive to spool, {row.name}: messages/s to proton's", rates(ours, theirs), "x", row.target, at_least=True)
+        bench.figure(f"receive to spool, {row.name}: proton's CPU per message to ours", ratios(theirs, ours), "x")
+
+
+def shards(bench: Bench) -> None:
+    """Four processes beside one."""
+
+
+def rates(over: list[Sample], under: list[Sample]) -> Spread:
+    """Messages a second of one to the other, repetition by repetition."""
+    return Spread.of([above.per_second / below.per_second for above, below in zip(over, under, strict=True)])

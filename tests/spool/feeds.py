@@ -1,0 +1,74 @@
+"""Somebody who sends to the receiver, on the other end of its link, and knows what became of each message."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from tests.client.support import Server
+from tests.spool.support import message
+from trouter.client import Servers
+from trouter.engine.events import LinkDetached
+from trouter.engine.limits import EngineLimits
+from trouter.engine.ports import Delivery
+from trouter.spool import Spool
+from trouter.spool.receiver import Progress, ReceiverSettings, receive
+
+
+class Feed(Server):
+    """A server that sends as much as it has credit for: message after message, each that of its number."""
+
+    def __init__(self, *, size: int = 100, begin: int = 0, count: int = 1 << 30, settled: bool = False) -> None:
+        super().__init__(EngineLimits(idle_timeout_s=0.0, high_water_bytes=1 << 30))
+        self.size = size
+        self.begin = begin
+        self.count = count
+        self.settled = settled
+        #: Numbers of messages in the order in which they were accepted.
+        self.accepted: list[int] = []
+        self.outcomes: dict[int, int] = {}
+        #: The most that were ever without an outcome.
+        self.most_unsettled = 0
+
+    @property
+    def link_detached(self) -> bool:
+        return any(isinstance(event, LinkDetached) for event in self.events)
+
+    def on_credit(self, link: Any) -> None:
+        while link.ready() and len(self.deliveries) < self.count and not link.drain:
+            number = self.begin + len(self.deliveries)
+            delivery = self.send(link, message(number, self.size), settled=self.settled)
+            delivery.context = number
+            self.most_unsettled = max(self.most_unsettled, len(self.deliveries) - len(self.outcomes))
+        if link.drain:
+            link.drained()
+
+    def on_disposition(self, delivery: Delivery) -> None:
+        assert delivery.remote_settled
+        self.outcomes[delivery.context] = delivery.remote_code
+        if delivery.remote_code == 0x24:
+            self.accepted.append(delivery.context)
+
+
+def settings_for(url: str, **changed: Any) -> ReceiverSettings:
+    return ReceiverSettings(**{"servers": Servers(urls=(url,)), "address": "orders", "first_pause_s": 0.01, **changed})
+
+
+@asynccontextmanager
+async def receiving(spool: Spool, settings: ReceiverSettings) -> AsyncIterator[Progress]:
+    """The receiver runs; at the end of the block it is cancelled, and has flushed."""
+    progress = Progress()
+    with trio.fail_after(15):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive, spool, settings, progress)
+            yield progress
+            nursery.cancel_scope.cancel()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """For what nobody tells of: looked at again and again."""
+    while not condition():  # noqa: ASYNC110 - what another process or a folder does has no event
+        await trio.sleep(0.005)
