@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench bench-pipeline docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -41,6 +41,7 @@ help:
 	@echo "make types      mypy --strict"
 	@echo "make fuzz       the fuzz properties, for long"
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
+	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make docs       write the generated pages of the manual"
 	@echo "make clean      remove everything that can be made again"
 
@@ -83,6 +84,10 @@ fuzz: build
 
 bench: build bench-system $(VENV)/bench
 	$(PY) -m bench $(ARGS)
+
+bench-pipeline: build $(VENV)/bench
+	$(PY) -m bench.pipeline $(ARGS)
+
 $(VENV)/bench: bench/requirements.lock | $(VENV)/locked
 	$(PY) -m pip install --quiet --disable-pip-version-check -r bench/requirements.lock
 	@touch $@

@@ -1,1 +1,1 @@
-"""The pipeline's bench: what it takes to receive, store, read and land messages, beside the same in python-qpid-proton."""
+"""The pipeline's bench: what receiving, storing, reading and landing take, beside the same in python-qpid-proton."""

@@ -37,7 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=CHAPTERS, metavar="CHAPTER", help=f"of: {', '.join(CHAPTERS)}")
     parser.add_argument("--repetitions", type=int, metavar="N", help="of each run (full 5, quick 3)")
     parser.add_argument("--out", type=Path, default=OUT, metavar="FOLDER", help="for bench-pipeline.json")
-    parser.add_argument("--spools", type=Path, metavar="FOLDER", help="where spools are made: the disk that is measured")
+    parser.add_argument("--spools", type=Path, metavar="FOLDER", help="where spools are made")
     return parser.parse_args()
 
 

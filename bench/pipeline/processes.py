@@ -36,6 +36,12 @@ class Process:
         said: dict[str, Any] = json.loads(line)
         return said
 
+    def go(self) -> None:
+        """Tell it to go on, or to end."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
     def __enter__(self) -> Self:
         return self
 

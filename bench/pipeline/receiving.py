@@ -9,7 +9,6 @@ from typing import Final
 
 from bench.chapters import Bench
 from bench.measure import Sample, Spread, ratios
-from trouter.load.report import Report
 
 from .processes import Process
 
@@ -36,37 +35,48 @@ def receive(bench: Bench, module: str, size: int, count: int, shards: int = 1) -
     with ExitStack() as stack:
         feed = stack.enter_context(Process("bench.pipeline.feed", size, count, shards))
         port = feed.line()["port"]
-        share = count // shards if shards == 1 else 0
         receivers = []
         for _ in range(shards):
             folder = bench.new_folder("spool")
             folder.mkdir()
-            receivers.append(stack.enter_context(Process(module, port, folder, share, _LINGER_S)))
+            receivers.append(stack.enter_context(Process(module, port, folder, _LINGER_S)))
         for receiver in receivers:
             receiver.line()
-        report = Report.from_json_object(feed.line())
-        cpu_s = sum(receiver.line()["cpu_s"] for receiver in receivers)
-    return Sample(cpu_s * 1e6 / count, report.messages_per_second, count)
+        report = feed.line()
+        cpu_s = 0.0
+        for receiver in receivers:
+            receiver.go()
+            cpu_s += receiver.line()["cpu_s"]
+    return Sample(cpu_s * 1e6 / count, report["messages_per_second"], count)
 
 
 def receive_to_spool(bench: Bench) -> None:
     """One process."""
     for row in ROWS:
         count = row.count if bench.extent.everything else row.count // 4
+        name = f"receive to spool, {row.name}"
         samples = bench.interleave(
-            f"receive to spool, {row.name}",
+            name,
             {
                 "trouter": partial(receive, bench, OURS, row.size, count),
                 "python-qpid-proton": partial(receive, bench, THEIRS, row.size, count),
             },
         )
         ours, theirs = samples["trouter"], samples["python-qpid-proton"]
-        bench.figure(f"receive to spool, {row.name}: messages/s to proton's", rates(ours, theirs), "x", row.target, at_least=True)
-        bench.figure(f"receive to spool, {row.name}: proton's CPU per message to ours", ratios(theirs, ours), "x")
+        bench.figure(f"{name}: messages/s to proton's", rates(ours, theirs), "x", row.target, at_least=True)
+        bench.figure(f"{name}: proton's CPU per message to ours", ratios(theirs, ours), "x")
 
 
 def shards(bench: Bench) -> None:
-    """Four processes beside one."""
+    """Four processes beside one, on however many cores there are."""
+    row = ROWS[0]
+    count = row.count if bench.extent.everything else row.count // 4
+    samples = bench.interleave(
+        f"shards, {row.name}",
+        {f"{number} processes": partial(receive, bench, OURS, row.size, count, number) for number in (1, 4)},
+    )
+    one, four = samples.values()
+    bench.figure("four shards: messages/s to one's", rates(four, one), "x", 1.0, at_least=True)
 
 
 def rates(over: list[Sample], under: list[Sample]) -> Spread:

@@ -1,4 +1,4 @@
-"""The same receiver in python-qpid-proton: `python -m bench.pipeline.theirs PORT FOLDER COUNT LINGER`.
+"""The same receiver in python-qpid-proton: `python -m bench.pipeline.theirs PORT FOLDER LINGER`.
 
 Written as one who knows the library would: raw octets, no decoding; manual credit; frames like the spool's, gathered
 for the same time and to the same size, one write and one fdatasync for a group, and then the outcomes. Without the
@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import sys
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -26,10 +27,9 @@ _GROUP_BYTES = 1 << 20
 
 
 class Receiver(Handler):
-    def __init__(self, port: str, folder: str, count: int, linger_s: float) -> None:
+    def __init__(self, port: str, folder: str, linger_s: float) -> None:
         super().__init__()
         self.url = f"amqp://127.0.0.1:{port}"
-        self.count = count
         self.linger_s = linger_s
         self.file = os.open(Path(folder) / "frames", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         self.frames: list[bytes] = []
@@ -81,10 +81,16 @@ class Receiver(Handler):
         self.frames.clear()
         self.deliveries.clear()
         self.bytes = 0
-        if self.sequence >= self.count:
-            print(json.dumps({"cpu_s": time.process_time() - BEGAN, "groups": self.groups}), flush=True)
-            self.connection.close()
+
+
+def end() -> None:
+    """The sender has every outcome."""
+    sys.stdin.readline()
+    print(json.dumps({"cpu_s": time.process_time() - BEGAN, "groups": receiver.groups}), flush=True)
+    os._exit(0)
 
 
 BEGAN = time.process_time()
-Container(Receiver(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))).run()
+receiver = Receiver(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+threading.Thread(target=end, daemon=True).start()
+Container(receiver).run()

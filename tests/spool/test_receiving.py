@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from tests.client.support import Router
+from tests.spool.feeds import receiving, settings_for
 from tests.spool.support import frames, message
-from tests.spool.feeds import Feed, receiving, settings_for, until
 from trouter.client import ACCEPTED, Encoded
 from trouter.config import load
 from trouter.hooks import Plugins

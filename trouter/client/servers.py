@@ -157,7 +157,8 @@ def is_lasting(failure: Exception) -> bool:
 
 def reason_of(failure: BaseException) -> str:
     """In words: of several attempts to connect the first."""
-    cause: BaseException = failure.__cause__ if isinstance(failure.__cause__, BaseExceptionGroup) else failure
+    told = failure.__cause__
+    cause = told if told is not None and isinstance(failure, OSError) and not failure.errno else failure
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     if isinstance(cause, ssl.SSLCertVerificationError):

@@ -276,6 +276,7 @@ class Spool:
         os.fdatasync(self._descriptor)
         self._publish(sequence)
         self._keep_spare()
+        self.reap()
 
     def _read_sealed(self, segment: Segment, sequence: int) -> int:
         """Count through a segment that others follow; the sequence behind it."""

@@ -1,0 +1,333 @@
+"""`trouter pipeline spool`: receive an address into a durable spool, each message accepted once the disk has it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trouter.tools.cover import cover_arguments
+
+if TYPE_CHECKING:
+    from trouter.spool.running import Job
+    from trouter.spool.telling import Shard
+
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_MAX_SHARDS: Final = 256
+_MAX_SECRET_BYTES: Final = 4096
+#: How often a live line is written anew, and how often a line is added where no terminal is.
+_LIVE_S: Final = 1.0
+_PLAIN_S: Final = 10.0
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "spool",
+        help="receive an address into a durable spool",
+        description="Receive the messages of an address and keep them in a spool: a folder of proved, numbered files "
+        "from which Spark (or anything that reads its frames) follows. A message is accepted once the disk has it, not "
+        "before; up to --credit of them may come twice after a crash. SIGTERM or Ctrl-C writes and settles what came "
+        "and ends with 0; a full disk, refused credentials or a damaged spool end it with 1 and the reason, except "
+        "with --shards, where a process that dies is started again.",
+    )
+    parser.add_argument(
+        "--url",
+        action="append",
+        required=True,
+        metavar="amqp[s]://HOST[:PORT]",
+        help="a server; more of them are tried in turn when one is gone",
+    )
+    parser.add_argument("--address", required=True, help="what to receive")
+    parser.add_argument("--dir", required=True, type=Path, metavar="FOLDER", help="the spool; made if it is not there")
+    parser.add_argument(
+        "--shards",
+        type=int,
+        default=1,
+        metavar="N",
+        help="N processes, each with a spool of its own, FOLDER/shard-000 and so on, among which the server spreads "
+        "the messages; default %(default)s, in this process and FOLDER itself",
+    )
+    _add_identity(parser.add_argument_group("who we are"))
+    _add_bounds(parser.add_argument_group("bounds; K, M, G and T are powers of 1024"))
+    telling = parser.add_argument_group("how it tells")
+    telling.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")
+    telling.add_argument("--quiet", action="store_true", help="no lines of progress")
+    parser.set_defaults(run=run)
+
+
+def _add_identity(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--user", help="default the URL's")
+    group.add_argument("--password-file", type=Path, metavar="FILE", help="holds the password")
+    group.add_argument(
+        "--sasl-mechanisms", default="", metavar="NAMES", help="those that may be used; default what fits"
+    )
+    group.add_argument(
+        "--tls-trust-file", type=Path, metavar="FILE", help="authorities to trust (PEM); default the system's"
+    )
+    group.add_argument("--tls-certificate", type=Path, metavar="FILE", help="our certificate (PEM)")
+    group.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key; default the certificate's file")
+    group.add_argument("--tls-key-password-file", type=Path, metavar="FILE", help="holds the key's password")
+    group.add_argument(
+        "--tls-any-name", action="store_true", help="accept a certificate for another host name: unsafe, for tests"
+    )
+
+
+def _add_bounds(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--credit",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="messages without an outcome at a time: the most that come twice after a crash; default %(default)s",
+    )
+    group.add_argument(
+        "--linger-ms",
+        type=float,
+        default=5.0,
+        metavar="MS",
+        help="how long messages are gathered before they are written and synced together; default %(default)g",
+    )
+    for name, default, what in (
+        ("max-group-bytes", "1M", "a group is written when it has as many octets"),
+        ("max-message-bytes", "64M", "a larger message is rejected"),
+        ("segment-bytes", "16M", "the size of a file"),
+        ("backlog-bytes", "1G", "what may lie in a spool and not be consumed, before no more is asked for"),
+    ):
+        group.add_argument(
+            f"--{name}", type=octets, default=octets(default), metavar="SIZE", help=f"{what}; default {default}"
+        )
+    group.add_argument(
+        "--attempts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="rounds of all servers without a message before giving up; default 0, never",
+    )
+
+
+def octets(text: str) -> int:
+    """A number with a unit or without: 64M; ValueError."""
+    digits = text.rstrip("kKmMgGtT")
+    unit = text[len(digits) :].lower()
+    value = int(digits) * _UNITS[unit] if unit in _UNITS else 0
+    if value <= 0:
+        raise ValueError
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import trio  # noqa: PLC0415  # only when asked
+
+    from trouter.client.servers import label_of, reason_of  # noqa: PLC0415
+    from trouter.spool.running import ShardsRefused, first_of  # noqa: PLC0415
+
+    try:
+        jobs = jobs_of(arguments)
+    except (ValueError, OSError) as error:
+        print(f"trouter pipeline spool: {error}", file=sys.stderr)
+        return 1
+    cover_arguments(_secrets_in(arguments.url))
+    telling = Telling(jobs, arguments)
+    telling.say(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
+    try:
+        trio.run(telling.work)
+    except ShardsRefused as refused:
+        telling.say(str(refused))
+        return 1
+    except Exception as failure:
+        cause = first_of(failure)
+        if not isinstance(cause, telling.expected):
+            raise
+        telling.say(reason_of(cause))
+        return 1
+    return 0
+
+
+def _secrets_in(urls: list[str]) -> list[str]:
+    from urllib.parse import urlsplit  # noqa: PLC0415
+
+    return [password for url in urls if (password := urlsplit(url if "://" in url else f"amqp://{url}").password)]
+
+
+def jobs_of(arguments: argparse.Namespace) -> list[Job]:
+    """What the command line asks for, a job for each shard; ValueError, OSError."""
+    from trouter.client.servers import Servers  # noqa: PLC0415
+    from trouter.spool.reader import spools_in  # noqa: PLC0415
+    from trouter.spool.receiver import ReceiverSettings  # noqa: PLC0415
+    from trouter.spool.running import Job  # noqa: PLC0415
+
+    count: int = arguments.shards
+    if not 1 <= count <= _MAX_SHARDS:
+        raise ValueError(f"--shards is {count}, and has to be from 1 to {_MAX_SHARDS}")
+    folder: Path = arguments.dir.absolute()
+    folders = [folder] if count == 1 else [folder / f"shard-{number:03}" for number in range(count)]
+    if unused := [path for path in spools_in(folder) if path not in folders]:
+        raise ValueError(
+            f"{unused[0]} is a spool that --shards {count} does not receive into: take the same number as before, or "
+            "another folder, so that nothing in it is forgotten"
+        )
+    servers = Servers(
+        urls=tuple(arguments.url),
+        user=arguments.user,
+        password=secret_in(arguments.password_file),
+        mechanisms=tuple(arguments.sasl_mechanisms.replace(",", " ").upper().split()),
+        trust_file=_absolute(arguments.tls_trust_file),
+        certificate=_absolute(arguments.tls_certificate),
+        key=_absolute(arguments.tls_key),
+        key_password=secret_in(arguments.tls_key_password_file),
+        verify_name=not arguments.tls_any_name,
+    )
+    settings = ReceiverSettings(
+        servers=servers,
+        address=arguments.address,
+        credit=arguments.credit,
+        linger_s=arguments.linger_ms / 1000,
+        max_group_bytes=arguments.max_group_bytes,
+        max_message_bytes=arguments.max_message_bytes,
+        attempts=arguments.attempts,
+    )
+    return [
+        Job(
+            folder=path,
+            settings=settings,
+            segment_bytes=arguments.segment_bytes,
+            backlog_bytes=arguments.backlog_bytes,
+            shard=number,
+        )
+        for number, path in enumerate(folders)
+    ]
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.absolute()
+
+
+def secret_in(path: Path | None) -> str | None:
+    """A file's text without its end of line; None without a file. OSError, ValueError."""
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        found = file.read(_MAX_SECRET_BYTES + 1)
+    text = found.decode("utf-8", "replace").rstrip("\r\n")
+    if not text or len(found) > _MAX_SECRET_BYTES or "\ufffd" in text:
+        raise ValueError(f"{path} holds no password")
+    return text
+
+
+class Telling:
+    """Does the work, and tells of it on standard error and in the metrics file."""
+
+    def __init__(self, jobs: list[Job], arguments: argparse.Namespace) -> None:
+        from trouter.client.errors import ClientError  # noqa: PLC0415
+        from trouter.spool.errors import SpoolError  # noqa: PLC0415
+
+        #: What may go wrong, and is told without a traceback.
+        self.expected: tuple[type[Exception], ...] = (ClientError, SpoolError, OSError, ValueError)
+        self._jobs = jobs
+        self._metrics: Path | None = arguments.metrics_file
+        self._quiet: bool = arguments.quiet
+        self._live = sys.stderr.isatty() and not self._quiet
+        self._troubles: dict[int, str] = {}
+        self._line = ""
+
+    async def work(self) -> None:
+        """Until told to end, or until it cannot go on."""
+        import trio  # noqa: PLC0415
+
+        from trouter.spool.receiver import Progress  # noqa: PLC0415
+        from trouter.spool.running import Shards, run_job, until_told  # noqa: PLC0415
+        from trouter.spool.telling import Shard  # noqa: PLC0415
+
+        async with trio.open_nursery() as nursery:
+            if len(self._jobs) == 1:
+                job = self._jobs[0]
+                shards = [Shard(0, job.settings.address, Progress())]
+                nursery.start_soon(self._again_and_again, shards)
+                try:
+                    async with until_told(with_input=False):
+                        await run_job(job, shards[0].progress)
+                finally:
+                    self._finish(shards)
+            else:
+                several = Shards(self._jobs, self.say)
+                shards = several.shards
+                nursery.start_soon(self._again_and_again, shards)
+                try:
+                    async with until_told(with_input=False):
+                        await several.run()
+                finally:
+                    self._finish(shards)
+            nursery.cancel_scope.cancel()
+
+    def say(self, text: str) -> None:
+        """One line."""
+        if self._line:
+            sys.stderr.write("\r\x1b[K")
+        print(f"trouter pipeline spool: {_clean(text)}", file=sys.stderr, flush=True)
+        if self._line:
+            sys.stderr.write(self._line)
+            sys.stderr.flush()
+
+    async def _again_and_again(self, shards: list[Shard]) -> None:
+        import trio  # noqa: PLC0415
+
+        told = trio.current_time()
+        before = _totals(shards)
+        while True:
+            self._write_metrics(shards)
+            await trio.sleep(_LIVE_S)
+            self._tell_troubles(shards)
+            now = trio.current_time()
+            if self._live or now - told >= _PLAIN_S:
+                after = _totals(shards)
+                self._tell(shards, [(b - a) / (now - told) for a, b in zip(before, after, strict=True)])
+                told, before = now, after
+
+    def _tell_troubles(self, shards: list[Shard]) -> None:
+        """What went wrong, once for each time it is something else."""
+        for shard in shards:
+            trouble = shard.progress.trouble
+            if trouble and trouble != self._troubles.get(shard.number):
+                self.say(trouble if len(shards) == 1 else f"shard {shard.number}: {trouble}")
+            self._troubles[shard.number] = trouble
+
+    def _tell(self, shards: list[Shard], rates: list[float]) -> None:
+        from trouter.spool.telling import line_of  # noqa: PLC0415
+
+        line = line_of(shards, *rates)
+        if self._live:
+            self._line = line
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+        elif not self._quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    def _finish(self, shards: list[Shard]) -> None:
+        if self._line:
+            sys.stderr.write("\n")
+            self._line = ""
+        self._write_metrics(shards)
+        messages = sum(shard.progress.messages for shard in shards)
+        self.say(f"{messages:,} messages kept")
+
+    def _write_metrics(self, shards: list[Shard]) -> None:
+        from trouter.spool.telling import write_metrics  # noqa: PLC0415
+
+        if self._metrics is not None:
+            try:
+                write_metrics(self._metrics, shards)
+            except OSError as error:
+                trouble = f"no metrics: {error.strerror}: {self._metrics}"
+                if trouble != self._troubles.get(-1):
+                    self.say(trouble)
+                self._troubles[-1] = trouble
+
+
+def _totals(shards: list[Shard]) -> list[int]:
+    return [sum(shard.progress.messages for shard in shards), sum(shard.progress.octets for shard in shards)]
+
+
+def _clean(text: str) -> str:
+    """What a server said may hold anything."""
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,0 +1,121 @@
+"""How receivers tell what they do: a line for people, and a file for Prometheus."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trouter.spool.receiver import Progress
+
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+_THOUSAND: Final = 1000
+
+#: Name, kind, help, and the field of a progress it is.
+_METRICS: Final = (
+    ("messages_total", "counter", "Messages made safe on the disk.", "messages"),
+    ("octets_total", "counter", "Octets of these messages.", "octets"),
+    ("accepted_total", "counter", "Messages that the sender was told to be safe.", "accepted"),
+    ("presettled_total", "counter", "Messages whose sender did not want to know.", "presettled"),
+    ("refused_total", "counter", "Messages rejected because they were too large.", "refused"),
+    ("aborted_total", "counter", "Messages that the sender took back before they were whole.", "aborted"),
+    ("groups_total", "counter", "Groups of messages written and synced together.", "groups"),
+    ("sync_seconds_total", "counter", "Time that writing and syncing took.", "sync_s"),
+    ("links_total", "counter", "Links that were attached.", "links"),
+    ("durable_sequence", "gauge", "First sequence that is not safe on the disk yet.", "durable"),
+    ("consumed_sequence", "gauge", "Sequence up to which a consumer is done.", "consumed"),
+    ("backlog_bytes", "gauge", "Octets on the disk that are not consumed.", "backlog_bytes"),
+    ("last_message_timestamp_seconds", "gauge", "When the last message was made safe, 0 for never.", "last_message_at"),
+    ("start_timestamp_seconds", "gauge", "When the receiver began.", "began_at"),
+)
+
+
+@dataclass(slots=True)
+class Shard:
+    """A receiver as whoever tells of it knows it. ``restarts``: how often its process had to be started again."""
+
+    number: int
+    address: str
+    progress: Progress
+    running: bool = True
+    restarts: int = 0
+
+
+def line_of(shards: Sequence[Shard], per_second: float, octets_per_second: float) -> str:
+    """How it goes, in one line."""
+    progresses = [shard.progress for shard in shards]
+    backlog = sum(each.backlog_bytes for each in progresses)
+    groups = sum(each.groups for each in progresses)
+    sync_ms = 1000 * sum(each.sync_s for each in progresses) / groups if groups else 0.0
+    parts = [
+        f"{per_second:,.0f} messages/s ({amount_of(octets_per_second)}/s)",
+        f"{sum(each.messages for each in progresses):,} kept",
+        f"{amount_of(backlog)} not consumed",
+        f"sync {sync_ms:.1f} ms",
+        _states(shards),
+    ]
+    if refused := sum(each.refused for each in progresses):
+        parts.insert(2, f"{refused:,} too large")
+    if len(shards) > 1:
+        parts.insert(0, f"{len(shards)} shards")
+    return ", ".join(parts)
+
+
+def _states(shards: Sequence[Shard]) -> str:
+    states = [shard.progress.state if shard.running else "down" for shard in shards]
+    if len(set(states)) == 1:
+        return states[0]
+    return " ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+
+
+def amount_of(octets: float) -> str:
+    """Three digits or so, with a unit."""
+    unit = 0
+    while octets >= _THOUSAND and unit < len(_UNITS) - 1:
+        octets /= _THOUSAND
+        unit += 1
+    return f"{octets:.0f} {_UNITS[unit]}" if octets >= 100 or unit == 0 else f"{octets:.1f} {_UNITS[unit]}"
+
+
+def metrics_of(shards: Iterable[Shard]) -> str:
+    """In the text format of Prometheus."""
+    shards = list(shards)
+    lines: list[str] = []
+    for name, kind, help_text, field in _METRICS:
+        values = [(shard, getattr(shard.progress, field)) for shard in shards]
+        lines += _metric(name, kind, help_text, values)
+    up = [(shard, int(shard.running and shard.progress.state in {"receiving", "waiting"})) for shard in shards]
+    lines += _metric("up", "gauge", "1 while the process runs and tries to receive.", up)
+    linked = [(shard, int(bool(shard.running and shard.progress.server))) for shard in shards]
+    lines += _metric("linked", "gauge", "1 while there is a link to a server.", linked)
+    restarts = [(shard, shard.restarts) for shard in shards]
+    lines += _metric("restarts_total", "counter", "How often the shard's process was started again.", restarts)
+    return "\n".join(lines) + "\n"
+
+
+def _metric(name: str, kind: str, help_text: str, values: Iterable[tuple[Shard, float]]) -> list[str]:
+    full = f"trouter_spool_{name}"
+    return [
+        f"# HELP {full} {help_text}",
+        f"# TYPE {full} {kind}",
+        *(f'{full}{{address="{_escaped(shard.address)}",shard="{shard.number}"}} {value!r}' for shard, value in values),
+    ]
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def write_metrics(path: Path, shards: Iterable[Shard]) -> None:
+    """Replace the file, so that nobody reads half of it; OSError."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(metrics_of(shards), encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
