@@ -434,6 +434,29 @@ def paths(bench: Bench) -> None:
         bench.figure(f"{what}: the ways of all messages through it besides", everything, "ms of CPU", 100.0)
 
 
+def recording(bench: Bench) -> None:
+    """A router that records all there is, with the defaults, and one that records nothing; all links are used."""
+    each = bench.extent.connections
+    if not bench.extent.everything:
+        bench.remark(f"recording: {2 * each:,} links in place of 10,000 (quick bench)")
+    folder = bench.new_folder("records")
+    load = replace(SMALL, connections=_RECEIVERS, addresses=each, seconds=bench.extent.seconds, credit=10)
+    with bench.router() as silent, bench.router(more=f"recordLog {{ dir: {folder} }}") as recorded:
+        # As fast as it goes, and at two messages a second for each link, where what each link costs shows most.
+        for name, rate in (("at full speed", 0), ("two messages a second on each", 2 * each)):
+            told: dict[str, Callable[[], Sample]] = {
+                "recording": partial(steady_pair, recorded, replace(load, rate=rate)),
+                "not recording": partial(steady_pair, silent, replace(load, rate=rate)),
+            }
+            samples = bench.interleave(f"100 B, {2 * each:,} links, {name}", told)
+            bench.figure(f"recording, {2 * each:,} links, {name}: CPU to without", ratios(*samples.values()), "x", 1.05)
+
+
+def steady_pair(router: Router, load: Load) -> Sample:
+    """As ``pair``, from when all links are attached and all that is told of that is written."""
+    return pair(router, load, settle=settle_down)
+
+
 def settle_down(server: Server) -> None:
     """Wait until a server does nothing, or for some seconds."""
     for _ in range(50):
@@ -460,4 +483,5 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "guessing": guessing,
     "greeting": greeting,
     "paths": paths,
+    "recording": recording,
 }

@@ -43,18 +43,24 @@ def sample_of(cpu_ns: int, sent: Report, per_second: float) -> Sample:
     return Sample(cpu_ns / 1e3 / sent.messages, per_second, sent.messages, sent.latency_us.get("p50"))
 
 
-def pair(server: Server, load: Load) -> Sample:
-    """A sender and a receiver process; the clock is read before the first message and once the last is received."""
-    return pair_through(server, server, load)
+def pair(server: Server, load: Load, settle: Callable[[Server], None] = lambda _: None) -> Sample:
+    """A sender and a receiver process; the clock is read before the first message and once the last is received.
+
+    ``settle`` may wait before that until the links are attached for good.
+    """
+    return pair_through(server, server, load, settle)
 
 
-def pair_through(server: Server, router: Server, load: Load) -> Sample:
+def pair_through(
+    server: Server, router: Server, load: Load, settle: Callable[[Server], None] = lambda _: None
+) -> Sample:
     """As ``pair``, with the sender connected to ``server``, whose clock it is, and the receiver to ``router``."""
     with Led("receive", replace(load, port=router.port, count=0, seconds=0.0, latency=False)) as receiver:
         receiver.ready()
         receiver.go()
         with Led("send", replace(load, port=server.port)) as sender:
             sender.ready()
+            settle(server)
             before_ns = server.cpu_ns()
             sender.go()
             sent = sender.report(load.seconds + PATIENCE_S)

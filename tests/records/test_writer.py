@@ -17,7 +17,7 @@ from tests.records.written import SECOND, START, at, drops_of, lines_of, links_o
 from trouter.records.check import check_file, check_folder
 from trouter.records.segments import Entry, file_label, manifest_name, segments_in
 from trouter.records.stream import Stream
-from trouter.records.writer import RETRY_US, Bounds, Busy, Now
+from trouter.records.writer import RETRY_US, Bounds, Busy, Now, SegmentWriter, latest_boot
 
 
 def assert_proved(folder: Path) -> None:
@@ -388,3 +388,17 @@ def test_a_segment_that_was_complete_and_not_yet_renamed_is_renamed(tmp_path: Pa
     opened(tmp_path, seconds=5).close(at(6))
     assert place.path.read_bytes() == octets
     assert check_file(place.path).errors == []
+
+
+def test_two_logs_of_one_router_are_told_apart_by_their_starts(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two", tmp_path / "not there"]
+    boots = []
+    for start in range(2):
+        for folder in folders[:2]:
+            writer = SegmentWriter(folder, "QDR.A", Bounds())
+            writer.open(at(start), latest_boot(folders, "QDR.A"))
+            writer.write(taken(1), at(start))
+            writer.close(at(start))
+            boots.append(writer.boot)
+    assert boots == [START // SECOND + each for each in range(4)]
+    assert latest_boot(folders, "QDR.B") == 0

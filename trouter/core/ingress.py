@@ -450,9 +450,7 @@ class Ingress(InEndpoint):
             passage.loops = len(trace) > network.radius + 1 or (self.trunk is not None and marker.here in trace)
         return passage.loops
 
-    def _find(
-        self, delivery: Delivery, message: Message | None, data: bytes, passage: Passage | None
-    ) -> Record | None:
+    def _find(self, delivery: Delivery, message: Message | None, data: bytes, passage: Passage | None) -> Record | None:
         """The record of an anonymous message; None when the sender was answered instead (2.6)."""
         scan = self._scan
         check = self.check

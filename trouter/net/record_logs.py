@@ -18,7 +18,7 @@ from trouter.config import ConfigurationError, Problem, RecordLogEntity
 from trouter.config.entities import DROP_NEWEST
 from trouter.records import Alarm
 from trouter.records.stream import Stream, Taken
-from trouter.records.writer import Bounds, Busy, Now, SegmentWriter
+from trouter.records.writer import Bounds, Busy, Now, SegmentWriter, latest_boot
 
 from .clocks import mono_us, now_us
 from .hub import Hub
@@ -154,12 +154,15 @@ class RecordLogs:
         wanted = {folder_of(entity): entity for entity in entities}
         pending = PendingRecordLogs(self, wanted)
         problems = []
+        # Two logs are two streams: they have no start's number in common, so that both can be read as one set.
+        latest = await trio.to_thread.run_sync(latest_boot, [Path(folder) for folder in wanted], self._router_id)
         for folder, entity in wanted.items():
             if folder in self.by_folder:
                 continue
             writer = SegmentWriter(Path(folder), self._router_id, bounds_of(entity))
             try:
-                await trio.to_thread.run_sync(writer.open, now())
+                await trio.to_thread.run_sync(writer.open, now(), latest)
+                latest = writer.boot
             except (OSError, ValueError, Busy) as error:
                 why = getattr(error, "strerror", None) or str(error)
                 problems.append(

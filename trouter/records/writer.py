@@ -12,7 +12,7 @@ import logging
 import os
 import zlib
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +77,15 @@ class Now(NamedTuple):
 
     utc: int
     mono: int
+
+
+def latest_boot(folders: Iterable[Path], router: str) -> int:
+    """The greatest number of a start of this router in any of the folders; one that cannot be read has none."""
+    found = [0]
+    for folder in folders:
+        with suppress(OSError):
+            found += [place.boot for place in segments_in(folder) if place.router == file_label(router)]
+    return max(found)
 
 
 class Busy(Exception):
@@ -145,23 +154,26 @@ class SegmentWriter:
 
     # --- beginning and end
 
-    def open(self, now: Now) -> None:
-        """Take over the folder, and complete what a router of this name left behind; OSError, Busy."""
+    def open(self, now: Now, above: int = 0) -> None:
+        """Take over the folder, and complete what a router of this name left behind; OSError, Busy.
+
+        The number of this start is greater than any in the folder, and than ``above``.
+        """
         self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         self._lock = os.open(self.folder / f"{self._label}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
-            self._take_over(now)
+            self._take_over(now, above)
         except BaseException:
             self._unlock()
             raise
 
-    def _take_over(self, now: Now) -> None:
+    def _take_over(self, now: Now, above: int) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Busy(f"another router named {self._router} writes its records into {self.folder}") from None
         own = [place for place in segments_in(self.folder) if place.router == self._label]
-        self.boot = max(now.utc // 1_000_000, 1 + max((place.boot for place in own), default=0))
+        self.boot = max(now.utc // 1_000_000, 1 + max((above, *(place.boot for place in own))))
         for place in own:
             if place.rest == OPEN:
                 self._recover(place.path)

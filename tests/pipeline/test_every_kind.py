@@ -1,0 +1,209 @@
+"""Each kind of record, written by a router process for a real reason, and read again from what compaction makes.
+
+One router goes through all of it: logins, TLS, policy, traffic, a neighbour, a plugin that fails, a clock that is set.
+The clocks of that process are moved by a library of a few lines under it, so that nobody has to wait.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import time
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from proton import Message
+from proton.utils import LinkDetached
+
+from tests.e2e.by_proton import Client, Ear, refusal
+from tests.e2e.test_records import of, records_of
+from tests.management.node import Node
+from tests.networks import interior, router_port
+from tests.routers import DEADLINE_S, RunningRouter, process, running
+from tests.tls.pki import Authority
+from trouter.cli import main
+from trouter.pipeline.datasets import dataset, files_of
+from trouter.pipeline.tables import Table
+from trouter.records import KINDS
+from trouter_plugins.users_file import put_user
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
+
+#: Jobs that read records, in an order that suits them, and the tables that have rows then.
+JOBS = {
+    "audit": ("audit_rules",),
+    "meter": ("meter", "meter_conn"),
+    "rollup": ("rollup_hour", "rollup_day"),
+    "top": ("top",),
+}
+PASSWORD = "wonderland"
+DAY_S = 86_400
+CLOCK = Path(__file__).with_name("shifted_clock.c")
+FAULTY = """
+from trouter.hooks import hookimpl
+
+@hookimpl
+def judge_attach(request):
+    if request.address == "broken":
+        raise RuntimeError("as it was asked to")
+"""
+MORE = """
+listener {{
+    name: clients
+    host: 127.0.0.1
+    port: 0
+    saslMechanisms: PLAIN
+    authenticatePeer: yes
+    allowInsecurePlain: loopback
+    idleTimeoutSeconds: 0
+}}
+sslProfile {{ name: tls, certFile: {pair.cert}, privateKeyFile: {pair.key} }}
+listener {{ host: 127.0.0.1, port: 0, sslProfile: tls, requireSsl: yes, saslMechanisms: ANONYMOUS }}
+policy {{ enableVhostPolicy: yes, defaultVhost: main }}
+vhost {{
+    hostname: main
+    allowUnknownUser: yes
+    groups: {{
+        $default: {{ management: admin, sources: "*", targets: "q*, broken, $management", remoteHosts: "*"
+                     allowDynamicSource: yes, allowAnonymousSender: yes }}
+    }}
+}}
+recordLog {{ dir: {folder}/all, intervalSeconds: 1 }}
+recordLog {{ dir: {folder}/brief, kinds: audit, keepDays: 1, segmentSeconds: 1 }}
+"""
+CLIENTS, TLS = 2, 3
+
+
+class Clock:
+    """Moves the clocks of a process."""
+
+    def __init__(self, folder: Path) -> None:
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if compiler is None:
+            pytest.skip("no C compiler: the clocks of a process cannot be moved")
+        library, self._file = folder / "shifted_clock.so", folder / "ahead"
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, CLOCK, "-ldl"], check=True, timeout=DEADLINE_S)
+        self._file.write_bytes(bytes(16))
+        self.environment = {"LD_PRELOAD": str(library), "SHIFTED_CLOCK": str(self._file)}
+
+    def set_ahead(self, of_day_s: int, monotonic_s: int) -> None:
+        with self._file.open("r+b") as file:
+            file.write(struct.pack("=qq", of_day_s, monotonic_s))
+
+
+def install_faulty(folder: Path) -> str:
+    """A plugin that fails when it is asked to; the folder it is installed in."""
+    place = folder / "installed"
+    information = place / "faulty-1.0.dist-info"
+    information.mkdir(parents=True)
+    (place / "faulty.py").write_text(FAULTY)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[trouter.plugins]\nfaulty = faulty\n")
+    return str(place)
+
+
+def wait_for(folder: Path, kind: str, **wanted: object) -> dict[str, Any]:
+    """The first such record, once it is there."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while True:
+        with suppress(FileNotFoundError):  # a segment that is completed gets another name
+            if found := of(records_of(folder), kind, **wanted):
+                return found[0]
+        assert time.monotonic() < deadline_s, f"no {kind} with {wanted}"
+        time.sleep(0.05)
+
+
+def live(router: RunningRouter, folder: Path, clock: Clock) -> None:
+    """Have all that is recorded happen."""
+    everything, brief = folder / "all", folder / "brief"
+    client = Client(Ear(), router.ports[CLIENTS], "alice", PASSWORD)
+    receiver = client.create_receiver("q", credit=10)
+    sender: Any = client.create_sender("q")
+    for _ in range(5):
+        sent = sender.link.send(Message("x"))
+        receiver.receive(timeout=DEADLINE_S)
+        receiver.accept()
+        client.wait(lambda each=sent: each.settled)  # type: ignore[misc]
+    for address in ("forbidden", "broken"):
+        with pytest.raises(LinkDetached):
+            client.create_sender(address)
+    refusal(router.ports[CLIENTS], "alice", "wrong")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", router.ports[TLS]), DEADLINE_S) as sock:
+        context.wrap_socket(sock).close()
+    node = Node(router.ports[0], anonymous=True)
+    node.ask("CREATE", {"prefix": "q", "distribution": "balanced"}, type="router.config.address", name="made")
+    node.close()
+    wait_for(everything, "delivery.interval", dir="in")
+    wait_for(everything, "latency.sketch")
+    wait_for(everything, "plugin.fault", plugin="faulty", hook="judge_attach")
+    wait_for(everything, "alarm", name="auth-lockout")
+    wait_for(everything, "topology.change", what="neighbour-up")
+    client.create_receiver("q.stalled", credit=0)
+    wait_for(everything, "link.attached", addr="q.stalled")
+    clock.set_ahead(11, 11)
+    wait_for(everything, "link.stalled", addr="q.stalled", state="start")
+    clock.set_ahead(2 * DAY_S, 11)
+    wait_for(everything, "clock.step")
+    wait_for(brief, "records.dropped", reason="retention")
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline into which all that a router recorded was compacted."""
+    folder = tmp_path_factory.mktemp("every-kind")
+    put_user(folder / "users", "alice", PASSWORD.encode())
+    pair = Authority(folder).issue("CN=localhost", "localhost", days=30)
+    clock = Clock(folder)
+    before = dict(os.environ)
+    with running(interior("B", {}), folder) as neighbour:
+        more = MORE.format(pair=pair, folder=folder)
+        router = f"usersFile: {folder}/users, plugins: faulty, authLockoutAfter: 1"
+        os.environ.update(clock.environment, PYTHONPATH=install_faulty(folder))
+        try:
+            configuration = interior("A", {"B": router_port(neighbour)}, more, router=router)
+            with process(configuration, folder) as started:  # the plugin's traceback stands in its log
+                started.wait_for_line(r"Operational")
+                os.environ.clear()
+                os.environ.update(before)
+                live(started, folder, clock)
+                assert started.stop() == 0
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+    assert main(["pipeline", "compact", f"{folder}/all", f"{folder}/brief", f"{folder}/root", "--jobs", "1"]) == 0
+    return folder / "root"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_router_wrote_it_and_compaction_read_it(root: Path, kind: str) -> None:
+    rows = [row for path in files_of(root, kind) for row in pq.read_table(path).to_pylist()]
+    assert rows
+    assert {row["router"] for row in rows} == {"A"}
+    assert all(row["n"] >= 0 and row["t_us"] > 0 for row in rows)
+
+
+@pytest.mark.spark
+def test_spark_reads_every_kind(spark: SparkSession, root: Path) -> None:
+    assert [kind for kind in KINDS if dataset(spark, root, kind).isEmpty()] == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("job", "tables"), JOBS.items())
+def test_a_job_reads_what_it_is_for(spark: SparkSession, root: Path, job: str, tables: tuple[str, ...]) -> None:
+    module = import_module(f"trouter.pipeline.jobs.{job}")
+    module.run(spark, root, module.Parameters(), lambda _: None)
+    assert [name for name in tables if Table(root, name).read(spark).isEmpty()] == []
