@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,8 +22,20 @@ from trouter.spool.receiver import Progress, ReceiverSettings, receive
 class Feed(Server):
     """A server that sends as much as it has credit for: message after message, each that of its number."""
 
-    def __init__(self, *, size: int = 100, begin: int = 0, count: int = 1 << 30, settled: bool = False) -> None:
-        super().__init__(EngineLimits(idle_timeout_s=0.0, high_water_bytes=1 << 30))
+    def __init__(
+        self,
+        *,
+        size: int = 100,
+        sizes: Mapping[int, int] | None = None,
+        begin: int = 0,
+        count: int = 1 << 30,
+        settled: bool = False,
+        mechanisms: tuple[str, ...] = ("ANONYMOUS",),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(EngineLimits(idle_timeout_s=0.0, high_water_bytes=1 << 30), mechanisms=mechanisms)
+        self.sizes = sizes or {}
+        self.tls = tls
         self.size = size
         self.begin = begin
         self.count = count
@@ -30,6 +43,8 @@ class Feed(Server):
         #: Numbers of messages in the order in which they were accepted.
         self.accepted: list[int] = []
         self.outcomes: dict[int, int] = {}
+        #: The message of which more is to be sent, and where it goes on.
+        self._rest: tuple[Delivery, bytes, int] | None = None
         #: The most that were ever without an outcome.
         self.most_unsettled = 0
 
@@ -37,14 +52,29 @@ class Feed(Server):
     def link_detached(self) -> bool:
         return any(isinstance(event, LinkDetached) for event in self.events)
 
+    async def welcome(self, stream: trio.SocketStream) -> trio.abc.Stream:
+        return stream if self.tls is None else trio.SSLStream(stream, self.tls, server_side=True)
+
     def on_credit(self, link: Any) -> None:
+        if self._rest is not None and not self._go_on(link, *self._rest):
+            return
         while link.ready() and len(self.deliveries) < self.count and not link.drain:
             number = self.begin + len(self.deliveries)
-            delivery = self.send(link, message(number, self.size), settled=self.settled)
-            delivery.context = number
+            delivery = Delivery(link)
+            delivery.context = delivery.number = number
+            delivery.settled = self.settled
+            self.deliveries.append(delivery)
             self.most_unsettled = max(self.most_unsettled, len(self.deliveries) - len(self.outcomes))
+            if not self._go_on(link, delivery, message(number, self.sizes.get(number, self.size)), 0):
+                return
         if link.drain:
             link.drained()
+
+    def _go_on(self, link: Any, delivery: Delivery, data: bytes, offset: int) -> bool:
+        """Send what is left of a message; False when the window is closed before its end."""
+        offset = link.send(delivery, data, offset, len(data), False)
+        self._rest = None if delivery.complete else (delivery, data, offset)
+        return delivery.complete
 
     def on_disposition(self, delivery: Delivery) -> None:
         assert delivery.remote_settled

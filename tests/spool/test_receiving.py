@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
+from tests.certificates import Authority
 from tests.client.support import Router
-from tests.spool.feeds import receiving, settings_for
+from tests.spool.feeds import Feed, receiving, settings_for, until
 from tests.spool.support import frames, message
-from trouter.client import ACCEPTED, Encoded
+from trouter.client import ACCEPTED, AuthenticationFailed, Encoded, Error, LinkDetached, Rejected, Servers
 from trouter.config import load
+from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
 from trouter.net.router import RouterProcess
-from trouter.spool import Spool
+from trouter.spool import Spool, SpoolReader
+from trouter.spool.receiver import Progress, receive
+from trouter.wire import decode_state
 
 OPEN_ROUTER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
-StartRouter = Callable[..., Any]
 
 
 @pytest.fixture
@@ -41,6 +47,14 @@ async def send(router: Router, count: int, first: int = 0, size: int = 100) -> l
     return [number for number, outcome in zip(numbers, outcomes, strict=True) if outcome == ACCEPTED]
 
 
+def cut(router: Router) -> None:
+    """Every connection is gone, without a word."""
+    peers: list[Any] = list(router.process.listeners[0].peers)
+    for peer in peers:
+        with suppress(OSError):  # some are gone already
+            peer._sock.shutdown(socket.SHUT_RDWR)
+
+
 def kept(folder: Path) -> list[bytes]:
     return [frame.message for frame in frames(folder)]
 
@@ -50,3 +64,266 @@ async def test_what_a_sender_hears_accepted_lies_in_the_spool(router: Router, sp
         assert await send(router, 300) == list(range(300))
     assert kept(folder) == [message(number) for number in range(300)]
     assert (progress.accepted, progress.messages, progress.state) == (300, 300, "ended")
+
+
+@pytest.fixture
+async def serve(nursery: trio.Nursery) -> Callable[..., Awaitable[Feed]]:
+    """Starts a feed."""
+
+    async def start(**options: Any) -> Feed:
+        feed = Feed(**options)
+        await nursery.start(feed.serve)
+        return feed
+
+    return start
+
+
+ServeFeed = Callable[..., Awaitable[Feed]]
+
+
+# --- when messages are accepted
+
+
+async def test_nothing_is_accepted_before_it_can_be_read(serve: ServeFeed, spool: Spool, folder: Path) -> None:
+    reader = SpoolReader(folder)
+    durable_when_accepted: list[int] = []
+
+    class Watching(Feed):
+        def on_disposition(self, delivery: Delivery) -> None:
+            super().on_disposition(delivery)
+            durable_when_accepted.append(reader.durable())
+
+    feed = Watching(count=500)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(feed.serve)
+        async with receiving(spool, settings_for(feed.url, credit=50)):
+            await feed.until(lambda: len(feed.accepted) == 500)
+    assert feed.accepted == list(range(500))
+    assert all(number < durable for number, durable in enumerate(durable_when_accepted))
+
+
+@pytest.mark.parametrize("credit", [1, 7, 100])
+async def test_no_more_than_the_credit_is_ever_without_an_outcome(serve: ServeFeed, spool: Spool, credit: int) -> None:
+    feed = await serve(count=10 * credit)
+    async with receiving(spool, settings_for(feed.url, credit=credit, linger_s=0.0)):
+        await feed.until(lambda: len(feed.accepted) == 10 * credit)
+    assert feed.most_unsettled == credit
+
+
+async def test_many_messages_are_settled_by_few_words(serve: ServeFeed, spool: Spool) -> None:
+    feed = await serve(count=400)
+    async with receiving(spool, settings_for(feed.url, credit=400)) as progress:
+        await feed.until(lambda: len(feed.accepted) == 400)
+    assert progress.groups <= 20
+
+
+async def test_what_the_sender_settled_itself_is_kept_and_marked(serve: ServeFeed, spool: Spool, folder: Path) -> None:
+    feed = await serve(count=300, settled=True)
+    async with receiving(spool, settings_for(feed.url, credit=20)) as progress:
+        await until(lambda: progress.messages == 300)
+    assert (progress.presettled, progress.accepted, feed.outcomes) == (300, 0, {})
+    assert all(frame.presettled for frame in frames(folder))
+    assert kept(folder) == [message(number) for number in range(300)]
+
+
+async def test_cancelled_it_keeps_and_settles_what_has_come(serve: ServeFeed, spool: Spool, folder: Path) -> None:
+    feed = await serve(count=10)
+    async with receiving(spool, settings_for(feed.url, linger_s=600.0)):
+        await feed.until(lambda: len(feed.deliveries) == 10)
+    await feed.until(lambda: feed.link_detached)
+    assert feed.accepted == list(range(10))
+    assert kept(folder) == [message(number) for number in range(10)]
+
+
+# --- large messages
+
+
+async def test_a_message_that_is_too_large_is_rejected_with_the_reason(
+    serve: ServeFeed, spool: Spool, folder: Path
+) -> None:
+    feed = await serve(count=4, sizes={1: 100_000_000, 2: 1 << 20})
+    async with receiving(spool, settings_for(feed.url)) as progress:
+        await feed.until(lambda: len(feed.outcomes) == 4)
+        assert len(spool.frames.gathered) < 1 << 20
+    assert feed.outcomes == {0: 0x24, 1: 0x25, 2: 0x24, 3: 0x24}
+    octets = feed.deliveries[1].remote_state or b""
+    state = decode_state(octets, 0, len(octets))
+    assert isinstance(state, Rejected)
+    assert state.error is not None
+    assert state.error.condition == "amqp:link:message-size-exceeded"
+    assert state.error.description == "the message has more than the 67108864 octets that the spool takes"
+    assert (progress.refused, progress.messages) == (1, 3)
+    assert kept(folder) == [message(0), message(2, 1 << 20), message(3)]
+
+
+@pytest.mark.parametrize(("size", "code"), [(1000, 0x24), (1008, 0x25)])
+async def test_the_largest_message_is_taken_and_no_larger_one(
+    serve: ServeFeed, spool: Spool, size: int, code: int
+) -> None:
+    feed = await serve(count=1, size=size)
+    async with receiving(spool, settings_for(feed.url, max_message_bytes=1000 + 8)):
+        await feed.until(lambda: feed.outcomes)
+    assert feed.outcomes == {0: code}
+
+
+async def test_a_message_that_is_cut_off_by_the_end_of_its_link_was_never_there(
+    serve: ServeFeed, nursery: trio.Nursery, spool: Spool, folder: Path
+) -> None:
+    first = Feed(count=1)
+    second = Feed(begin=1, count=1)
+    await nursery.start(first.serve)
+    await nursery.start(second.serve)
+    settings = settings_for(first.url, servers=Servers(urls=(first.url, second.url)))
+    async with receiving(spool, settings) as progress:
+        await first.until(lambda: first.accepted == [0])
+        first.send(first.links[0], b"half of it", more=True)
+        await first.flush()
+        await until(lambda: len(spool.frames.gathered) > 0)
+        await first.cut()
+        await second.until(lambda: second.accepted == [1])
+    assert progress.links == 2
+    assert kept(folder) == [message(0), message(1)]
+
+
+# --- the backlog
+
+
+async def test_a_full_spool_asks_for_no_more_until_some_is_consumed(serve: ServeFeed, folder: Path) -> None:
+    feed = await serve(size=1000, count=2000)
+    with Spool.open(folder, segment_bytes=100_000, backlog_bytes=500_000) as spool:
+        async with receiving(spool, settings_for(feed.url, credit=100, max_group_bytes=10_000)) as progress:
+            await until(lambda: progress.state == "waiting")
+            assert "not consumed" in progress.trouble
+            stopped_at = spool.durable
+            assert 400 < stopped_at < 700
+            assert len(feed.accepted) <= stopped_at
+            reader = SpoolReader(folder)
+            while len(feed.accepted) < 2000:
+                reader.consumed(reader.durable())
+                accepted = len(feed.accepted)
+                await feed.until(lambda accepted=accepted: len(feed.accepted) > accepted)  # type: ignore[misc]
+        assert progress.messages == 2000
+        assert len(spool._segments) < 10
+
+
+# --- servers and links that come and go
+
+
+async def test_the_next_server_is_tried_when_one_is_gone(serve: ServeFeed, spool: Spool, folder: Path) -> None:
+    first, second = await serve(count=5), await serve(begin=5, count=5)
+    settings = settings_for(first.url, servers=Servers(urls=("127.0.0.1:1", first.url, second.url)))
+    async with receiving(spool, settings) as progress:
+        await first.until(lambda: len(first.accepted) == 5)
+        assert progress.server == first.url
+        await first.cut()
+        await second.until(lambda: len(second.accepted) == 5)
+        assert (progress.server, progress.links, progress.trouble) == (second.url, 2, "")
+    assert kept(folder) == [message(number) for number in range(10)]
+
+
+async def test_a_link_that_the_server_detaches_is_attached_again(router: Router, spool: Spool) -> None:
+    async with receiving(spool, settings_for(router.url)) as progress:
+        assert await send(router, 10) == list(range(10))
+        cut(router)
+        await until(lambda: progress.links == 2)
+        assert len(await send(router, 10)) == 10
+
+
+async def test_credentials_that_are_refused_end_it(serve: ServeFeed, spool: Spool) -> None:
+    feed = await serve(mechanisms=("PLAIN",))
+    feed.sasl_answers = [1]
+    settings = settings_for(feed.url, servers=Servers(urls=(feed.url,), user="me", password="wrong"))
+    progress = Progress()
+    with trio.fail_after(15), pytest.raises(AuthenticationFailed, match="did not accept the credentials"):
+        await receive(spool, settings, progress)
+    assert (progress.state, "wrong" in progress.trouble, "wrong" in repr(settings)) == ("failed", False, False)
+
+
+async def test_credentials_that_cannot_be_looked_at_now_are_shown_again(serve: ServeFeed, spool: Spool) -> None:
+    first, second = await serve(mechanisms=("PLAIN",)), await serve(mechanisms=("PLAIN",), count=1)
+    first.sasl_answers = [4]
+    servers = Servers(urls=(first.url, second.url), user="me", password="right")
+    async with receiving(spool, settings_for(first.url, servers=servers)):
+        await second.until(lambda: second.accepted)
+    assert second.said == [b"\0me\0right"]
+
+
+async def test_an_address_that_is_refused_ends_it(serve: ServeFeed, spool: Spool) -> None:
+    feed = await serve()
+    feed.refusal = Error("amqp:unauthorized-access", "not for you")
+    with trio.fail_after(15), pytest.raises(LinkDetached, match="amqp:unauthorized-access: not for you"):
+        await receive(spool, settings_for(feed.url), Progress())
+
+
+async def test_a_refusal_that_may_pass_is_borne_for_as_many_attempts(nursery: trio.Nursery, spool: Spool) -> None:
+    feeds = [Feed() for _ in range(3)]
+    for feed in feeds:
+        feed.refusal = Error("amqp:resource-limit-exceeded", "too many")
+        await nursery.start(feed.serve)
+    settings = settings_for(feeds[0].url, servers=Servers(urls=tuple(feed.url for feed in feeds)), attempts=1)
+    with trio.fail_after(15), pytest.raises(LinkDetached, match="too many"):
+        await receive(spool, settings, Progress())
+    assert all(feed.link_detached or feed.links for feed in feeds)
+
+
+async def test_two_receivers_share_what_the_router_spreads(router: Router, tmp_path: Path) -> None:
+    with Spool.open(tmp_path / "a") as one, Spool.open(tmp_path / "b") as other:
+        async with (
+            receiving(one, settings_for(router.url)) as first,
+            receiving(other, settings_for(router.url)) as second,
+        ):
+            await until(lambda: first.state == second.state == "receiving")
+            assert len(await send(router, 400)) == 400
+        assert one.durable + other.durable == 400
+        assert min(one.durable, other.durable) > 0
+    assert sorted(kept(tmp_path / "a") + kept(tmp_path / "b")) == [message(number) for number in range(400)]
+
+
+# --- TLS
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"), "authority")
+
+
+async def test_over_tls_with_a_certificate_of_ours(
+    serve: ServeFeed, spool: Spool, authority: Authority, folder: Path
+) -> None:
+    context = authority.server("127.0.0.1")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(authority.certificate)
+    certificate, key = authority.pair("127.0.0.2")
+    feed = await serve(count=100, size=3000, tls=context, mechanisms=("EXTERNAL",))
+    servers = Servers(urls=(feed.url,), trust_file=authority.certificate, certificate=certificate, key=key)
+    async with receiving(spool, settings_for(feed.url, servers=servers)):
+        await feed.until(lambda: len(feed.accepted) == 100)
+    assert kept(folder) == [message(number, 3000) for number in range(100)]
+
+
+async def test_a_server_that_is_not_to_be_trusted_ends_it(serve: ServeFeed, spool: Spool, authority: Authority) -> None:
+    feed = await serve(tls=authority.server("127.0.0.9"))
+    for servers, why in [
+        (Servers(urls=(feed.url.replace("amqp", "amqps"),)), "certificate"),
+        (Servers(urls=(feed.url,), trust_file=authority.certificate.with_name("none")), "No such file"),
+        (Servers(urls=(feed.url,), trust_file=Path(__file__)), "no certificates in the trust file"),
+        (Servers(urls=(feed.url,), certificate=authority.certificate), "no certificate and its key"),
+    ]:
+        with trio.fail_after(15), pytest.raises(OSError, match=why):
+            await receive(spool, settings_for(feed.url, servers=servers), Progress())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("credit", 0),
+        ("max_group_bytes", 0),
+        ("linger_s", -1.0),
+        ("first_pause_s", 0.0),
+        ("address", ""),
+        ("attempts", -1),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=field):
+        settings_for("127.0.0.1:1", **{field: value})
