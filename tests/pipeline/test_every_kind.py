@@ -197,11 +197,13 @@ def test_a_router_wrote_it_and_compaction_read_it(root: Path, kind: str) -> None
 
 
 @pytest.mark.spark
+@pytest.mark.pipeline_long
 def test_spark_reads_every_kind(spark: SparkSession, root: Path) -> None:
     assert [kind for kind in KINDS if dataset(spark, root, kind).isEmpty()] == []
 
 
 @pytest.mark.spark
+@pytest.mark.pipeline_long
 @pytest.mark.parametrize(("job", "tables"), JOBS.items())
 def test_a_job_reads_what_it_is_for(spark: SparkSession, root: Path, job: str, tables: tuple[str, ...]) -> None:
     module = import_module(f"trouter.pipeline.jobs.{job}")
