@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trouter.net.recorder import Recorder
-from trouter.records import PolicyDecision
+from trouter.records import Alarm, PolicyDecision, Record
 from trouter.records.stream import Stream
 
 
@@ -35,3 +37,36 @@ def test_each_taker_has_the_kinds_that_it_wants() -> None:
     recorder.add(some)
     recorder.emit(denial(1))
     assert (len(every), len(some)) == (1, 0)
+
+
+def about(tenant: str | None, vhost: str | None = None) -> PolicyDecision:
+    return PolicyDecision(
+        conn=1, tenant=tenant, vhost=vhost, op="open", allow=True, rule="r", reason="allowed", repeat=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("tenants", "excepted", "wanted"),
+    [
+        (None, (), ["acme", "other", "of acme", "nobody's", "alarm"]),
+        ({"acme"}, (), ["acme", "of acme"]),
+        (None, {"acme"}, ["other", "nobody's", "alarm"]),
+        ({"acme", "other"}, {"acme"}, ["other"]),
+    ],
+)
+def test_a_stream_has_the_records_of_those_it_is_for(
+    tenants: set[str] | None, excepted: set[str], wanted: list[str]
+) -> None:
+    records: dict[str, Record] = {
+        "acme": about("acme"),
+        "other": about("other", "main"),
+        "of acme": about(None, "acme"),
+        "nobody's": about(None),
+        "alarm": Alarm(name="records", severity="critical", subject="acme", state="raised"),
+    }
+    stream = Stream(lambda: None)
+    stream.tenants, stream.except_tenants = tenants, excepted
+    for record in records.values():
+        stream.put(record)
+    taken = stream.take().records
+    assert [name for name, record in records.items() if any(each is record for each in taken)] == wanted

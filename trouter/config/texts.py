@@ -237,6 +237,14 @@ def record_kinds(text: str) -> frozenset[str] | None:
     return None if kinds == RECORD_GROUPS["all"] else frozenset(kinds)
 
 
+def names(text: str) -> frozenset[str]:
+    """Names, separated by commas."""
+    found = frozenset(filter(None, map(str.strip, text.split(","))))
+    if not found:
+        raise BadValue("names nobody", "names, separated by commas")
+    return found
+
+
 def remote_host(text: str) -> str:
     """A host that can be called."""
     if not text:

@@ -55,7 +55,8 @@ class RecordLog:
         """Go on as ``entity`` says."""
         self.entity = entity
         self._writer.bounds = bounds_of(entity)
-        self._stream.kinds = self._publisher.stream.kinds = entity.kinds
+        for stream in (self._stream, self._publisher.stream):
+            stream.kinds, stream.tenants, stream.except_tenants = entity.kinds, entity.tenants, entity.except_tenants
         self._publisher.address = entity.address or ""
 
     def stop(self) -> None:

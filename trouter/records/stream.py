@@ -24,6 +24,9 @@ class Stream:
 
     def __init__(self, ring: Callable[[], None], kinds: Collection[str] | None = None, most: int = MAX_WAITING) -> None:
         self.kinds = None if kinds is None else frozenset(kinds)
+        #: Tenants or vhosts of whom records are taken, None for all and for what is nobody's; and of whom none is.
+        self.tenants: Collection[str] | None = None
+        self.except_tenants: Collection[str] = ()
         #: Records that found no room, since the start.
         self.lost = 0
         self._ring = ring
@@ -38,6 +41,8 @@ class Stream:
         """Let ``record``, which nobody changes any more, be taken."""
         if self.kinds is not None and record.tag not in self.kinds:
             return
+        if (self.tenants is not None or self.except_tenants) and not self._is_wanted(record):
+            return
         if len(self._waiting) >= self._most:
             self._lost[record.tag] += 1
             self.lost += 1
@@ -45,6 +50,11 @@ class Stream:
         self._waiting.append(record)
         if len(self._waiting) == 1:
             self._ring()
+
+    def _is_wanted(self, record: Record) -> bool:
+        """Whether it is about somebody of whom records are taken."""
+        whose = {getattr(record, "tenant", None), getattr(record, "vhost", None)}
+        return whose.isdisjoint(self.except_tenants) and (self.tenants is None or not whose.isdisjoint(self.tenants))
 
     def take(self) -> Taken:
         """All there is."""

@@ -40,6 +40,16 @@ class RecordLogEntity(Entity):
         default_doc="`all`",
         parse=texts.record_kinds,
     )
+    tenants: frozenset[str] | None = attribute(
+        Kind.STRING,
+        "Only records about these are kept: tenants or vhosts, separated by commas. What is nobody's in particular is "
+        "not. A log of their own lets their records be kept for another time.",
+        default_doc="all",
+        parse=texts.names,
+    )
+    except_tenants: frozenset[str] = attribute(
+        Kind.STRING, "Records about these are not kept.", frozenset(), default_doc="none", parse=texts.names
+    )
     interval_seconds: int = attribute(
         Kind.INTEGER,
         "How often each link tells what came and went on it. Where several logs want to know, the shortest holds.",
