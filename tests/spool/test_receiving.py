@@ -147,7 +147,7 @@ async def test_a_message_that_is_too_large_is_rejected_with_the_reason(
         assert len(spool.frames.gathered) < 1 << 20
     assert feed.outcomes == {0: 0x24, 1: 0x25, 2: 0x24, 3: 0x24}
     octets = feed.deliveries[1].remote_state or b""
-    state = decode_state(octets, 0, len(octets))
+    state = decode_state(octets, 0, len(octets))[0]
     assert isinstance(state, Rejected)
     assert state.error is not None
     assert state.error.condition == "amqp:link:message-size-exceeded"
