@@ -9,6 +9,7 @@ from typing import Final
 #: Each is a module of `trouter.cli.pipelines` with `add_parser(actions)`, in the order in which data passes them.
 ACTIONS: Final[tuple[str, ...]] = (
     "spool",
+    "land",
     "compact",
     "meter",
     "rollup",

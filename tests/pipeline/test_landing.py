@@ -1,0 +1,131 @@
+"""Landed tables: a batch is there whole or not at all, once, and only for the stream that began the table."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from trouter.pipeline.jobs.land import Kafka, Parameters, check_writable, letters, publish, reason_of
+from trouter.pipeline.landing import DEAD, Landing, NotLanded, Part
+from trouter.pipeline.tables import TableBusy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_with_duckdb(root: Path, name: str, what: str) -> list[tuple[Any, ...]]:
+    """What somebody sees who knows nothing of us."""
+    pattern = root / "tables" / name / "data" / "*" / "*" / "*" / "*.parquet"
+    return duckdb.execute(f"select {what} from read_parquet(?, hive_partitioning = true)", [str(pattern)]).fetchall()
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def rows(spark: SparkSession, *ids: int, dead: bool = False, address: str = "a/b c") -> DataFrame:
+    frame = spark.createDataFrame([(each,) for each in ids], "id bigint")
+    return frame.selectExpr("id", f"'{address}' address", "date'2026-01-31' date", f"{str(dead).lower()} {DEAD}")
+
+
+def test_a_batch_that_comes_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    landing = Landing(tmp_path, "t")
+    with landing.held():
+        first = landing.land(rows(spark, 1, 2).union(rows(spark, 3, dead=True)), 7)
+        assert first == {Part("a/b c", False): 2, Part("a/b c", True): 1}
+        assert landing.land(rows(spark, 1, 2, 99), 7) == {}
+    assert sorted(read_with_duckdb(tmp_path, "t", "id, address, date, batch")) == [
+        (1, "a/b c", date(2026, 1, 31), "0000000007"),
+        (2, "a/b c", date(2026, 1, 31), "0000000007"),
+    ]
+    assert read_with_duckdb(tmp_path, "t_dead", "id") == [(3,)]
+    assert not list((tmp_path / "tables" / "t" / ".staging").iterdir())
+
+
+def test_a_crash_between_the_two_tables_is_made_good(spark: SparkSession, tmp_path: Path) -> None:
+    landing = Landing(tmp_path, "t")
+    both = rows(spark, 1).union(rows(spark, 2, dead=True))
+    with landing.held():
+        landing.land(both, 0)
+        shutil.rmtree(landing.folder / "data" / "batch=0000000000")  # the dead letters are there, the rest is not
+        landing.land(both, 0)
+    assert read_with_duckdb(tmp_path, "t", "id") == [(1,)]
+    assert read_with_duckdb(tmp_path, "t_dead", "id") == [(2,)]
+
+
+def test_what_a_killed_run_left_is_never_seen(spark: SparkSession, tmp_path: Path) -> None:
+    landing = Landing(tmp_path, "t")
+    left = landing.folder / ".staging" / "x" / f"{DEAD}=false" / "address=a" / "date=2026-01-31"
+    left.mkdir(parents=True)
+    (left / "part.parquet").write_bytes(b"half of it")
+    with landing.held():
+        landing.land(rows(spark, 1), 0)
+    assert read_with_duckdb(tmp_path, "t", "id") == [(1,)]
+    assert not left.exists()
+
+
+def test_a_table_has_one_who_lands(tmp_path: Path) -> None:
+    with Landing(tmp_path, "t").held(), pytest.raises(TableBusy), Landing(tmp_path, "t").held():
+        pass
+
+
+def checkpoint(folder: Path, name: str) -> Path:
+    folder.mkdir()
+    (folder / "metadata").write_text(json.dumps({"id": name}))
+    return folder
+
+
+def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path) -> None:
+    first, second = checkpoint(tmp_path / "first", "q1"), checkpoint(tmp_path / "second", "q2")
+    landing = Landing(tmp_path, "t")
+    with landing.held():
+        landing.claim(first, "`id` bigint", {})
+        landing.claim(first, "`id` bigint", {})
+        with pytest.raises(NotLanded, match=r"was landed with another checkpoint than .*second"):
+            landing.claim(second, "`id` bigint", {})
+        with pytest.raises(NotLanded, match=r"has the columns `id` bigint, and now they are to be `id` string"):
+            landing.claim(first, "`id` string", {})
+        (second / "metadata").write_text("v1")
+        with pytest.raises(NotLanded, match="is no checkpoint of Spark's"):
+            landing.claim(second, "`id` bigint", {})
+        (landing.folder / "_land.json").write_text("{}")
+        with pytest.raises(NotLanded, match="says nothing of a landed table"):
+            landing.identity()
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotLanded, match=r"the checkpoint .*file/x cannot be written: Not a directory"):
+        check_writable(tmp_path / "file" / "x")
+
+
+def test_kafka_is_refused_where_spark_has_no_connector(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NotLanded, match=r"no connector for Kafka: .*spark-sql-kafka-0-10_2.13:\d"):
+        publish(spark, tmp_path, Parameters(spools=["x"]), Kafka(servers="localhost:9092", topic="t"), silent)
+
+
+def test_letters_for_kafka_say_where_they_come_from(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select 'a' address, 'm1' message_id, cast(null as string) subject, binary('x') body, "
+        "cast(null as string) body_value, cast(null as binary) raw"
+    )
+    (row,) = letters(frame, "t").collect()
+    assert (row["topic"], bytes(row["key"]), bytes(row["value"])) == ("t", b"m1", b"x")
+    assert {each["key"]: bytes(each["value"]) for each in row["headers"]} == {
+        "amqp-address": b"a",
+        "amqp-message-id": b"m1",
+    }
+
+
+def test_the_reason_is_found_in_what_spark_says() -> None:
+    told = (
+        "[X] Query ended: Traceback (most recent call last):\n  File ...\ntrouter.spool.errors.SpoolGap: it is gone\n"
+    )
+    assert reason_of(Exception(told)) == "it is gone"
+    assert reason_of(Exception("[CANNOT] do this\nat org.apache")) == "[CANNOT] do this"

@@ -1,0 +1,183 @@
+"""`trouter pipeline land`: messages of spools into tables, or on to Kafka."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trouter.cli.pipelines.spark import add_spark, started
+
+if TYPE_CHECKING:
+    from trouter.pipeline.jobs.land import Parameters, Summary
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "land",
+        help="messages of spools into tables, one partition for each source",
+        description="Land what `trouter pipeline spool` received in the table NAME under ROOT, partitioned "
+        "by the address it came from and the day; what is no message, or has a body that does not fit, in NAME_dead. "
+        "Begun again, it goes on where it was. From the spool to the table that is exactly once.",
+    )
+    parser.add_argument(
+        "--spool",
+        action="append",
+        required=True,
+        metavar="DIR",
+        help="a spool, or a folder of its shards; may be given again",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="ROOT", help="the folder of the pipeline")
+    parser.add_argument("--name", default="landed", help="the table (landed)")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="how far it came; by default in ROOT/checkpoints/NAME"
+    )
+    parser.add_argument(
+        "--every",
+        type=int,
+        metavar="SECONDS",
+        help="look for more so often, until interrupted; else end when all is landed",
+    )
+    parser.add_argument(
+        "--deduplicate",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="leave out a message whose message-id landed from the same address in this time before",
+    )
+    parser.add_argument("--max-rows", type=int, metavar="N", help="messages of one batch at most")
+    parser.add_argument("--json", action="store_true", help="print what was landed as JSON")
+    bodies = parser.add_argument_group("bodies")
+    bodies.add_argument(
+        "--body", choices=("json", "avro"), default="", help="what bodies are; with --schema their fields are columns"
+    )
+    bodies.add_argument(
+        "--schema",
+        default="",
+        metavar="COLUMNS",
+        help="'id bigint, amount decimal(10,2), at timestamp', or a file that says so",
+    )
+    bodies.add_argument(
+        "--avro-schema", default="", metavar="FILE", help="the schema that Avro bodies were written with"
+    )
+    kafka = parser.add_argument_group(
+        "Kafka", "Needs a Spark with its connector for Kafka, which is not among what trouter installs."
+    )
+    kafka.add_argument("--kafka", metavar="HOST:PORT", help="publish there instead of landing")
+    kafka.add_argument("--topic", help="to this topic")
+    kafka.add_argument(
+        "--kafka-option",
+        action="append",
+        type=_option,
+        default=[],
+        metavar="NAME=VALUE",
+        help="such as kafka.security.protocol=SSL; may be given again",
+    )
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError("write NAME=VALUE")
+    return name, value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Land, and print what was; 1 if that cannot be done."""
+    if wrong := _wrong(arguments):
+        return _refuse(wrong)
+    with started(arguments, "land") as (spark, progress):
+        from trouter.pipeline.jobs import land  # noqa: PLC0415  # Spark, once it was seen to be there
+        from trouter.pipeline.landing import NotLanded  # noqa: PLC0415
+        from trouter.pipeline.tables import TableBusy  # noqa: PLC0415
+
+        ended: list[int] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: ended.append(number))
+        try:
+            parameters = _parameters(arguments)
+            if arguments.kafka:
+                target = land.Kafka(
+                    servers=arguments.kafka, topic=arguments.topic, options=dict(arguments.kafka_option)
+                )
+                land.publish(spark, arguments.out, parameters, target, progress, lambda: bool(ended))
+                return 0
+            summary = land.run(spark, arguments.out, parameters, progress, lambda: bool(ended))
+        except (NotLanded, TableBusy) as error:
+            progress.close()
+            return _refuse(str(error))
+        except OSError as error:
+            progress.close()
+            return _refuse(f"{error.filename}: {error.strerror}")
+    _print(summary, as_json=arguments.json)
+    return 0
+
+
+def _wrong(arguments: argparse.Namespace) -> str:
+    """What does not go together, "" if all does."""
+    if not re.fullmatch(r"\w[\w.-]*", arguments.name):
+        return f"--name {arguments.name!r} is no name of a table: letters, digits, _, . and -"
+    if bool(arguments.body) != bool(arguments.schema):
+        return "--body and --schema go together"
+    if arguments.avro_schema and arguments.body != "avro":
+        return "--avro-schema is for --body avro"
+    if bool(arguments.kafka) != bool(arguments.topic):
+        return "--kafka and --topic go together"
+    for name in ("every", "deduplicate", "max_rows"):
+        if (getattr(arguments, name) or 0) < 0:
+            return f"--{name.replace('_', '-')} is not negative"
+    return ""
+
+
+def _parameters(arguments: argparse.Namespace) -> Parameters:
+    """OSError for a schema in a file that cannot be read."""
+    from trouter.pipeline.jobs.land import Parameters  # noqa: PLC0415
+
+    schema = arguments.schema
+    if schema and " " not in schema.strip():
+        schema = Path(schema).read_text(encoding="utf-8")
+    return Parameters(
+        spools=arguments.spool,
+        name=arguments.name,
+        checkpoint=arguments.checkpoint,
+        every_s=arguments.every,
+        schema=schema,
+        body_format=arguments.body,
+        avro_schema_file=arguments.avro_schema,
+        deduplicate_s=arguments.deduplicate,
+        source={} if arguments.max_rows is None else {"maxRowsPerBatch": str(arguments.max_rows)},
+    )
+
+
+def _refuse(why: str) -> int:
+    print(f"trouter pipeline land: {why}", file=sys.stderr)
+    return 1
+
+
+def _print(summary: Summary, *, as_json: bool) -> None:
+    if as_json:
+        said = {
+            "batches": summary.batches,
+            "duplicates": summary.duplicates,
+            "rows": summary.rows,
+            "dead": summary.dead,
+        }
+        print(json.dumps(said))
+        return
+    if not summary.batches:
+        print("nothing new: all that the spools have is landed")
+        return
+    sources = sorted({*summary.rows, *summary.dead})
+    width = max(len("source"), *map(len, sources))
+    print(f"{'source':{width}}  {'rows':>12}  {'dead letters':>12}")
+    for source in sources:
+        print(f"{source:{width}}  {summary.rows[source]:>12,}  {summary.dead[source]:>12,}")
+    rows, dead = summary.rows.total(), summary.dead.total()
+    left_out = f", {summary.duplicates:,} duplicates left out" if summary.duplicates else ""
+    print(f"{rows:,} rows and {dead:,} dead letters in {summary.batches} batches{left_out}")
