@@ -13,6 +13,7 @@ from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
+from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
 from trouter.core.trunking import begin_links
@@ -115,7 +116,9 @@ class Joined:
         capacity: int = 250,
         streams: bool = True,
         limits: EngineLimits = LIMITS,
+        logs: Mapping[str, MessageLog] | None = None,
     ) -> None:
+        """``logs`` have those of routers that log what goes over their connections to others."""
         self.limits = limits
         self.routers: dict[str, JoinedRouter] = {}
         self.sides: dict[tuple[str, str], Side] = {}
@@ -127,6 +130,7 @@ class Joined:
             for name, neighbour in ((one, other), (other, one)):
                 self.sides[name, neighbour] = Side(self.routers[name], number, cost, capacity, streams, limits)
             for side in (self.sides[one, other], self.sides[other, one]):
+                side.trunk.log = (logs or {}).get(side.router.core.table.router_id)
                 side.engine.open()
             self.pump()
             dialler = self.sides[one, other]

@@ -7,7 +7,9 @@ import uuid
 
 import pytest
 
+from tests.core.joined import Joined
 from trouter.core.attach import PeerTerms
+from trouter.core.inprocess import Received
 from trouter.core.messagelog import APPLICATION_PROPERTIES, COMPONENTS, MAX_LINE, MessageLog, format_value
 from trouter.engine.link import Link
 from trouter.testing import MemoryClient, MemoryRouter, compose
@@ -175,3 +177,66 @@ def test_connections_without_a_log_say_nothing() -> None:
     silent.sender("q").send(compose(b"x"))
     room.router.pump()
     assert room.lines == []
+
+
+# --- between routers
+
+
+class Passing:
+    """Two routers, of which the connection between them logs at both ends."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, list[str]] = {"A": [], "B": []}
+
+        def log_of(name: str) -> MessageLog:
+            return MessageLog(["to"], lambda _, text: self.lines[name].append(re.sub("'.*'", "x", text)))
+
+        self.joined = Joined({("A", "B"): 1}, logs={name: log_of(name) for name in "AB"})
+
+
+@pytest.mark.parametrize("size", [10, 100_000, 300_000])
+@pytest.mark.parametrize("frames", [1, 5])
+def test_messages_between_routers_are_logged_once_at_each_end(size: int, frames: int) -> None:
+    """Those that go over links of their own too; what routers tell each other is not."""
+    passing = Passing()
+    receiver = passing.joined["B"].connect().receiver("q", credit=10)
+    passing.joined["A"].connect().sender("q").send(compose(bytes(size), to="here"), frames=frames)
+    passing.joined.pump()
+    assert len(receiver.bodies) == 1
+    assert passing.lines == {
+        "A": ['Sent Message{to="here"} on link x ( -> )'],
+        "B": ['Received Message{to="here"} on link x ( -> )'],
+    }
+
+
+class Reader:
+    """Takes messages inside a router."""
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+
+    def receive(self, received: Received) -> None:
+        self.taken.append(received.message)
+        received.settle()
+
+
+def test_a_message_that_a_router_reads_itself_is_logged_once_however_often_it_looks() -> None:
+    passing, reader = Passing(), Reader()
+    passing.joined["B"].core.subscribe("inside", reader)
+    passing.joined["A"].connect().sender("inside").send(compose(bytes(300_000), to="here"), frames=7)
+    passing.joined.pump()
+    assert len(reader.taken) == 1
+    assert passing.lines["B"] == ['Received Message{to="here"} on link x ( -> )']
+
+
+def test_a_message_that_breaks_off_between_routers_is_logged() -> None:
+    passing = Passing()
+    passing.joined["B"].connect().receiver("q", credit=10)
+    sent = passing.joined["A"].connect().sender("q").begin(compose(bytes(300_000), to="here")[:200_000])
+    passing.joined.pump()
+    sent.abort()
+    passing.joined.pump()
+    assert passing.lines["B"] == [
+        'Received Message{to="here"} on link x ( -> )',
+        "Received aborted message on link x ( -> )",
+    ]

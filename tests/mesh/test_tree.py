@@ -12,7 +12,15 @@ from trouter.mesh.tree import UNREACHED, Tree
 
 Links = list[dict[int, int]]
 #: Equal ways, ways of about the same cost, and costs of all sizes.
-COSTS = [st.just(1), st.integers(1, 3), st.integers(1, 100), st.sampled_from([1, 2**15, 2**16 + 1, 2**31 - 1])]
+#: Some for a heap for each cost, and some for which there are too few heaps.
+COSTS = [
+    st.just(1),
+    st.integers(1, 3),
+    st.integers(1, 100),
+    st.sampled_from([1, 62, 63]),
+    st.sampled_from([1, 63, 64, 65]),
+    st.sampled_from([1, 2**15, 2**16 + 1, 2**31 - 1]),
+]
 
 
 def tree_of(links: Links) -> Tree:

@@ -68,6 +68,7 @@ cdef class Ingress(InEndpoint):
     @cython.locals(only=Delivery, sole=Egress, copy=Delivery, egress=Egress)
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef _tell_of(self, Message message, bytes whole)
     cdef bint _must_not_wait(self, Message message)
     @cython.locals(scan=MessageScan, record=Record, passage=Passage, depth=int, check=MessageCheck, priority=int, inspected=bytes)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)

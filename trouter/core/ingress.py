@@ -261,8 +261,8 @@ class Ingress(InEndpoint):
             message.append(octets.cut(data, start, end))
             if message.complete or message.held >= message.wanted or self._must_not_wait(message):
                 whole = message.join()
-                if self.log is not None and message.wanted == _STREAM_AT:  # the first look at it
-                    self.log.received(self.link, whole)
+                if self.log is not None and self.trunk is None:
+                    self._tell_of(message, whole)
                 self._route(delivery, whole, 0, len(whole), message)
         elif not message.discard:
             self._send_on(message, data, start, end)
@@ -283,6 +283,12 @@ class Ingress(InEndpoint):
                 copy = each
                 egress: Egress = copy.link.sink  # type: ignore[assignment]
                 egress.relieve(copy)
+
+    def _tell_of(self, message: Message, whole: bytes) -> None:
+        """Log that a message came; once, however often it is looked at."""
+        if not message.told:
+            message.told = True
+            self.log.received(self.link, whole)
 
     def _stands_in_order(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> bool:
         """Check the next frame of a message; one that breaks the order is taken back and rejected as a whole."""
@@ -350,8 +356,11 @@ class Ingress(InEndpoint):
             too_large = isinstance(error, AnnotationsTooLarge)
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
-        if message is not None and self.trunk is not None and self._must_gather(message, passage):
-            return
+        if message is not None and self.trunk is not None:
+            if self._must_gather(message, passage):
+                return
+            if self.log is not None:
+                self._tell_of(message, data)
         self._passage = passage
         self._cut_from = scan.insert_at
         self._cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end

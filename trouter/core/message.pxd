@@ -22,6 +22,7 @@ cdef class Message:
     cdef public bint complete
     cdef public bint aborted
     cdef public Py_ssize_t wanted
+    cdef public bint told
     cdef public bint discard
     cdef public bint routed
     cdef public list copies

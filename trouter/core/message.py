@@ -52,6 +52,7 @@ class Message:
         "session",
         "source",
         "to",
+        "told",
         "wanted",
     )
 
@@ -75,6 +76,8 @@ class Message:
         self.aborted = False
         #: How much of it to wait for before it is routed unfinished.
         self.wanted = 0
+        #: That it came stands in the log already.
+        self.told = False
         #: Whatever still comes is thrown away: nobody wants it.
         self.discard = False
         #: Every copy there will be exists.

@@ -17,6 +17,7 @@ cdef class Trunk:
     cdef public Egress control_out
     cdef public Py_ssize_t data_in
     cdef public Py_ssize_t came
+    cdef public object log
     cdef public object streams
     cdef list _senders
     cdef dict _places

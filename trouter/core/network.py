@@ -14,6 +14,7 @@ from .egress import Egress
 from .outstanding import TREATMENT_OF_HINT, Outstanding
 
 if TYPE_CHECKING:
+    from .messagelog import MessageLog
     from .record import Record
     from .table import AddressTable
 
@@ -63,6 +64,7 @@ class Trunk:
         "cost",
         "data_in",
         "engine",
+        "log",
         "neighbour",
         "number",
         "name",
@@ -87,6 +89,8 @@ class Trunk:
         #: How many data links the neighbour sends on, and how many it ever had.
         self.data_in = 0
         self.came = 0
+        #: Where messages on its data links are logged, None for nowhere.
+        self.log: MessageLog | None = None
         #: The ``Streams``, None where the neighbour wants none.
         self.streams: Any = None
         self._senders: list[Egress | None] = []

@@ -13,6 +13,7 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .egress import Egress
 from .ingress import Ingress
+from .messagelog import SentLog
 from .network import PRIORITIES, Trunk
 from .ports import DEFAULT_PRIORITY
 from .streams import Streams
@@ -156,6 +157,7 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
             ingress.begin()
             trunk.control_in = ingress
         else:
+            ingress.log = trunk.log
             ingress.prompt = trunk.came >= PRIORITIES
             trunk.add_data_in(ingress)
         link.keeps_tags = False
@@ -166,7 +168,9 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
         if kind == CONTROL:
             link.session.urgency = PRIORITIES
             trunk.control_out = egress
-        elif kind == DATA:
+        else:
+            egress.log = None if trunk.log is None else SentLog(trunk.log, egress)
+        if kind == DATA:
             link.session.urgency = min(trunk.data_out, PRIORITIES - 1)
             trunk.add_data(egress)
         link.sink = egress

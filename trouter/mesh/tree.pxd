@@ -2,6 +2,7 @@ cimport cython
 
 
 cdef int _HEAPS
+cdef int _ROUND
 cdef int _NONE
 
 
@@ -19,15 +20,18 @@ cdef class Tree:
     cdef long long[::1] _keys
     cdef int[::1] _following
     cdef int[::1] _heaps
+    cdef bint _near
 
     @cython.locals(
         starts="int[::1]", ends="int[::1]", costs="int[::1]", cost="long long[::1]", hops="int[::1]", first="int[::1]",
         previous="int[::1]", beyond="int[::1]", who="int[::1]", keys="long long[::1]", following="int[::1]",
-        heaps="int[::1]", found=list, router=Py_ssize_t, heap=int, candidates=int, now="long long", behind=Py_ssize_t,
-        passed=bint, candidate=int, is_behind=int, place=Py_ssize_t, end=Py_ssize_t, through="long long",
+        heaps="int[::1]", found=list, router=Py_ssize_t, heap=int, candidates=int, near=bint, now="long long", here=int,
+        behind=Py_ssize_t, passed=bint, candidate=int, is_behind=int, place=Py_ssize_t, end=Py_ssize_t, through="long long",
         known="long long", differs="long long"
     )
     cpdef list grow(self, Py_ssize_t root, Py_ssize_t middle, bint whole)
+    @cython.locals(heaps="int[::1]", cost="long long")
+    cdef long long _go_round(self, long long now) except? -1
     @cython.locals(
         heaps="int[::1]", keys="long long[::1]", following="int[::1]", heap=int, candidate=int, behind=int,
         least="long long", differs="long long"

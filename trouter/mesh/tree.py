@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """Shortest paths from one router to all others, exactly as every router of the network works them out (4.4).
 
 Routers are numbers here, in the order of their ids. Of all ways that cost least, one is taken: where its last link
@@ -5,9 +6,13 @@ starts at the router that costs least, and among equals at the one with the lowe
 first when candidates are worked off in the order of cost and number, so everybody who knows the same links gets the
 same tree. inter-router.md 4.4 and 4.5.
 
-Nothing has to be sorted for that: candidates of one cost are worked off as they come, from a radix heap. What a
-candidate costs is never less than what was worked off last, so it stands in the heap by the highest bit in which it
-differs from that; when the lower bits are worked off, the next heap is spread over them.
+Nothing has to be sorted for that: candidates of one cost are worked off as they come. Where every link costs less than
+there are heaps, each cost has a heap of its own, in a circle: no candidate costs more than one round beyond what is
+worked off. Otherwise it is a radix heap. What a candidate costs is never less than what was worked off last, so it
+stands in the heap by the highest bit in which it differs from that; when the lower bits are worked off, the next heap is
+spread over them.
+
+No index is looked at twice: the numbers that come from elsewhere are, when a tree is made, and those of ``grow``.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ from collections.abc import Sequence
 
 #: The cost of what cannot be reached.
 UNREACHED = -1
-#: As many heaps as a cost has bits, and one for what costs as much as what was worked off last.
+#: As many heaps as a cost has bits, and one for what costs as much as what was worked off last; a power of two.
 _HEAPS = 64
+_ROUND = _HEAPS - 1
 _NONE = -1
 
 
@@ -36,6 +42,7 @@ class Tree:
         "_following",
         "_heaps",
         "_keys",
+        "_near",
         "_previous",
         "_starts",
         "_who",
@@ -70,6 +77,7 @@ class Tree:
         self._keys = array("q", bytes(8 * most))
         self._following = array("i", bytes(4 * most))
         self._heaps = array("i", bytes(4 * _HEAPS))
+        self._near = max(costs, default=0) < _HEAPS
 
     def grow(self, root: int, middle: int, whole: bool) -> list[int]:
         """Work out the ways from ``root``; the routers to which they pass through ``middle``. IndexError.
@@ -97,18 +105,22 @@ class Tree:
         following[0] = _NONE
         heaps[0] = 0
         candidates = 1
-        now = 0  # the cost of what is worked off
+        near = self._near
+        now = 0  # the cost of what is worked off, and the heap where it stands
+        here = 0
         behind = 0  # candidates whose way passes through the middle
         passed = False
         while True:
-            if heaps[0] == _NONE:
-                now = self._spread()
+            if heaps[here] == _NONE:
+                now = self._go_round(now) if near else self._spread()
                 if now < 0:
                     break
+                if near:
+                    here = now & _ROUND
             if passed and behind == 0 and not whole:
                 break
-            candidate = heaps[0]
-            heaps[0] = following[candidate]
+            candidate = heaps[here]
+            heaps[here] = following[candidate]
             router = who[candidate]
             if cost[router] != now:
                 continue  # a better way was found since
@@ -126,11 +138,14 @@ class Tree:
                     if known < through or cost[previous[end]] < now or previous[end] < router:
                         continue
                 else:
-                    differs = through ^ now
-                    heap = 0
-                    while differs:
-                        differs >>= 1
-                        heap += 1
+                    if near:
+                        heap = through & _ROUND
+                    else:
+                        differs = through ^ now
+                        heap = 0
+                        while differs:
+                            differs >>= 1
+                            heap += 1
                     who[candidates] = end
                     keys[candidates] = through
                     following[candidates] = heaps[heap]
@@ -143,6 +158,14 @@ class Tree:
                 first[end] = end if router == root else first[router]
                 previous[end] = router
         return found
+
+    def _go_round(self, now: int) -> int:
+        """The next cost of a candidate in the circle, -1 when there is none."""
+        heaps = self._heaps
+        for cost in range(now + 1, now + _HEAPS):
+            if heaps[cost & _ROUND] != _NONE:
+                return cost
+        return -1
 
     def _spread(self) -> int:
         """Spread the next heap over those before it; the least cost of a candidate, -1 when there is none."""

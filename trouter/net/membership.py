@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from trouter.core.containers import Container
 from trouter.core.edges import EdgePeer
+from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.streams import STREAMING_LINKS
 from trouter.core.trunking import begin_links
@@ -57,12 +58,13 @@ class Membership:
         """It is in use: all but uplinks that stand by."""
         return self._uplinks is None or not self.is_uplink or self._uplinks.is_active(self.number)
 
-    def come(self, remote: Open, user: str) -> None:
+    def come(self, remote: Open, user: str, message_log: MessageLog | None) -> None:
         """The peer has introduced itself: be what the connection's role says."""
         settings = self._settings
         if settings.role == "inter-router":
             cost = max(settings.cost, announced_cost(remote))
             self.trunk = Trunk(self.number, self._connection, settings.link_capacity, cost, remote.container_id)
+            self.trunk.log = message_log
         elif settings.role == "edge" and not self._outgoing:
             self.edge = self._router.edges.peers[self.number] = EdgePeer(self.number, user)
 

@@ -603,7 +603,8 @@ class Peer:
         self._handshake.deadline = self._expires_at_s
         strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
-        self._membership.come(remote, self.user)
+        message_log = MessageLog(components, self._log_message) if components else None
+        self._membership.come(remote, self.user, message_log)
         terms = PeerTerms(
             connection_number=self.number,
             link_capacity=self.settings.link_capacity,
@@ -611,7 +612,7 @@ class Peer:
             # Only routers are believed what they say of a message's way (security.md R-6.2a).
             strip_in=strips.strip_in or self.role not in ROUTER_ROLES,
             strip_out=strips.strip_out,
-            log=MessageLog(components, self._log_message) if components else None,
+            log=message_log,
             tenant=self.tenant,
             trunk=self._membership.trunk,
             role=self.role,
