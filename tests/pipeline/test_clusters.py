@@ -34,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compacted records of some links."""
     folder = tmp_path_factory.mktemp("cluster")
     scribe = Scribe(folder / "segments")
-    scribe.write_all(traffic(Ledger(), seed=7))
+    scribe.write_all(traffic(Ledger("QDR.A", scribe.boot), seed=7))
     scribe.stop()
     assert main(["pipeline", "compact", str(folder / "segments"), str(folder / "root"), "--jobs", "1"]) == 0
     return folder / "root"
