@@ -77,11 +77,11 @@ async def pay(url: str, password: str) -> None:
         messages = [
             Message(
                 json.dumps(
-                    {"card": card, "channel": channel, "amount": round(amount, 2),
-                     "at": (start + timedelta(seconds=after)).isoformat()}
+                    {"id": number, "card": card, "channel": channel, "amount": f"{amount:.2f}",
+                     "t": (start + timedelta(seconds=after)).isoformat()}
                 ).encode()
             )
-            for after, card, channel, amount in sorted(events)
+            for number, (after, card, channel, amount) in enumerate(sorted(events))
         ]  # fmt: skip
         async for _, outcome in cards.send_all(messages):
             assert outcome is not None  # noqa: S101  # settled only once the spool has it on the disk

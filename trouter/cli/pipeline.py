@@ -16,6 +16,7 @@ ACTIONS: Final[tuple[str, ...]] = (
     "top",
     "audit",
     "report",
+    "run",
     "publish",
     "doctor",
 )

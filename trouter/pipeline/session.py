@@ -22,7 +22,8 @@ SETTINGS: Final = {
     "spark.log.level": "ERROR",
 }
 #: On one machine nothing of Spark is for others: it listens for its own processes only.
-LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+LOOPBACK: Final = "127.0.0.1"
+LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
 #: Set by spark-submit for the program that it runs.
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
@@ -45,6 +46,8 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
     if master is not None:
         builder = builder.master(master)
     local = on_one_machine(master)
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # else it says at each start that it looked for another
     for key, value in {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **given}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
