@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench bench-pipeline docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -42,6 +42,7 @@ help:
 	@echo "make fuzz       the fuzz properties, for long"
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
+	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
 	@echo "make docs       write the generated pages of the manual"
 	@echo "make clean      remove everything that can be made again"
 
@@ -91,6 +92,11 @@ bench-pipeline: build $(VENV)/bench
 $(VENV)/bench: bench/requirements.lock | $(VENV)/locked
 	$(PY) -m pip install --quiet --disable-pip-version-check -r bench/requirements.lock
 	@touch $@
+
+# A router, its traffic, every job on Spark, and a report; ARGS names another folder than build/pipeline-demo.
+pipeline-demo: build
+	$(call needs,java,openjdk-17-jre-headless)
+	$(PY) examples/pipeline/demo.py $(or $(ARGS),build/pipeline-demo)
 
 docs: venv
 	$(PY) -m trouter.config.manual docs/configuration.md

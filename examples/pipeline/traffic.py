@@ -17,7 +17,7 @@ from trouter.client import AuthenticationFailed, Delivery, Message, Plain, conne
 
 #: Tenant to the messages that it sends to itself.
 TENANTS = {"acme": 3000, "globex": 1500, "initech": 600}
-GUESSES = 40
+GUESSES = 25
 CARDS = 2000
 #: A card that pays a small sum online and is emptied at a machine soon after.
 STOLEN = "4000-0000-0000-0002"
