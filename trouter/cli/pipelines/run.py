@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from trouter.cli.pipelines.spark import add_spark, started
+from trouter.cli.pipelines.spark import add_spark, held
 
 #: Actions that make tables of what was compacted, each after those that it reads.
 STEPS: Final = ("meter", "rollup", "top", "audit")
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = str(arguments.root)
     failed = [] if not _action("compact", *map(str, arguments.segments), root) else ["compact"]
     quiet = ["--quiet"] if arguments.quiet else []
-    with started(arguments, "run"):
+    with held(arguments, "run"):
         failed += [step for step in STEPS if _action(step, root, *quiet)]
     shown = ["--config", str(arguments.config)] if arguments.config else []
     if _action("report", root, "--out", str(arguments.out or arguments.root / "report.html"), *shown):

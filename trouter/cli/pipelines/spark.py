@@ -49,6 +49,13 @@ def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Pro
 
     SystemExit if Spark cannot run here.
     """
+    with held(arguments, name) as (spark, progress), progress.watching(spark):
+        yield spark, progress
+
+
+@contextmanager
+def held(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
+    """The same for one action that runs others, which show their own progress."""
     from trouter.pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
     from trouter.pipeline.session import is_running, session  # noqa: PLC0415
@@ -64,8 +71,7 @@ def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Pro
         print(error, file=sys.stderr)
         raise SystemExit(1) from None
     try:
-        with progress.watching(spark):
-            yield spark, progress
+        yield spark, progress
     finally:
         if not shared:
             spark.stop()
