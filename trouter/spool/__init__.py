@@ -1,7 +1,7 @@
 """Messages kept on disk until somebody has taken them: a receiver writes, settles what is safe, and readers follow.
 
 Nothing here knows Spark. ``Spool`` is the writing side, ``SpoolReader`` the reading one, in whatever process;
-``receive`` in `trouter.spool.receiver` fills a spool from an address. `docs/pipeline-spool.md` is the manual.
+``receive`` in `trouter.spool.receiver` fills a spool from an address. `docs/spool.md` is the manual.
 """
 
 from __future__ import annotations

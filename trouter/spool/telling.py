@@ -87,7 +87,7 @@ def metrics_of(shards: Iterable[Shard]) -> str:
     for name, kind, help_text, field in _METRICS:
         values = [(shard, getattr(shard.progress, field)) for shard in shards]
         lines += _metric(name, kind, help_text, values)
-    up = [(shard, int(shard.running and shard.progress.state in {"receiving", "waiting"})) for shard in shards]
+    up = [(shard, int(shard.running and shard.progress.state not in {"failed", "ended", "down"})) for shard in shards]
     lines += _metric("up", "gauge", "1 while the process runs and tries to receive.", up)
     linked = [(shard, int(bool(shard.running and shard.progress.server))) for shard in shards]
     lines += _metric("linked", "gauge", "1 while there is a link to a server.", linked)
