@@ -7,10 +7,15 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trouter.cli.pipelines.spark import add_spark, started
+from trouter.cli.pipelines.answers import answered
+from trouter.cli.pipelines.spark import add_spark
 from trouter.cli.pipelines.streaming import add_pace, pace_of, watched
+
+if TYPE_CHECKING:
+    from trouter.pipeline.attacks import Limits
+    from trouter.pipeline.streams import Pace
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,11 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
         pace = pace_of(arguments)
     except ValueError as error:
         return _refuse(str(error))
-    with started(arguments, "audit") as (spark, progress):
-        from trouter.pipeline.jobs import audit  # noqa: PLC0415  # which wants Spark
 
-        parameters = audit.Parameters(limits, pace)
-        return (_follow if streams else _recompute)(spark, progress, arguments, parameters)
+    def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
+        return (_follow if streams else _recompute)(spark, progress, arguments, limits, pace)
+
+    return answered(arguments, "audit", answer)
 
 
 def _refuse(why: str) -> int:
@@ -73,17 +78,11 @@ def _refuse(why: str) -> int:
     return 1
 
 
-def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, parameters: Any) -> int:
-    from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # Spark is here by now
-    from trouter.pipeline.jobs import audit  # noqa: PLC0415
-    from trouter.pipeline.tables import BadTable, Table, TableBusy  # noqa: PLC0415
+def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace) -> int:
+    from trouter.pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
+    from trouter.pipeline.tables import Table  # noqa: PLC0415
 
-    try:
-        summary = audit.run(spark, arguments.root, parameters, progress)
-    except (NoRecords, BadTable, TableBusy) as error:
-        return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}")
+    summary = audit.run(spark, arguments.root, audit.Parameters(limits, pace), progress)
     progress.close()
     if summary.nothing is not None:
         print(summary.nothing, file=sys.stderr)
@@ -97,7 +96,7 @@ def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, paramet
     return 0
 
 
-def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, parameters: Any) -> int:
+def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace) -> int:
     from trouter.pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
 
     stream = audit.compacted(spark, arguments.root) if arguments.stream else audit.followed(spark, arguments.follow)
@@ -106,8 +105,8 @@ def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, parameters
         progress.close()
         _print(sorted(rows, key=lambda row: row["first_at"]), as_json=arguments.json)
 
-    query = audit.follow(stream, arguments.root, arguments.checkpoint, parameters, told)
-    return watched(query, parameters.pace, progress, "audit")
+    query = audit.follow(stream, arguments.root, arguments.checkpoint, audit.Parameters(limits, pace), told)
+    return watched(query, pace, progress, "audit")
 
 
 def _print(rows: Any, *, as_json: bool) -> None:

@@ -8,14 +8,17 @@ their order (`judged`). Both sides are kept until the watermark has passed, for 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlparse
 
 import msgspec
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
 from trouter.pipeline.detector import Judge, Row
@@ -24,7 +27,7 @@ from trouter.pipeline.streams import Pace, add_to, without_streams
 from trouter.pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 TABLE: Final = "fraud_alerts"
@@ -97,6 +100,10 @@ class MissingColumn(Exception):
     """The events have not got a column that the pattern names."""
 
 
+class BadEvents(Exception):
+    """There are no events where they should be, or Spark cannot read them."""
+
+
 # --- pure functions of frames
 
 
@@ -106,7 +113,7 @@ def payments(events: DataFrame, pattern: Pattern) -> DataFrame:
     for name in [*wanted, *([] if pattern.place is None else [pattern.place])]:
         if name not in events.columns:
             raise MissingColumn(f"the events have no column {name!r}; they have {', '.join(events.columns)}")
-    t = F.col(pattern.time).cast("timestamp")
+    t = F.col(pattern.time).try_cast("timestamp")
     place = F.lit(None) if pattern.place is None else F.col(pattern.place)
     return events.where(F.col(pattern.kind).isin(pattern.tester, pattern.large)).select(
         F.col(pattern.key).cast("string").alias("key"),
@@ -114,7 +121,7 @@ def payments(events: DataFrame, pattern: Pattern) -> DataFrame:
         F.unix_micros(t).alias("t_us"),
         F.col(pattern.identity).cast("string").alias("id"),
         F.col(pattern.kind).alias("kind"),
-        F.col(pattern.amount).cast(_AMOUNT).alias("amount"),
+        F.col(pattern.amount).try_cast(_AMOUNT).alias("amount"),
         place.cast("string").alias("place"),
     )
 
@@ -334,3 +341,31 @@ def read_bodies(frame: DataFrame, column: str, schema: str) -> DataFrame:
     read = frame.select(*kept, said)
     fresh = [name for name in read.select("said.*").columns if name not in kept]
     return read.select(*kept, *(F.col(f"said.`{name}`").alias(name) for name in fresh))
+
+
+def of_spool(spark: SparkSession, folder: str) -> DataFrame:
+    """A stream of the messages in a spool that somebody else receives into."""
+    from trouter.pipeline.datasource import register  # noqa: PLC0415  # where a spool is read at all
+
+    register(spark)
+    return spark.readStream.format("amqp").option("spool", folder).option("receiver", "none").load()
+
+
+def of_files(spark: SparkSession, path: str, form: str, *, stream: bool) -> tuple[DataFrame, dict[str, int]]:
+    """The rows of files, and each file with a number that is another once it was written anew; BadEvents."""
+    try:
+        there = spark.read.format(form).load(path)
+    except AnalysisException as error:
+        raise BadEvents(f"{path}: {error.getMessage()}") from None
+    if stream:
+        return spark.readStream.format(form).schema(there.schema).load(path), {}
+    return there, {name: _state_of(name) for name in there.inputFiles()}
+
+
+def _state_of(name: str) -> int:
+    """Of a file that this machine does not see, nothing but the name is known."""
+    path = Path(unquote(urlparse(name).path))
+    if not path.exists():
+        return 0
+    state = path.stat()
+    return zlib.crc32(f"{state.st_size} {state.st_mtime_ns}".encode())

@@ -1,0 +1,70 @@
+"""The audit of a live folder is killed in mid-stream, again and again: what it tells in the end is all, and once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pipeline.attacked import attacks, denial
+from tests.pipeline.generate import DAY, again, segments
+from tests.pipeline.oracles.audit import alerts as expected_alerts
+from tests.pipeline.test_audit import told, written
+from trouter.pipeline.attacks import Limits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.pipeline_long]
+
+WAVES = 4
+
+
+@contextmanager
+def following(root: Path, live: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, in a group of its own: Python, the JVM and all."""
+    command = [
+        sys.executable, "-c", "from trouter.cli import main; raise SystemExit(main())", "pipeline", "audit", str(root),
+        "--follow", str(live), "--checkpoint", str(root / "checkpoint"), "--late-by", "60", "--json", "--quiet",
+        "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.ui.enabled=false", *more,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_a_stream_that_is_killed_again_and_again_tells_everything_once(spark: SparkSession, tmp_path: Path) -> None:
+    planted, _ = attacks(5)
+    source, live, root = tmp_path / "source", tmp_path / "live", tmp_path / "root"
+    live.mkdir()
+    root.mkdir()
+    as_of = planted[-1].t + 2 * DAY
+    records = written(source, "QDR.A", planted, 100, compress=False)
+    paths = segments(source)
+    for wave in range(WAVES):
+        for path in paths[wave * len(paths) // WAVES : (wave + 1) * len(paths) // WAVES]:
+            again(path, live)
+        with following(root, live, "--every", "0") as process:
+            assert process.stdout is not None
+            assert process.stdout.readline()  # something was told, and the stream goes on
+            os.killpg(process.pid, signal.SIGKILL)
+    written(live, "QDR.A", [denial(as_of + 61_000_000, "x", "y")], 1, compress=False)
+    with following(root, live) as process:
+        process.communicate()
+        assert process.returncode == 0
+    assert told(spark, root) == expected_alerts(records, Limits(), as_of)

@@ -1,0 +1,74 @@
+"""Tables that are made of records: of which segments, and what must be computed again when there are others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+from trouter.pipeline.datasets import manifest_of
+from trouter.pipeline.streams import without_streams
+from trouter.pipeline.tables import Table
+
+NO_RECORDS = "there are no records yet: run `trouter pipeline compact` first"
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a table is to be made of."""
+
+    #: Segments by name, with their checksums.
+    inputs: Mapping[str, int]
+    #: Those that the table is not made of yet, or is no longer to be made of.
+    fresh: frozenset[str]
+    #: Days of which those, or the table, have rows.
+    fresh_days: frozenset[date]
+    #: All days from the first to the last of which there are records or rows.
+    days: frozenset[date]
+    #: The time of the last record, in microseconds.
+    until: int
+
+    @property
+    def nothing(self) -> str | None:
+        """Why there is nothing to do."""
+        if not self.inputs and not self.fresh:
+            return NO_RECORDS
+        return None if self.fresh else "nothing is new"
+
+
+def material_of(
+    root: Path, table: Table, version: int, parameters: Mapping[str, object], *, again: bool = False
+) -> Material:
+    """What there is for a table. Another version of the job or other parameters make everything new.
+
+    NoRecords, BadTable, OSError.
+    """
+    segments = manifest_of(root).segments
+    inputs = {name: facts.crc for name, facts in sorted(segments.items())}
+    before = table.manifest()
+    same = before is not None and before.job_version == version and before.parameters == dict(parameters) and not again
+    held = without_streams(before.inputs) if before is not None and same else {}
+    fresh = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}
+    kept = {date.fromisoformat(day) for day in (before.days if before is not None else ())}
+    gone = not fresh <= inputs.keys()  # then nobody knows which days they were of
+    days = {name: {date.fromisoformat(day) for day in facts.dates} for name, facts in segments.items()}
+    there = set[date]().union(*days.values())
+    changed = set[date]().union(*(days.get(name, set()) for name in fresh))
+    if (not same and fresh) or gone:
+        changed = there | kept
+    return Material(
+        inputs,
+        frozenset(fresh),
+        frozenset(changed),
+        frozenset(_every_day(there) | kept),
+        max((facts.t_max for facts in segments.values()), default=0),
+    )
+
+
+def _every_day(days: set[date]) -> set[date]:
+    """These days and all between them."""
+    if not days:
+        return set()
+    first, last = min(days), max(days)
+    return {first + timedelta(number) for number in range((last - first).days + 1)}
