@@ -12,8 +12,9 @@ A judge sees all that is told of one subject (a host, a user, or one user at one
     success-after        a success right after so many failures of that user at that host, or while it is low-and-slow
     denial-burst         so many denials by the policy to one user at one host
 
-A rule that has spoken of a subject is mute until it was quiet for a whole window; then its alert is told again, ended
-and with the totals, under the same id. Ids are made of what was seen, so whoever sees it again says the same.
+A rule that has spoken of a subject gives no other alert until it was quiet for a whole window. While an attack goes on
+its alert is told again once in a window, and at last ended and with the totals, always under the same id. Ids are made
+of what was seen, so whoever sees it again says the same.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class Alert(msgspec.Struct, frozen=True):
-    """An attack, when it is noticed, and again when it is over: the second has the totals and the first's place.
+    """An attack, when it is noticed, while it goes on, and when it is over: each takes the place of the one before.
 
     ``distinct`` are the users, hosts or addresses in it, as many as are told apart; ``evidence`` the first records of
     it, as router~boot~number.

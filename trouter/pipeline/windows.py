@@ -62,6 +62,8 @@ class Episode(msgspec.Struct, array_like=True):
     count: int
     members: dict[str, None]
     evidence: list[str]
+    #: When it was told last.
+    told: int = 0
 
     @classmethod
     def of(cls, sightings: Iterable[Seen]) -> Episode:
@@ -71,6 +73,7 @@ class Episode(msgspec.Struct, array_like=True):
         episode = cls(those[0].t, those[0].t, 0, {}, [])
         for each in those:
             episode.add(each)
+        episode.told = episode.last
         return episode
 
     def add(self, seen: Seen) -> None:
@@ -133,11 +136,17 @@ class Watch(msgspec.Struct, array_like=True):
     episode: Episode | None = None
 
     def note(self, rule: Rule, seen: Seen) -> bool:
-        """Add what comes after all so far; whether an episode begins with it. What was over was ``ended`` before."""
+        """Add what comes after all so far; whether an episode begins, or has gone on for a window since it was told.
+
+        What was over was ``ended`` before.
+        """
         self.window.add(rule, seen)
         if self.episode is not None:
             self.episode.add(seen)
-            return False
+            goes_on = seen.t - self.episode.told >= rule.window_us
+            if goes_on:
+                self.episode.told = seen.t
+            return goes_on
         if self.window.reaches(rule):
             self.episode = Episode.of(self.window.sightings())
             return True
