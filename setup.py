@@ -20,11 +20,16 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 
 
+def settings() -> dict[str, list[str]]:
+    """`[tool.trouter]` of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    found: dict[str, list[str]] = project["tool"]["trouter"]
+    return found
+
+
 def compiled_sources() -> list[tuple[str, str]]:
     """(module, source path) of every listed module; a listed module without a source stops the build."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    listed = project["tool"]["trouter"]["compiled"]
-    sources = [(module, module.replace(".", "/") + ".py") for module in listed]
+    sources = [(module, module.replace(".", "/") + ".py") for module in settings()["compiled"]]
     if missing := [module for module, path in sources if not (ROOT / path).is_file()]:
         raise FileNotFoundError(f"listed as compiled in pyproject.toml, but absent: {', '.join(missing)}")
     return sources
@@ -36,8 +41,12 @@ def extensions() -> list[Extension]:
         return []
     from Cython.Build import cythonize  # noqa: PLC0415  # not needed, so not required, for the interpreted twin
 
+    modules = [Extension(module, [path]) for module, path in compiled_sources()]
+    for each in modules:
+        if each.name in settings()["unchecked"]:
+            each.cython_directives = {"boundscheck": False, "wraparound": False}
     translated: list[Extension] = cythonize(
-        [Extension(module, [path]) for module, path in compiled_sources()],
+        modules,
         build_dir="build/cython",
         nthreads=os.cpu_count() or 1,
         compiler_directives={"annotation_typing": False, "language_level": 3},

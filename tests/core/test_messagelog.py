@@ -222,8 +222,8 @@ class Reader:
 
 def test_a_message_that_a_router_reads_itself_is_logged_once_however_often_it_looks() -> None:
     passing, reader = Passing(), Reader()
-    passing.joined["B"].core.subscribe("inside", reader)
-    passing.joined["A"].connect().sender("inside").send(compose(bytes(300_000), to="here"), frames=7)
+    passing.joined["B"].core.subscribe("_local/inside", reader)
+    passing.joined["A"].connect().sender("_topo/0/B/inside").send(compose(bytes(300_000), to="here"), frames=7)
     passing.joined.pump()
     assert len(reader.taken) == 1
     assert passing.lines["B"] == ['Received Message{to="here"} on link x ( -> )']

@@ -1,4 +1,3 @@
-# cython: boundscheck=False, wraparound=False
 """Shortest paths from one router to all others, exactly as every router of the network works them out (4.4).
 
 Routers are numbers here, in the order of their ids. Of all ways that cost least, one is taken: where its last link
@@ -9,10 +8,11 @@ same tree. inter-router.md 4.4 and 4.5.
 Nothing has to be sorted for that: candidates of one cost are worked off as they come. Where every link costs less than
 there are heaps, each cost has a heap of its own, in a circle: no candidate costs more than one round beyond what is
 worked off. Otherwise it is a radix heap. What a candidate costs is never less than what was worked off last, so it
-stands in the heap by the highest bit in which it differs from that; when the lower bits are worked off, the next heap is
-spread over them.
+stands in the heap by the highest bit in which it differs from that; when the lower bits are worked off, the next heap
+is spread over them.
 
-No index is looked at twice: the numbers that come from elsewhere are, when a tree is made, and those of ``grow``.
+No index is checked where it is used (pyproject.toml, `unchecked`): numbers from elsewhere are when a tree is made, and
+those of ``grow`` when it begins.
 """
 
 from __future__ import annotations
