@@ -110,7 +110,7 @@ async def until_led(router: RunningRouter, other: str, hop: str | None) -> None:
     """Wait until the way to ``other`` leads over ``hop``, None for a neighbour itself."""
 
     def right(row: dict[str, Any]) -> bool:
-        return row["id"] == other and row["nextHop"] == hop
+        return bool(row["id"] == other and row["nextHop"] == hop)
 
     await trio.to_thread.run_sync(partial(wait_for_row, router, "router.node", right))
 
@@ -119,7 +119,7 @@ async def until_linked(router: RunningRouter, other: str, neighbours: Sequence[s
     """Wait until a router knows that ``other`` has these neighbours."""
 
     def right(row: dict[str, Any]) -> bool:
-        return row["id"] == other and row["linkState"] == list(neighbours)
+        return bool(row["id"] == other and row["linkState"] == list(neighbours))
 
     await trio.to_thread.run_sync(partial(wait_for_row, router, "router.node", right))
 
