@@ -20,6 +20,8 @@ from trouter.cli import main
 from trouter.cli.pipeline import ACTIONS
 from trouter.pipeline.decisions import ANSWERS
 from trouter.pipeline.needs import missing
+from trouter.pipeline.options import manual
+from trouter.pipeline.report.stored import COLUMNS
 
 PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 PORT = "5672"
@@ -191,6 +193,16 @@ def made(root: Path) -> dict[str, list[tuple[str, str]]]:
 
 def test_each_action_is_in_the_chapter() -> None:
     assert not [action for action in ACTIONS if not re.search(rf"`?trouter pipeline {action}\b|`{action}`", PAGE)]
+
+
+def test_what_the_report_reads_is_in_the_tables_of_the_chapter() -> None:
+    tables = documented()
+    for name, columns in COLUMNS.items():
+        assert {column for column in columns if column != "date"} <= {column for column, _ in tables[name]}, name
+
+
+def test_options_are_those_that_there_are() -> None:
+    assert manual().rstrip() in PAGE, "put what trouter.pipeline.options.manual() says into docs/pipeline.md"
 
 
 def test_answers_of_rules_are_those_that_are_given() -> None:

@@ -69,7 +69,7 @@ def lines_of(rows: Iterable[Mapping[str, Any]], time: str, name: str, value: str
 
 
 class Latency(NamedTuple):
-    """Of one address, in microseconds."""
+    """Of one address, or of all of a class of addresses, in microseconds."""
 
     vhost: str | None
     addr: str | None
@@ -85,7 +85,7 @@ def latencies(table: Any) -> list[Latency]:
     buckets: dict[tuple[str | None, str | None], list[tuple[int, int]]] = {}
     counts: dict[tuple[str | None, str | None], tuple[int, int]] = {}
     for row in table.to_pylist():
-        key = (row["vhost"], row["addr"])
+        key = (row["vhost"], row["addr"] if row["family"] is None else f"all of class {row['family']}")
         buckets[key] = list(zip(*merged([*buckets.get(key, []), *zip(row["bi"], row["bc"], strict=True)]), strict=True))
         count, largest = counts.get(key, (0, 0))
         counts[key] = count + row["cnt"], max(largest, row["max_us"] or 0)

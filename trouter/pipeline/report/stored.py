@@ -49,7 +49,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         "large_amount": _REAL,
     },
     "latency": {
-        "hour": _TIME, "vhost": _TEXT, "addr": _TEXT, "cnt": _WHOLE, "max_us": _WHOLE, "bi": _LIST, "bc": _LIST,
+        "hour": _TIME, "vhost": _TEXT, "addr": _TEXT, "family": _TEXT, "cnt": _WHOLE, "max_us": _WHOLE, "bi": _LIST,
+        "bc": _LIST,
     },
     "top": {
         "hour": _TIME, "dimension": _TEXT, "rank": _WHOLE, "subject": _TEXT, "msgs": _WHOLE, "bytes": _WHOLE,
