@@ -52,7 +52,7 @@ run: build
 # Both twins at once, for most tests wait for processes; what the interpreted one said comes behind. Each leaves to the
 # other, or to `make test-all`, what takes long and has little of two twins in it.
 QUICK_COMPILED := -m "not spark and not pipeline_long"
-QUICK_PURE := -m "not slow and not pipeline_long" $(addprefix --ignore=tests/,cli interop load plugins tls tools)
+QUICK_PURE := -m "not slow and not pipeline_long" $(addprefix --ignore=tests/,cli house interop load plugins tls tools)
 test: build interop-system
 	@mkdir -p build
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-quick-compiled test-quick-pure; status=$$?; \
