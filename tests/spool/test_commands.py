@@ -167,6 +167,7 @@ async def test_proton_sends_through_a_router_and_everything_accepted_is_there(ro
     assert 'trouter_spool_accepted_total{address="orders",shard="0"} 400\n' in metrics.read_text()
 
 
+@pytest.mark.slow
 async def test_killed_in_midstream_it_has_what_was_accepted_and_goes_on(router: Router, folder: Path) -> None:
     count = 3000
     async with proton_sending(router.url, count) as accepted:
@@ -184,6 +185,7 @@ async def test_killed_in_midstream_it_has_what_was_accepted_and_goes_on(router: 
     assert len(found) - count <= 2 * 2000
 
 
+@pytest.mark.slow
 async def test_shards_share_the_work_and_one_that_dies_comes_back(router: Router, folder: Path) -> None:
     async with spooling(router.url, folder, "--shards", "2") as command:
         await until(lambda: len(spools_in(folder)) == 2)
@@ -201,12 +203,21 @@ async def test_shards_share_the_work_and_one_that_dies_comes_back(router: Router
     assert re.search(r"\d[\d,]+ messages kept\n$", command.said)
 
 
+@pytest.mark.slow
 async def test_shards_end_when_whoever_started_them_is_killed(router: Router, folder: Path) -> None:
     async with spooling(router.url, folder, "--shards", "2") as command:
         await until(lambda: len(spools_in(folder)) == 2)
         holders = [int((each / "LOCK").read_text()) for each in spools_in(folder)]
         command.process.kill()
         await until(lambda: not any(Path(f"/proc/{holder}").exists() for holder in holders))
+
+
+@pytest.mark.slow
+def test_shards_that_cannot_begin_end_together(folder: Path, spool_command: Callable[..., str]) -> None:
+    Spool.open(folder / "shard-001", address="events", shard=1).close()
+    said = spool_command("--url", "127.0.0.1:1", "--shards", "2")
+    assert "shard 1: the spool in" in said
+    assert "is that of address 'events', shard 1, not of 'orders', shard 1" in said
 
 
 @pytest.fixture

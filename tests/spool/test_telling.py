@@ -91,7 +91,7 @@ def test_the_reader_of_the_manual_reads(folder: Path, capsys: pytest.CaptureFixt
 
 def test_on_a_terminal_the_line_is_written_again_and_again(folder: Path) -> None:
     ours, theirs = pty.openpty()
-    arguments = [*SPOOL, "--url", "127.0.0.1:1", "--address", "orders", "--dir", folder]
+    arguments = [*SPOOL, "--url", "127.0.0.1:1", "--address", "orders", "--dir", str(folder)]
     with subprocess.Popen(arguments, stderr=theirs) as process:
         os.close(theirs)
         said = b""

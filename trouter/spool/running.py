@@ -183,7 +183,7 @@ def first_of(failure: BaseException) -> Exception:
 # --- shards, from without
 
 
-class ShardsRefused(Exception):
+class ShardsRefused(SpoolError):
     """A shard ended for a reason that will not go away by itself, before it ever received."""
 
 

@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     import trio  # noqa: PLC0415  # only when asked
 
     from trouter.client.servers import label_of, reason_of  # noqa: PLC0415
-    from trouter.spool.running import ShardsRefused, first_of  # noqa: PLC0415
+    from trouter.spool.running import first_of  # noqa: PLC0415
 
     try:
         jobs = jobs_of(arguments)
@@ -132,9 +132,6 @@ def run(arguments: argparse.Namespace) -> int:
     telling.say(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
     try:
         trio.run(telling.work)
-    except ShardsRefused as refused:
-        telling.say(str(refused))
-        return 1
     except Exception as failure:
         cause = first_of(failure)
         if not isinstance(cause, telling.expected):
