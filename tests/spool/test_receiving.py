@@ -317,6 +317,7 @@ async def test_a_server_that_is_not_to_be_trusted_ends_it(serve: ServeFeed, spoo
     ("field", "value"),
     [
         ("credit", 0),
+        ("max_message_bytes", (1 << 31) + 1),
         ("max_group_bytes", 0),
         ("linger_s", -1.0),
         ("first_pause_s", 0.0),

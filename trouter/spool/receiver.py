@@ -22,7 +22,7 @@ from trouter.client.errors import ClientError
 from trouter.client.servers import Servers, is_lasting, reason_of
 from trouter.engine.limits import EngineLimits
 from trouter.spool.intake import Batch, Intake
-from trouter.spool.writer import Group, Spool
+from trouter.spool.writer import MAX_MESSAGE_BYTES, Group, Spool
 
 if TYPE_CHECKING:
     from trouter.client.inlet import Inlet
@@ -67,6 +67,8 @@ class ReceiverSettings:
         for name in ("credit", "max_group_bytes", "max_message_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, and has to be 1 or more")
+        if self.max_message_bytes > MAX_MESSAGE_BYTES:
+            raise ValueError(f"max_message_bytes is {self.max_message_bytes}: a frame holds no more than 2 GiB")
         for name in ("linger_s", "attempts", "idle_timeout_s", "grace_s"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, and has to be 0 or more")

@@ -48,6 +48,8 @@ from trouter.spool.segments import (
 )
 
 MAX_TAG_BYTES: Final = 0xFFFF
+#: What the length of a frame can tell, and then some.
+MAX_MESSAGE_BYTES: Final = 1 << 31
 #: The last segment is begun anew once everything is consumed, if that gives this much back.
 _WORTH_FREEING: Final = 1 << 20
 #: How finely the spool knows where sequences lie, to tell how much is not consumed.
@@ -157,11 +159,14 @@ class Spool:
     ) -> int:
         """Add an encoded message; its sequence. It is nowhere safe before ``sync``. OSError if the disk failed before.
 
-        ``ingest_us`` is when it came, in microseconds since 1970. ValueError for a tag of more than 65,535 octets.
+        ``ingest_us`` is when it came, in microseconds since 1970. ValueError for a tag of more than 65,535
+        octets, or a message of more than 2 GiB.
         """
         self.check()
         if len(tag) > MAX_TAG_BYTES:
             raise ValueError(f"a delivery-tag of {len(tag)} octets, where {MAX_TAG_BYTES} are the most")
+        if len(message) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message of {len(message)} octets, where {MAX_MESSAGE_BYTES} are the most")
         self.frames.begin(format, tag, ingest_us)
         self.frames.extend(message, 0, len(message))
         return self.frames.finish(presettled)
