@@ -1,0 +1,37 @@
+"""The sink's sending: `python -m bench.pipeline.sink_ours PORT SIZE COUNT WINDOW`, then what it took."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import pyarrow as pa
+
+from trouter.pipeline.connecting import peers
+from trouter.pipeline.messages import Encoder, Place
+from trouter.pipeline.options import Options, Side
+from trouter.pipeline.sending import Terms, send_rows
+from trouter.pipeline.sink import chunks
+
+#: As Spark cuts them.
+_BATCH_ROWS = 10_000
+
+
+def main() -> None:
+    port, size, count, window = map(int, sys.argv[1:])
+    batch = pa.RecordBatch.from_pydict({"body": pa.array([b"x" * size] * min(count, _BATCH_ROWS), pa.binary())})
+    batches = [batch] * (count // batch.num_rows) + [batch.slice(0, count % batch.num_rows)]
+    terms = Terms(peers(Options.parse({"url": f"amqp://127.0.0.1:{port}"}, Side.WRITE)), "bench", window)
+    print("{}", flush=True)
+    sys.stdin.readline()
+    cpu_s, wall_s = time.process_time(), time.perf_counter()
+    tally = send_rows(terms, chunks(batches, Encoder(Place("bench", 0, 0))))
+    said = {"cpu_s": time.process_time() - cpu_s, "wall_s": time.perf_counter() - wall_s}
+    if tally.accepted != count:
+        sys.exit(f"{tally}: {tally.failure}")
+    print(json.dumps(said), flush=True)
+    sys.stdin.readline()
+
+
+main()
