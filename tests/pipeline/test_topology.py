@@ -14,7 +14,7 @@ from tests.pipeline.test_audit import us
 from trouter.pipeline.compact import compact, here
 from trouter.pipeline.jobs import topology
 from trouter.pipeline.tables import Table
-from trouter.records import TopologyChange
+from trouter.records import LatencySketch, TopologyChange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,8 +66,11 @@ def test_the_history_is_what_was_told(spark: SparkSession, tmp_path: Path) -> No
         scribe.write_all(ordered, 30)
         scribe.stop()
         told += [(router, scribe.boot, n, record) for n, record in enumerate(ordered)]
+    figures = Scribe(tmp_path / "figures", "QDR.A", START + 2 * HOUR)  # another log of a router is no other start of it
+    figures.write_all([LatencySketch(t=START + 2 * HOUR, t0=0, t1=1, unit="us", bits=5, bi=[1], bc=[1], cnt=1)])
+    figures.stop()
     again(segments(tmp_path / "QDR.A")[0], tmp_path / "copies")
-    compact([tmp_path / "QDR.A", tmp_path / "QDR.B", tmp_path / "copies"], tmp_path / "root", run=here)
+    compact([tmp_path / name for name in ("QDR.A", "QDR.B", "copies", "figures")], tmp_path / "root", run=here)
     assert topology.run(spark, tmp_path / "root").nothing is None
     rows: list[Any] = Table(tmp_path / "root", topology.HISTORY).read(spark).collect()
     found = [

@@ -65,7 +65,7 @@ class _Segment(NamedTuple):
 
     @property
     def start(self) -> str:
-        """The start of a router that it is of."""
+        """The start of a router that it is of; each of several logs of one router has a number of its own."""
         return f"{self.place.router}{_BETWEEN}{self.place.boot}"
 
 

@@ -61,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _refuse("choose one of --follow and --stream")
     if streams != (arguments.checkpoint is not None):
         return _refuse("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+    for folder in arguments.follow or ():
+        if not folder.is_dir():
+            return _refuse(f"{folder}: there is no such folder")
     try:
         limits = Limits(**{each.name: getattr(arguments, each.name) for each in fields(Limits)})
         pace = pace_of(arguments)

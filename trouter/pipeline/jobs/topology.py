@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.window import Window as Over
 
-from trouter.pipeline.datasets import dataset, manifest_of
+from trouter.pipeline.datasets import dataset
 from trouter.pipeline.jobs.segments import material_of
 from trouter.pipeline.tables import Table
 
@@ -83,6 +83,12 @@ def changes(news: DataFrame) -> DataFrame:
     )
 
 
+def starts(news: DataFrame, reloaded: DataFrame) -> DataFrame:
+    """The starts of routers. One that keeps several logs has several numbers; only those with evidence count."""
+    told = reloaded.where(F.col("by") == "start").select("router", "boot")
+    return news.select("router", "boot").unionByName(told).distinct()
+
+
 def history(news: DataFrame, boots: DataFrame, parameters: Parameters) -> DataFrame:
     """The rows of ``topology_history``. boots: ``router`` and ``boot``, one row for each start of a router."""
     mine = Over.partitionBy("router", "peer")
@@ -100,10 +106,10 @@ def history(news: DataFrame, boots: DataFrame, parameters: Parameters) -> DataFr
     ]
     counted = counted.withColumn("flapping", F.coalesce(flapping, F.lit(False)))
     ups = counted.select("*", *following).where(~down)
-    starts = boots.select(F.col("router").alias("of"), F.col("boot").alias("started")).distinct()
+    begun = boots.select(F.col("router").alias("of"), F.col("boot").alias("started")).distinct()
     next_start = F.lead("started").over(Over.partitionBy("of").orderBy("started")).alias("restarted")
     ups = ups.join(
-        starts.select("of", "started", next_start),
+        begun.select("of", "started", next_start),
         (F.col("router") == F.col("of")) & (F.col("boot") == F.col("started")),
         "left",
     )
@@ -161,12 +167,8 @@ def run(
         return Summary(nothing=work[past].nothing)
     progress(f"following neighbours through {len(work[past].inputs)} segments")
     told = dataset(spark, root, "topology.change")
-    boots = spark.createDataFrame(sorted(_boots(root)), "router string, boot bigint")
+    boots = starts(told, dataset(spark, root, "config.reloaded"))
     for table, frame in ((past, history(told, boots, asked)), (news, changes(told))):
         material = work[table]
         table.commit(frame, material.days, inputs=material.inputs, job="topology", version=VERSION, parameters=said)
     return Summary(segments=len(work[past].fresh | work[news].fresh))
-
-
-def _boots(root: Path) -> set[tuple[str, int]]:
-    return {(facts.router, facts.boot) for facts in manifest_of(root).segments.values()}

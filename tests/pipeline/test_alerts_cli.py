@@ -1,0 +1,54 @@
+"""What the actions that look for attacks and frauds refuse before Spark is started, and how they say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trouter.cli import main
+
+FRAUD = ["fraud", "ROOT", "--events", "payments"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["audit", "ROOT", "--follow", "nowhere", "--checkpoint", "c"], "nowhere: there is no such folder"),
+        (["audit", "ROOT", "--follow", "a"], "audit: a stream needs a --checkpoint"),
+        (["audit", "ROOT", "--checkpoint", "c"], "audit: --checkpoint is for streams"),
+        (["audit", "ROOT", "--stream", "--follow", "a", "--checkpoint", "c"], "choose one of --follow and --stream"),
+        (["audit", "ROOT", "--spray-users", "0"], "spray_users is 0: it must be at least 1 and at most 10000"),
+        (["audit", "ROOT", "--stream", "--checkpoint", "c", "--late-by", "-1"], "seconds and not negative"),
+        (["audit", "ROOT"], "ROOT: there is no such folder"),
+        ([*FRAUD, "--stream"], "fraud: a stream needs a --checkpoint"),
+        (["fraud", "ROOT", "--table", "t", "--stream", "--checkpoint", "c"], "--stream is for --events"),
+        ([*FRAUD, "--body", "body"], "JSON needs a --schema"),
+        ([*FRAUD, "--schema", "a INT"], "a --schema is for the JSON"),
+        (["latency", "ROOT"], "ROOT: there is no such folder"),
+        (["topology", "ROOT"], "ROOT: there is no such folder"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(
+    words: list[str],
+    complaint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["pipeline", *words]) == 1
+    assert complaint in capsys.readouterr().err
+
+
+def test_every_limit_is_an_option_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["pipeline", "audit", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    for option, text in (
+        ("--brute-failures", "failures of a user at a host (20)"),
+        ("--slow-window", "the long window, in seconds (43200)"),
+        ("--denials", "denials to a user at a host (100)"),
+    ):
+        assert option in said
+        assert text in said
