@@ -12,7 +12,7 @@ from trouter.hooks import ConfigurationRefused, RouterFacts, hookimpl
 log = logging.getLogger("trouter.AUDIT")
 
 #: What measures and is no evidence.
-_TELEMETRY = frozenset({"delivery.interval", "latency.sketch"})
+_TELEMETRY = frozenset({"delivery.interval", "latency.sketch", "message.sampled"})
 
 
 class Plugin:

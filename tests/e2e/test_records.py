@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -343,3 +344,48 @@ def test_what_nobody_takes_is_counted_for_whoever_sent_it(start_router: StartRou
     ]
     assert sorted((each["c_msgs"], each.get("c_undeliverable", 0)) for each in told) == [(1, 1), (2, 1)]
     assert all(each["c_bytes"] > each["c_msgs"] * len(Message("x").encode()) for each in told)
+
+
+def test_bodies_are_recorded_where_a_vhost_asks_for_it_without_what_is_hidden(
+    start_router: StartRouter, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_bytes(b"sixteen octets, or more")
+    groups = 'groups: { $default: { sources: "*", targets: "*", remoteHosts: "*", management: admin } }'
+    router = start_router(
+        f"""
+        router {{ id: R }}
+        listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+        policy {{ enableVhostPolicy: yes, defaultVhost: silent }}
+        vhost {{
+            hostname: silent
+            allowUnknownUser: yes
+            {groups}
+        }}
+        vhost {{
+            hostname: shop
+            allowUnknownUser: yes
+            sampleMessages: 1
+            sampleHashFields: card
+            sampleKeyFile: {tmp_path}/key
+            {groups}
+        }}
+        recordLog {{ dir: {tmp_path}/records, kinds: "message.sampled link.detached" }}
+        """
+    )
+    for vhost in ("silent", "shop"):
+        client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10, virtual_host=vhost)
+        receiver = client.create_receiver("q", credit=10)
+        sender = client.create_sender("q", options=AtMostOnce())
+        for body in (b'{"card": "4929-1234", "amount": 5}', b"4929-1234"):
+            sender.send(Message(body, inferred=True))
+            receiver.receive(timeout=10)
+        client.close()
+    assert router.stop() == 0
+    octets = b"".join(place.path.read_bytes() for place in segments_in(tmp_path / "records"))
+    assert b"4929" not in octets
+    parsed, plain = of(records_of(tmp_path / "records"), "message.sampled")
+    assert (parsed["vhost"], parsed["addr"], parsed["size"]) == ("shop", "q", 34)
+    body = json.loads(base64.b64decode(parsed["body"]))
+    assert body["amount"] == 5
+    assert re.fullmatch("hmac:[0-9a-f]{32}", body["card"])
+    assert ("body" in plain, plain["hashed"], plain["size"]) == (False, ["*"], 9)

@@ -74,6 +74,7 @@ policy {{ enableVhostPolicy: yes, defaultVhost: main }}
 vhost {{
     hostname: main
     allowUnknownUser: yes
+    sampleMessages: 2
     groups: {{
         $default: {{ management: admin, sources: "*", targets: "q*, broken, $management", remoteHosts: "*"
                      allowDynamicSource: yes, allowAnonymousSender: yes }}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .check import MessageCheck
 from .containers import ROUTE_CONTAINER
@@ -16,12 +16,24 @@ from .network import Trunk
 from .ports import Gate
 
 if TYPE_CHECKING:
+    from trouter.engine.link import Link
+
     from .tenants import Tenant
 
 DEFAULT_CAPACITY: Final = 250
 EDGE_ROLE: Final = "edge"
 #: Roles of connections that lead to other routers.
 ROUTER_ROLES: Final = frozenset({"inter-router", EDGE_ROLE})
+
+
+class Ear(Protocol):
+    """Hears of messages that come."""
+
+    def received(self, link: Link, message: bytes) -> None:
+        """A message came, or the beginning of one in several frames."""
+
+    def aborted(self, link: Link) -> None:
+        """One was taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,8 @@ class PeerTerms:
     strip_out: bool = True
     #: Where messages are logged, None for nowhere (routing.md 4.8).
     log: MessageLog | None = None
+    #: Who hears of messages that come in place of the log, and tells it; None for nobody.
+    ear: Ear | None = None
     #: What management calls the connection, and its role.
     connection_number: int = 0
     role: str = "normal"
@@ -66,7 +80,7 @@ class PeerTerms:
 
 def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
     """Hold an incoming link to the terms of its connection."""
-    ingress.log = terms.log
+    ingress.log = terms.ear or terms.log
     ingress.connection_number = terms.connection_number
     if terms.via_edge:
         ingress.comes_from_edge()

@@ -58,6 +58,7 @@ from .record_logs import RecordLogs
 from .recorder import Recorder
 from .routes import ConfiguredRoutes
 from .rules import Rules
+from .sampling import Sampling, samplings_of
 from .secure import Secure
 from .service import Service, service_of
 from .sockets import ListenError
@@ -308,11 +309,13 @@ class Control:
         """Compile what is configured, and look up the host names in it; the one in force where nothing changed."""
         entity, vhosts, before = configuration.policy, configuration.vhosts, self._policing.policy
         if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
-            return PendingPolicy(self._policing, before)
+            return PendingPolicy(self._policing, before, self._policing.samplings)
         policy = await trio.to_thread.run_sync(lambda: Policy.compile(entity, vhosts, previous=before))
+        enforced = vhosts if entity.enable_vhost_policy else ()
+        samplings = await trio.to_thread.run_sync(samplings_of, enforced, trio.current_time())
         if policy.host_names:
             policy = policy.with_addresses(await self.host_names.look_up(policy.host_names))
-        return PendingPolicy(self._policing, policy)
+        return PendingPolicy(self._policing, policy, samplings)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -414,12 +417,13 @@ class Control:
 class PendingPolicy:
     """A policy that is compiled; it comes last, as connections that are there may end for it."""
 
-    def __init__(self, policing: Policing, policy: Policy) -> None:
+    def __init__(self, policing: Policing, policy: Policy, samplings: Mapping[str, Sampling]) -> None:
         self._policing = policing
         self._policy = policy
+        self._samplings = samplings
 
     def apply(self) -> None:
-        self._policing.become(self._policy)
+        self._policing.become(self._policy, self._samplings)
 
     def drop(self) -> None:
         """Nothing was opened."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from trouter.core.check import NO_TO, RESERVED, TARGET, USER_ID, MessageCheck
+from trouter.core.messagelog import MessageLog
+from trouter.core.terms import Ear
 from trouter.hooks import AttachRequest, Plugins
 from trouter.security.links import judge_link
 from trouter.security.policy import Admission
@@ -51,6 +53,10 @@ class Hold:
     def share(self) -> Share | None:
         """The quotas as they are now, None for none."""
         return self._held.share
+
+    def ear(self, log: MessageLog | None) -> Ear | None:
+        """Who hears of messages that come, and tells ``log``; None for nobody."""
+        return self._policing.sampler(self._held, log)
 
     def check(self, of_tenant: bool) -> MessageCheck | None:
         """What messages are held to, None for nothing.

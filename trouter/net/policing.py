@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 import trio
 
 from trouter.config.entities import PolicyEntity, Quotas
 from trouter.config.schema import camel
+from trouter.core.messagelog import MessageLog
 from trouter.engine.ports import Budget
 from trouter.hooks import ConnectionRequest, Permissions, Plugins
 from trouter.management.ports import Rights
@@ -31,6 +33,7 @@ from trouter.wire.performatives import Error
 from .lockout import place_of
 from .orders import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Orders, Target
 from .recorder import Recorder
+from .sampling import Sampler, Sampling
 from .text import and_more
 
 RESOURCE: Final = "amqp:resource-limit-exceeded"
@@ -47,6 +50,8 @@ SINGLY: Final = 16
 EACH: Final = 1
 #: Roles of connections of other routers.
 ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
+
+NO_SAMPLINGS: Final[Mapping[str, Sampling]] = MappingProxyType({})
 
 log = logging.getLogger("trouter.POLICY")
 
@@ -232,6 +237,8 @@ class Policing:
         self._recorder = recorder
         self._plugins = plugins
         self._held: dict[int, Held] = {}
+        #: What is recorded of messages, by vhost.
+        self.samplings = NO_SAMPLINGS
         self._orders = Orders(now) if orders is None else orders
 
     # --- sockets
@@ -376,6 +383,16 @@ class Policing:
         if counts is not None and not len(counts.open) and vhost not in self.policy.vhosts:
             del self.vhosts[vhost]
 
+    def sampler(self, held: Held, log: MessageLog | None) -> Sampler | None:
+        """What records messages that come on a connection, and tells ``log`` of them; None for nothing."""
+        sampling = self.samplings.get(held.admission.vhost)
+        if sampling is None or held.applicant.role in ROUTER_ROLES:
+            return None
+        who = held.applicant
+        about = {"conn": who.number, "vhost": held.admission.vhost, "user": who.user or None, "host": who.host}
+        about["tenant"] = held.tenant or None
+        return Sampler(sampling, about, self._recorder.emit, self.quotas.now, log)
+
     # --- decisions
 
     def follow_order(self, target: Target) -> None:
@@ -415,9 +432,10 @@ class Policing:
 
     # --- another policy
 
-    def become(self, policy: Policy) -> None:
+    def become(self, policy: Policy, samplings: Mapping[str, Sampling] = NO_SAMPLINGS) -> None:
         """Another policy is in force: for those who come, and for those who are there as their vhosts say (4.13)."""
         before, self.policy = self.policy, policy
+        sampled, self.samplings = self.samplings, samplings
         if before is policy:
             return
         for vhost in list(self.vhosts):
@@ -429,7 +447,7 @@ class Policing:
             if isinstance(verdict, Denial):
                 self._deny_open(held.applicant, verdict, verdict.rule)
                 held.holder.turn_out(CONNECTION_DENIED)
-            elif verdict != held.admission:
+            elif verdict != held.admission or sampled.get(verdict.vhost) is not samplings.get(verdict.vhost):
                 self._move(held, verdict)
 
     def look_up_again(self, policy: Policy) -> None:

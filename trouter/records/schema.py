@@ -316,6 +316,24 @@ class ClockStep(Record, tag="clock.step"):
     new_offset: int
 
 
+class MessageSampled(PeerRecord, tag="message.sampled"):
+    """A message of a vhost that has one in ``one_in`` recorded. ``size``: octets of the body, as far as it was there.
+
+    ``body`` is in base64, ``cut`` where it is not all of it. ``hashed`` are the fields whose values are keyed hashes in
+    it, or ``*`` where there is no body but its ``digest``.
+    """
+
+    link: int
+    size: int
+    one_in: int
+    addr: str | None = None
+    content_type: str | None = None
+    body: str | None = None
+    digest: str | None = None
+    hashed: list[str] | None = None
+    cut: bool | None = None
+
+
 class Alarm(Record, tag="alarm"):
     """Something needs somebody: raised or cleared (``state``). ``severity``: warning or critical."""
 
@@ -349,8 +367,9 @@ KINDS: Final[dict[str, type[Record]]] = {
         RecordsDropped,
         ClockStep,
         Alarm,
+        MessageSampled,
     )
 }
-#: Kinds that measure; all others are evidence.
-TELEMETRY: Final = frozenset({"delivery.interval", "latency.sketch"})
+#: Kinds that measure or show, as far as they are asked for; all others are evidence.
+TELEMETRY: Final = frozenset({"delivery.interval", "latency.sketch", "message.sampled"})
 AUDIT: Final = frozenset(KINDS) - TELEMETRY

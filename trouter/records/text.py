@@ -6,13 +6,15 @@ from typing import Any, Final
 
 import msgspec
 
-from trouter.records.schema import KINDS, PolicyLoaded, Record
+from trouter.records.schema import KINDS, MessageSampled, PolicyLoaded, Record
 
 #: Characters of one text, and texts of one list or map, that are kept. The rules of a vhost are no stranger's, and only
 #: all of them are of use.
 MAX_CHARACTERS: Final = 256
 MAX_TEXTS: Final = 256
 MAX_RULES: Final = 65_536
+#: Longer texts, which are not a stranger's: a body in base64 has the length that is configured, at most so much.
+_LENGTHS: Final[dict[tuple[type[Record], str], int]] = {(MessageSampled, "body"): 87_384}
 
 
 def clean(text: str) -> str:
@@ -30,9 +32,9 @@ def _shown(character: str) -> str:
 
 def tidy(record: Record) -> None:
     """Clean every text of a record, in place."""
-    for name in _TEXTS[type(record)]:
+    for name, most in _TEXTS[type(record)]:
         value = getattr(record, name)
-        if value is not None and not (len(value) <= MAX_CHARACTERS and value.isprintable()):
+        if value is not None and not (len(value) <= most and value.isprintable()):
             setattr(record, name, clean(value))
     for name, most in _COLLECTIONS[type(record)]:
         value = getattr(record, name)
@@ -51,7 +53,10 @@ def _fields(kind: type[Record], *shapes: Any) -> tuple[str, ...]:
     )
 
 
-_TEXTS: Final = {kind: _fields(kind, str) for kind in KINDS.values()}
+_TEXTS: Final = {
+    kind: tuple((name, _LENGTHS.get((kind, name), MAX_CHARACTERS)) for name in _fields(kind, str))
+    for kind in KINDS.values()
+}
 _COLLECTIONS: Final = {
     kind: tuple(
         (name, MAX_RULES if kind is PolicyLoaded else MAX_TEXTS) for name in _fields(kind, list[str], dict[str, str])

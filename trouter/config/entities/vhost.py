@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trouter.config import access, files
+from trouter.config import access, files, texts
 from trouter.config.entities.base import NOTHING, Entity, Single, entity
 from trouter.config.entities.group import MAX_CONNECTIONS, GroupSettings
 from trouter.config.entities.held import HeldToQuotas, mode
@@ -153,6 +153,29 @@ class VhostEntity(HeldToQuotas, _Vhost):
     """Who may connect under a host name, what they may do, and how much."""
 
     quota_mode: str = mode("enforce")
+    sample_messages: int = attribute(
+        Kind.INTEGER,
+        "Of so many messages that its users send, one is recorded with its body, in logs that want `message.sampled`, "
+        "and at most 100 in a second; 0 records none.",
+        0,
+        high=1_000_000_000,
+        extra=True,
+    )
+    sample_bytes: int = attribute(
+        Kind.INTEGER, "The octets of a body that are recorded at most.", 256, low=1, high=65_536, extra=True
+    )
+    sample_hash_fields: frozenset[str] = attribute(
+        Kind.STRING,
+        "Fields of JSON bodies, separated by commas, whose values are recorded as keyed hashes; `*` is all of a body. "
+        "A body in which they cannot be found is recorded as a hash.",
+        frozenset(),
+        default_doc="none",
+        parse=texts.names,
+        extra=True,
+    )
+    sample_key_file: str | None = attribute(
+        Kind.PATH, "The key of these hashes: a file of 16 to 4096 octets.", parse=files.readable_file, extra=True
+    )
     groups: Mapping[str, GroupSettings] = attribute(
         Kind.MAP,
         "Groups of users: a name, and a map of what they may do.",

@@ -1,0 +1,203 @@
+"""Bodies of messages in records, where a vhost asks for them: few, cut, and without what must not be seen.
+
+Nothing is recorded unless the vhost's ``sampleMessages`` says so. Values of the fields that it names are replaced by a
+keyed hash, so that equal ones can be told without being known; a body in which the fields cannot be found is recorded
+as a hash alone. What may be recorded of it is decided here, before it is a record.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from trouter.config import ConfigurationError, Problem, VhostEntity
+from trouter.config.files import opened, reason
+from trouter.core.messagelog import MessageLog
+from trouter.engine.link import Link
+from trouter.records import MessageSampled
+from trouter.security.buckets import Bucket
+from trouter.wire.codec import decode, skip
+from trouter.wire.errors import DecodeError
+from trouter.wire.types import Described
+
+#: Samples of a vhost in a second, however many messages there are: a sample costs what thirty messages do.
+MAX_PER_SECOND: Final = 100
+#: Larger bodies are not searched for fields.
+MAX_SEARCHED_BYTES: Final = 65_536
+LEAST_KEY_BYTES, MOST_KEY_BYTES = 16, 4096
+_DIGITS: Final = 32
+_PROPERTIES, _DATA, _VALUE = 0x73, 0x75, 0x77
+_FIRST_BODY: Final = 0x75
+_CONTENT_TYPE: Final = 6
+ALL: Final = "*"
+
+
+@dataclass(slots=True)
+class Sampling:
+    """What is recorded of the messages of one vhost's users."""
+
+    one_in: int
+    most_bytes: int
+    hashed: frozenset[str]
+    bucket: Bucket
+    key: bytes = field(default=b"", repr=False)
+    #: Messages since the last that was recorded.
+    passed: int = 0
+
+    def is_due(self, now_s: float) -> bool:
+        """Count a message; whether it is to be recorded."""
+        self.passed += 1
+        if self.passed < self.one_in or not self.bucket.take(1, now_s):
+            return False
+        self.passed = 0
+        return True
+
+    def digest(self, octets: bytes) -> str:
+        """Tells equal from different, to who has the key."""
+        return hmac.new(self.key, octets, hashlib.sha256).hexdigest()[:_DIGITS]
+
+
+def samplings_of(vhosts: Iterable[VhostEntity], now_s: float) -> dict[str, Sampling]:
+    """Those of all vhosts that want any, by their names; reads their keys. ConfigurationError."""
+    found, problems = {}, []
+    for vhost in vhosts:
+        if not vhost.sample_messages:
+            continue
+        key = b""
+        if vhost.sample_hash_fields:
+            try:
+                key = _read_key(vhost.sample_key_file)
+            except ValueError as error:
+                problems.append(Problem(vhost.place, str(error), "vhost", "sampleKeyFile"))
+        bucket = Bucket(MAX_PER_SECOND, now_s)
+        found[vhost.hostname] = Sampling(
+            vhost.sample_messages, vhost.sample_bytes, vhost.sample_hash_fields, bucket, key
+        )
+    if problems:
+        raise ConfigurationError(problems)
+    return found
+
+
+def _read_key(path: str | None) -> bytes:
+    """ValueError without a fit one."""
+    if path is None:
+        raise ValueError("sampleHashFields needs a key, in a file of 16 octets or more")
+    try:
+        with opened(path) as file:
+            key = file.read(MOST_KEY_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"the key cannot be read: {reason(error)}") from None
+    if not LEAST_KEY_BYTES <= len(key) <= MOST_KEY_BYTES:
+        raise ValueError(f"a key has {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} octets; this file has another number")
+    return key
+
+
+class Sampler:
+    """One connection's, in the place of its log of messages, which hears of all of them too."""
+
+    def __init__(
+        self,
+        sampling: Sampling,
+        about: Mapping[str, Any],
+        emit: Callable[[MessageSampled], None],
+        now: Callable[[], float],
+        log: MessageLog | None,
+    ) -> None:
+        self._sampling = sampling
+        self._about = about
+        self._emit = emit
+        self._now = now
+        self._log = log
+
+    def received(self, link: Link, message: bytes) -> None:
+        """A message came, or the beginning of a large one."""
+        if self._log is not None:
+            self._log.received(link, message)
+        if self._sampling.is_due(self._now()):
+            attach = link.remote_attach
+            address = getattr(attach.target, "address", None) if attach is not None else None
+            self._emit(sample_of(self._sampling, self._about, link.sink.identity, address, message))  # type: ignore[attr-defined]
+
+    def aborted(self, link: Link) -> None:
+        """A message was taken back."""
+        if self._log is not None:
+            self._log.aborted(link)
+
+
+def sample_of(
+    sampling: Sampling, about: Mapping[str, Any], link: int, address: object, message: bytes
+) -> MessageSampled:
+    """What is recorded of a message that came to a link."""
+    content_type, body, whole = read_body(message)
+    record = MessageSampled(
+        **about,
+        link=link,
+        addr=address if isinstance(address, str) else None,
+        content_type=content_type or None,
+        size=len(body),
+        one_in=sampling.one_in,
+        cut=None if whole else True,
+    )
+    shown: bytes | None = body
+    if sampling.hashed:
+        record.digest = sampling.digest(body)
+        shown = hide(body, sampling) if whole else None
+        record.hashed = sorted(sampling.hashed if shown is not None else {ALL})
+    if shown is not None:
+        record.body = base64.b64encode(shown[: sampling.most_bytes]).decode()
+        record.cut = True if len(shown) > sampling.most_bytes else record.cut
+    return record
+
+
+def read_body(message: bytes) -> tuple[str, bytes, bool]:
+    """The content type, the octets of the body, and whether these are all of it; whatever the message is."""
+    offset, content_type = 0, ""
+    try:
+        while offset < len(message):
+            behind = skip(message, offset, len(message))
+            section = decode(message, offset, behind)[0]
+            if isinstance(section, Described):
+                code, value = section.descriptor, section.value
+                if code == _PROPERTIES and isinstance(value, list) and len(value) > _CONTENT_TYPE:
+                    content_type = str(value[_CONTENT_TYPE] or "")
+                elif code == _DATA and isinstance(value, bytes):
+                    return content_type, value, behind == len(message)
+                elif code == _VALUE and isinstance(value, str):
+                    return content_type, value.encode("utf-8", "surrogatepass"), True
+                elif isinstance(code, int) and code >= _FIRST_BODY:
+                    return content_type, message[offset:], True
+            offset = behind
+    except DecodeError:  # only its beginning is here, or it is none
+        return content_type, message[offset:], False
+    return content_type, b"", True
+
+
+def hide(body: bytes, sampling: Sampling) -> bytes | None:
+    """The body with hashes for the fields' values; None if they cannot be found in it."""
+    if ALL in sampling.hashed or len(body) > MAX_SEARCHED_BYTES:
+        return None
+    try:
+        read = json.loads(body)
+        if not isinstance(read, dict | list):
+            return None
+        return json.dumps(_hidden(read, sampling), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _hidden(value: object, sampling: Sampling) -> object:
+    if isinstance(value, dict):
+        return {
+            name: f"hmac:{sampling.digest(json.dumps(each, sort_keys=True).encode())}"
+            if name in sampling.hashed
+            else _hidden(each, sampling)
+            for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_hidden(each, sampling) for each in value]
+    return value
