@@ -123,9 +123,14 @@ def test_letters_for_kafka_say_where_they_come_from(spark: SparkSession) -> None
     }
 
 
-def test_the_reason_is_found_in_what_spark_says() -> None:
-    told = (
-        "[X] Query ended: Traceback (most recent call last):\n  File ...\ntrouter.spool.errors.SpoolGap: it is gone\n"
-    )
-    assert reason_of(Exception(told)) == "it is gone"
-    assert reason_of(Exception("[CANNOT] do this\nat org.apache")) == "[CANNOT] do this"
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("[X] ended: Traceback:\n  File ...\ntrouter.spool.errors.SpoolGap: it is gone\n SQLSTATE: 1", "it is gone"),
+        ("[X] ended: Traceback:\n  File ...\nOSError: [Errno 28] full\nIdentifier: [id]", "OSError: [Errno 28] full"),
+        ("[STREAM_FAILED] Query [id = 1] terminated with exception: no worker SQLSTATE\nName: x", "no worker SQLSTATE"),
+        ("[CANNOT] do this\nat org.apache", "[CANNOT] do this"),
+    ],
+)
+def test_the_reason_is_found_in_what_spark_says(said: str, reason: str) -> None:
+    assert reason_of(Exception(said)) == reason

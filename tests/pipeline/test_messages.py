@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from datetime import UTC, datetime
 from typing import Any
@@ -11,9 +12,20 @@ import proton
 import pyarrow as pa
 import pytest
 
+from tests.house.sources import ROOT
 from trouter.client import BodyKind, Message, Modified
 from trouter.pipeline.marking import marked, redelivered
-from trouter.pipeline.messages import TYPED, BadColumns, Encoder, Place, Unsendable, check_columns
+from trouter.pipeline.messages import (
+    MAPS,
+    OTHERS,
+    PROPERTIES,
+    TYPED,
+    BadColumns,
+    Encoder,
+    Place,
+    Unsendable,
+    check_columns,
+)
 from trouter.pipeline.typed import from_text
 from trouter.wire.types import (
     Char,
@@ -269,3 +281,15 @@ def test_a_modified_message_counts_its_failures_and_keeps_its_octets() -> None:
     assert twice.endswith(octets[octets.index(b"\0\x53\x73") :])
     assert redelivered(octets, Modified()) == octets
     assert Message.decode(marked(octets, {"z": 1})).message_annotations["z"] == 1
+
+
+def test_the_manual_names_every_column() -> None:
+    manual = (ROOT / "docs" / "sink.md").read_text(encoding="utf-8")
+    table = manual.partition("## Columns")[2].partition("## Ids")[0]
+    named = {
+        name
+        for line in table.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert named == {"header", *PROPERTIES, *MAPS, *OTHERS}

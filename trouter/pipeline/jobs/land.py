@@ -254,10 +254,9 @@ def _duplicates(query: StreamingQuery) -> int:
 
 
 def reason_of(error: Exception) -> str:
-    """What went wrong, out of all that Spark says of it: the last line of the innermost traceback of ours."""
+    """What went wrong, out of all that Spark says of it: what ours raised, else Python, else Spark."""
     text = str(error)
-    found = re.findall(r"^(?:\S*\.)?([A-Z]\w+): (.+)$", text, re.MULTILINE)
-    ours = [said for name, said in found if re.search(rf"^trouter\.\S*{name}: ", text, re.MULTILINE)]
-    if ours:
-        return str(ours[-1]).strip()
-    return str(found[-1][1] if found else text.partition("\n")[0]).strip()
+    ours = re.findall(r"^trouter\.[\w.]+: (.+)$", text, re.MULTILINE)
+    raised = ours or re.findall(r"^\w[\w.]*(?:Error|Exception): .+$", text, re.MULTILINE)
+    ended = re.search(r"terminated with exception: (.+)", text)
+    return str(raised[-1] if raised else ended[1] if ended else text.partition("\n")[0]).strip()
