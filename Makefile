@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-spark40 test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -36,6 +36,7 @@ help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
 	@echo "make test       run every test, compiled and then interpreted (ARGS='tests/wire -k name' to choose)"
 	@echo "make test-all   the same, and what is slow on the interpreted twin too"
+	@echo "make test-spark40  the amqp source and sink on the oldest Spark that they run on"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       ruff"
 	@echo "make types      mypy --strict"
@@ -65,7 +66,7 @@ test-quick-compiled:
 test-quick-pure:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),$(QUICK_PURE)) >build/test-pure.log 2>&1
 
-test-all: test-compiled test-pure
+test-all: test-compiled test-pure test-spark40
 
 test-compiled: build interop-system
 	$(PY) -m trouter --version | grep -w compiled
@@ -73,6 +74,16 @@ test-compiled: build interop-system
 
 test-pure: venv interop-system
 	TROUTER_PURE=1 $(PY) -m pytest $(ARGS)
+
+# The oldest Spark that the source and the sink run on; everything else as it is locked.
+test-spark40: build/spark40/ready interop-system
+	build/spark40/bin/python -m pytest $(or $(ARGS),tests/pipeline/test_source.py tests/pipeline/test_source_reading.py tests/pipeline/test_sink.py)
+build/spark40/ready: requirements-dev.lock | system
+	rm -rf build/spark40 && $(PYTHON) -m venv build/spark40
+	sed -e 's/^pyspark==.*/pyspark==4.0.1/' -e '/^py4j==/d' requirements-dev.lock > build/spark40/wanted
+	build/spark40/bin/python -m pip install --quiet --disable-pip-version-check -r build/spark40/wanted
+	TROUTER_PURE=1 build/spark40/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
 
 lint: venv
 	$(PY) -m ruff check .

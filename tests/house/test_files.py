@@ -16,7 +16,7 @@ FILES = [path for path in tracked_files() if path.suffix in TEXT]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8", errors="replace")
 README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")
-TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -34,8 +34,8 @@ def test_the_patterns_above_would_find_something() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_make_command_that_is_written_down_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8", errors="replace")
-    named = set(re.findall(r"`make ([a-z][a-z-]*)", text))
-    named |= set(re.findall(r"^(?:\$ |step )?make ([a-z][a-z-]*)", text, re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z][a-z0-9-]*)", text))
+    named |= set(re.findall(r"^(?:\$ |step )?make ([a-z][a-z0-9-]*)", text, re.MULTILINE))
     assert named <= TARGETS
 
 
