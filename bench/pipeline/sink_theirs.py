@@ -29,7 +29,7 @@ class Sender(Handler):
     def _encoded(self, size: int, count: int) -> Iterator[bytes]:
         batch = pa.RecordBatch.from_pydict({"body": pa.array([b"x" * size] * min(count, _BATCH_ROWS), pa.binary())})
         row = 0
-        message = Message()
+        message: Any = Message()
         while row < count:
             for body in batch.column("body").to_pylist()[: count - row]:
                 message.id = f"bench/0/0/{row}"

@@ -6,20 +6,25 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from tests.client.conftest import guard, router, start_router
-from tests.client.support import Router
+from tests.certificates import Authority
+from tests.client.conftest import StartRouter, guard, router, start_router
+from tests.client.support import Router, Server, serving
 from trouter.client import (
+    ACCEPTED,
     ClientError,
     Delivery,
+    Error,
     Message,
     Modified,
     Properties,
     Receiver,
+    connect,
 )
 from trouter.pipeline.connecting import Peer, peers
 from trouter.pipeline.messages import Unsendable
@@ -298,3 +303,57 @@ async def test_without_an_address_each_message_goes_where_it_says(router: Router
         tally = await send(terms(router.url, address=""), rows)
         tasks.cancel_scope.cancel()
     assert (tally.accepted, here.order, there.order) == (3, ["q/0/0/0", "q/0/0/2"], ["q/0/0/1"])
+
+
+async def test_an_address_that_is_refused_is_told_at_once(guard: trio.Nursery) -> None:
+    server = Server()
+    server.refusal = Error("amqp:unauthorized-access", "not for you")
+    async with serving(server):
+        tally = await send(terms(server.url), letters(3))
+    assert tally.failure == f"{server.url}: {ADDRESS}: amqp:unauthorized-access: not for you"
+    assert (tally.accepted, tally.reconnects) == (0, 0)
+
+
+async def test_a_message_that_is_too_long_for_the_peer_costs_itself_only(guard: trio.Nursery) -> None:
+    server = Server()
+    server.attach_fields = {"max_message_size": 200}
+    server.outcome = ACCEPTED
+    async with serving(server):
+        tally = await send(terms(server.url), [letter(0), letter(1, size=500), letter(2)])
+    assert (tally.accepted, tally.refused, tally.failure) == (2, 1, "")
+    assert tally.reasons[0].startswith("row 1: amqp:link:message-size-exceeded: ")
+
+
+async def test_within_tls_the_server_is_verified_and_we_say_who_we_are(
+    start_router: StartRouter, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, "sink")
+    certificate, key = authority.pair("127.0.0.1")
+    router = await start_router(
+        f"""
+        router {{ id: R }}
+        sslProfile {{ name: tls, certFile: {certificate}, privateKeyFile: {key} }}
+        listener {{ host: 127.0.0.1, port: 0, sslProfile: tls, requireSsl: yes, saslMechanisms: ANONYMOUS }}
+        listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+        """
+    )
+    port = router.process.listeners[0].sockets[0].getsockname()[1]
+    inside = f"amqp://127.0.0.1:{router.process.listeners[1].sockets[0].getsockname()[1]}"
+    given = {"url": f"amqps://127.0.0.1:{port}", "address": ADDRESS}
+
+    async def sent(**options: str) -> Tally:
+        found = peers(Options.parse({**given, **options}, Side.WRITE))
+        return await send(Terms(found, ADDRESS, settle_timeout_s=30.0), letters(3))
+
+    async with (
+        connect(inside) as connection,
+        connection.open_receiver(ADDRESS) as receiver,
+        trio.open_nursery() as tasks,
+    ):
+        tasks.start_soon(Taking().run, receiver)
+        trusted = await sent(tlsTrustFile=str(authority.certificate))
+        strange = await sent()
+        tasks.cancel_scope.cancel()
+    assert (trusted.accepted, trusted.failure) == (3, "")
+    assert (strange.accepted, strange.reconnects) == (0, 0)
+    assert "the server's certificate cannot be trusted" in strange.failure

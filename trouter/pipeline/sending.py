@@ -17,7 +17,6 @@ from typing import Final
 import trio
 
 from trouter.client import (
-    AuthenticationFailed,
     ClientError,
     Encoded,
     LinkDetached,
@@ -30,6 +29,7 @@ from trouter.client import (
     connect,
 )
 from trouter.client.connection import Connection
+from trouter.client.servers import is_lasting, reason_of
 from trouter.pipeline.connecting import Peer
 from trouter.pipeline.marking import marked, redelivered
 from trouter.pipeline.messages import Unsendable
@@ -42,17 +42,6 @@ RESEND_S: Final = (0.05, 5.0)
 RECONNECT_S: Final = (0.1, 10.0)
 #: Refusals of which a report tells the reason.
 MAX_REASONS: Final = 100
-#: A link that ends with one of these will end with it the next time too.
-FINAL: Final = frozenset(
-    (
-        "amqp:unauthorized-access",
-        "amqp:not-found",
-        "amqp:not-allowed",
-        "amqp:not-implemented",
-        "amqp:invalid-field",
-        "amqp:link:redirect",
-    )
-)
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
 
 
@@ -199,16 +188,12 @@ class Sending:
                 async with connect(peer.url, **peer.arguments) as connection:
                     await self._over(connection)
                     return
-            except AuthenticationFailed as error:
-                raise Ended(f"{peer.url}: {error}") from None
-            except LinkDetached as error:
-                if error.condition in FINAL:
-                    raise Ended(f"{peer.url}: {self._terms.address or 'the anonymous relay'}: {error}") from None
-                self._trouble = f"{peer.url}: the link ended: {error}"
             except (ClientError, OSError, trio.TooSlowError) as error:
-                self._trouble = f"{peer.url}: {str(error) or 'no answer'}"
-                if isinstance(error, trio.TooSlowError):
-                    self._trouble = f"{peer.url}: no answer to our connecting"
+                said = "no answer" if isinstance(error, trio.TooSlowError) else reason_of(error)
+                link = f"{self._terms.address or 'the anonymous relay'}: " if isinstance(error, LinkDetached) else ""
+                self._trouble = f"{peer.url}: {link}{said}"
+                if is_lasting(error):
+                    raise Ended(self._trouble) from None
             log.warning("%s; trying again, with %d messages that are not settled", self._trouble, len(self._flying))
             self._take_back()
             self.tally.reconnects += 1
