@@ -168,7 +168,8 @@ def test_the_rest_of_the_walk_works_as_printed(walked: Path) -> None:
     Shell(walked).walk(commands[first:])
     billed = next(rows for query, rows in ask(walked).items() if "AS messages, sum(bytes)" in query)
     assert {row[1]: (row[2], row[5]) for row in billed}["acme"] == (3000, True)
-    assert documented() == made(walked / "root")
+    of_jobs = {name: columns for name, columns in made(walked / "root").items() if not name.startswith("cards")}
+    assert documented() == of_jobs
 
 
 def documented() -> dict[str, list[tuple[str, str]]]:

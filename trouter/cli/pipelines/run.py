@@ -10,7 +10,7 @@ from typing import Final
 from trouter.cli.pipelines.spark import add_spark, held
 
 #: Actions that make tables of what was compacted, each after those that it reads.
-STEPS: Final = ("meter", "rollup", "top", "audit")
+STEPS: Final = ("meter", "rollup", "top", "audit", "latency", "topology")
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
