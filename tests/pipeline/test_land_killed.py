@@ -1,0 +1,77 @@
+"""`trouter pipeline land` killed in mid-stream, again and again: every message is landed once all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.house.sources import ROOT
+from trouter.client import Message, Properties
+from trouter.spool import Spool
+
+MESSAGES = 20_000
+KILLS = 3
+#: Only a hang takes this long.
+PATIENCE_S = 600.0
+
+
+def fill(folder: Path) -> None:
+    spool = Spool.open(folder, address="changes/east")
+    for number in range(MESSAGES):
+        message = Message(b"%d" % number, properties=Properties(message_id=f"m{number}"))
+        spool.append(message.encode() if number % 1000 else b"no message", ingest_us=1_769_904_000_000_000 + number)
+    spool.sync()
+    spool.close()
+
+
+def start(spool: Path, root: Path) -> subprocess.Popen[bytes]:
+    """Land in small batches, with the JVM in the same group of processes."""
+    words = ["pipeline", "land", "--spool", str(spool), "--out", str(root), "--max-rows", "1000", "--quiet"]
+    with log_of(root).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "trouter", *words, "--master", "local[2]", "--conf", "spark.driver.memory=1g"],
+            cwd=ROOT,
+            start_new_session=True,
+            stderr=log,
+        )
+
+
+def log_of(root: Path) -> Path:
+    """What the last one said."""
+    return root.with_suffix(".log")
+
+
+def batches(root: Path) -> set[str]:
+    """What is landed, or about to be: also folders of runs that have not finished."""
+    return {path.name for path in (root / "tables" / "landed").glob("data/batch=*")}
+
+
+def kill_after_another_batch(process: subprocess.Popen[bytes], root: Path) -> None:
+    """As soon as one more batch is there: the next is being written then."""
+    before = batches(root)
+    while not batches(root) - before:
+        assert process.poll() is None, log_of(root).read_text()[-2000:]
+        os.sched_yield()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(PATIENCE_S)
+
+
+@pytest.mark.slow
+@pytest.mark.pipeline_long
+def test_killed_again_and_again_every_message_lands_once(tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    fill(spool)
+    for _ in range(KILLS):
+        kill_after_another_batch(start(spool, root), root)
+    assert 0 < len(batches(root)) < MESSAGES // 1000
+    assert start(spool, root).wait(PATIENCE_S) == 0, log_of(root).read_text()[-2000:]
+    for name, wanted in (("landed", MESSAGES - MESSAGES // 1000), ("landed_dead", MESSAGES // 1000)):
+        files = str(root / "tables" / name / "data" / "*" / "*" / "*" / "*.parquet")
+        found = duckdb.execute("select count(*), count(distinct seq) from read_parquet(?)", [files]).fetchone()
+        assert found == (wanted, wanted)
