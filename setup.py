@@ -41,16 +41,20 @@ def extensions() -> list[Extension]:
         return []
     from Cython.Build import cythonize  # noqa: PLC0415  # not needed, so not required, for the interpreted twin
 
-    modules = [Extension(module, [path]) for module, path in compiled_sources()]
-    for each in modules:
-        if each.name in settings()["unchecked"]:
-            each.cython_directives = {"boundscheck": False, "wraparound": False}
-    translated: list[Extension] = cythonize(
-        modules,
-        build_dir="build/cython",
-        nthreads=os.cpu_count() or 1,
-        compiler_directives={"annotation_typing": False, "language_level": 3},
-    )
+    unchecked = settings()["unchecked"]
+    translated: list[Extension] = []
+    for checks in (True, False):
+        translated += cythonize(
+            [Extension(module, [path]) for module, path in compiled_sources() if (module not in unchecked) is checks],
+            build_dir="build/cython",
+            nthreads=os.cpu_count() or 1,
+            compiler_directives={
+                "annotation_typing": False,
+                "language_level": 3,
+                "boundscheck": checks,
+                "wraparound": checks,
+            },
+        )
     return translated
 
 
