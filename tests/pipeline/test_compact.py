@@ -356,6 +356,16 @@ def test_records_go_to_the_day_on_which_their_interval_began(tmp_path: Path) -> 
         assert {t // DAY - START // DAY for t in times} == {number}
 
 
+def test_a_segment_of_more_than_is_taken_at_once_is_taken_whole(tmp_path: Path) -> None:
+    count = 150_000  # some pieces of lines, some parts of a table
+    lines = [b'{"n":%d,"k":"clock.step","t":%d,"old_offset":%d,"new_offset":7}' % (n, n, -n) for n in range(count)]
+    raw_segment(tmp_path / "in", *lines)
+    assert run(tmp_path).records == count
+    (file,) = files_of(tmp_path / "root", "clock.step")
+    found = pq.read_table(file, columns=["n", "old_offset"], partitioning=None)
+    assert found.to_pydict() == {"n": [*range(count)], "old_offset": [-n for n in range(count)]}
+
+
 def test_two_starts_in_one_second_are_two(tmp_path: Path) -> None:
     for _ in range(2):
         writer = scribe(tmp_path)

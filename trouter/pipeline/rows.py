@@ -8,6 +8,7 @@ here are left out, and told.
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -87,18 +88,26 @@ def rows_of(path: Path) -> Rows:
     return making.rows()
 
 
-def _pieces(file: Any, proof: Proof) -> Iterator[list[bytes]]:
-    """The lines between header and trailer, some at a time."""
+def _pieces(file: Any, proof: Proof) -> Iterator[bytes]:
+    """Whole lines between header and trailer, some at a time."""
     left = proof.end - len(line_of(proof.header))
+    torn = b""
     while left > 0:
-        lines = file.readlines(_PIECE_BYTES)
-        size = sum(map(len, lines))
-        if size > left:  # the trailer came with the last of them
-            lines.pop()
-        if not lines:
+        read = file.read(min(_PIECE_BYTES, left))
+        left -= len(read)
+        whole, end, rest = read.rpartition(b"\n")
+        if not read or (left == 0 and rest):
             raise Corrupt(proof.path, proof.end - left, "the segment changes while it is read")
-        yield lines
-        left -= size
+        if not end:
+            torn += read
+            continue
+        yield b"".join((torn, whole, end))
+        torn = rest
+
+
+def _lines(octets: bytes) -> list[bytes]:
+    """Whole lines, each with its end."""
+    return [line + b"\n" for line in octets.split(b"\n")[:-1]]
 
 
 class _Making:
@@ -114,25 +123,22 @@ class _Making:
         self._gaps: list[tuple[int, int, int, int]] = []
         self._notes: list[str] = []
         self._odd: dict[str, set[str]] = {}
-        self._waiting: dict[str, list[Any]] = {}
+        self._waiting: defaultdict[type, list[Any]] = defaultdict(list)
         self._tables: dict[str, list[pa.Table]] = {}
 
-    def read(self, pieces: Iterator[list[bytes]]) -> None:
-        for lines in pieces:
-            octets = b"".join(lines)
+    def read(self, pieces: Iterator[bytes]) -> None:
+        for octets in pieces:
             try:
                 records = _ALL.decode_lines(octets)
             except _MISTAKES:
                 records = []
-            if len(records) != len(lines):
-                records = self._one_by_one(lines)
-            self._count_in(records, lines)
+            if len(records) != octets.count(b"\n"):
+                records = self._one_by_one(_lines(octets))
+            self._count_in(records, octets)
             for record in records:
-                kind = UNKNOWN if type(record) is Unknown else record.tag
-                self._waiting.setdefault(kind, []).append(record)
-            for kind, waiting in self._waiting.items():
-                if len(waiting) >= _MOST:
-                    self._make(kind)
+                self._waiting[type(record)].append(record)
+            for shape in [shape for shape, waiting in self._waiting.items() if len(waiting) >= _MOST]:
+                self._make(shape)
             self._offset += len(octets)
 
     def _one_by_one(self, lines: list[bytes]) -> list[Any]:
@@ -158,7 +164,7 @@ class _Making:
             self._odd.setdefault(envelope.k, set()).update(odd)
         return record
 
-    def _count_in(self, records: list[Any], lines: list[bytes]) -> None:
+    def _count_in(self, records: list[Any], octets: bytes) -> None:
         """Hold the numbers and times of these to the order they must have; Corrupt."""
         if not records:
             return
@@ -166,10 +172,10 @@ class _Making:
         if numbers[0] <= self._last or not all(map(operator.lt, numbers, numbers[1:])):
             at = next(at for at, (a, b) in enumerate(pairwise([self._last, *numbers])) if b <= a)
             before = [self._last, *numbers][at]
-            self._refuse(lines, at, f"the number {numbers[at]} comes after {before}")
+            self._refuse(octets, at, f"the number {numbers[at]} comes after {before}")
         if min(times) < 0 or max(times) > LAST_US:
             at = next(at for at, t in enumerate(times) if not 0 <= t <= LAST_US)
-            self._refuse(lines, at, "a record must have a number and a time")
+            self._refuse(octets, at, "a record must have a number and a time")
         if numbers[-1] - self._last != len(numbers):
             before = [(self._last, self._last_t), *zip(numbers, times, strict=True)]
             self._gaps += [(a + 1, b - 1, ta, tb) for (a, ta), (b, tb) in pairwise(before) if b > a + 1]
@@ -178,11 +184,13 @@ class _Making:
         self._last, self._last_t = numbers[-1], times[-1]
         self._count += len(records)
 
-    def _refuse(self, lines: list[bytes], at: int, why: str) -> None:
-        raise Corrupt(self._proof.path, self._offset + sum(map(len, lines[:at])), why)
+    def _refuse(self, octets: bytes, at: int, why: str) -> None:
+        before = _lines(octets)[:at]
+        raise Corrupt(self._proof.path, self._offset + sum(map(len, before)), why)
 
-    def _make(self, kind: str) -> None:
-        records = self._waiting.pop(kind)
+    def _make(self, shape: type) -> None:
+        records = self._waiting.pop(shape)
+        kind = UNKNOWN if shape is Unknown else records[0].tag
         try:
             table = _table(kind, records, self._proof)
         except (ValueError, OverflowError):  # a number of more than 64 bits, or a text that is none
@@ -207,8 +215,8 @@ class _Making:
         if (trailer.count, trailer.last) != (self._count, self._last):
             why = f"the trailer tells of {trailer.count} records up to {trailer.last}"
             raise Corrupt(self._proof.path, self._proof.end, f"{why}, and there are {self._count} up to {self._last}")
-        for kind in list(self._waiting):
-            self._make(kind)
+        for shape in list(self._waiting):
+            self._make(shape)
         for kind, odd in sorted(self._odd.items()):
             names = ", ".join(sorted(odd)[:10])
             self._notes.append(f"{self._proof.path}: {kind} has fields that are not known and left out: {names}")

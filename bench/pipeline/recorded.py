@@ -1,0 +1,141 @@
+"""Segments of delivery.interval in any number, by a formula: what the meter must say of them is known beforehand.
+
+Each of ``links`` tells of itself once in each of ``steps`` minutes; record ``n`` is of step ``n // links``. Whose link
+it is comes from its number too, so that neighbours in number are of one user.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from trouter.records.segments import Header, Trailer, line_of, segment_name
+
+BEGIN_US: Final = 1_772_323_200_000_000
+MINUTE_US: Final = 60_000_000
+HOUR_US: Final = 60 * MINUTE_US
+ROUTER: Final = "bench"
+_LINE: Final = (
+    b'{"n":%d,"k":"delivery.interval","t":%d,"conn":%d,"link":%d,"dir":"%b","t0":%d,"t1":%d,"d_msgs":%d,'
+    b'"d_accepted":%d,"d_rejected":0,"d_released":0,"d_modified":0,"d_presettled":0,"d_dropped_presettled":0,'
+    b'"d_delayed1s":0,"d_delayed10s":0,"c_msgs":%d,"c_accepted":%d,"c_rejected":0,"c_released":0,"c_modified":0,'
+    b'"c_presettled":0,"c_dropped_presettled":0,"c_delayed1s":0,"c_delayed10s":0,"unsettled":0,"undelivered":0,'
+    b'"credit0_us":0,"final":%b,"vhost":"tenant-%d","user":"user-%d","addr":"queue/%d","d_bytes":%d,"c_bytes":%d}\n'
+)
+#: Tenant, user, address, direction.
+Subject = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Records:
+    """So many records, in segments of ``each``."""
+
+    links: int
+    steps: int
+    each: int
+
+    @property
+    def count(self) -> int:
+        return self.links * self.steps
+
+    @property
+    def segments(self) -> int:
+        return self.count // self.each
+
+    def moved(self, link: int, step: int) -> int:
+        """Messages of one link in one step."""
+        return 1 + (7 * link + 13 * step) % 100
+
+    def subject(self, link: int) -> Subject:
+        user = link // 50
+        return f"tenant-{user % 40}", f"user-{user}", f"queue/{link % 5}", "out" if link % 2 else "in"
+
+    def begun_us(self, link: int, step: int) -> int:
+        """When the interval of a step begins."""
+        return BEGIN_US + step * MINUTE_US + link * MINUTE_US // self.links
+
+    def truth(self) -> Counter[Subject]:
+        """All messages that really went through."""
+        sums = [sum(self.moved(residue, step) for step in range(self.steps)) for residue in range(100)]
+        total: Counter[Subject] = Counter()
+        for link in range(self.links):
+            total[self.subject(link)] += sums[link % 100]
+        return total
+
+    def write(self, folder: Path, numbers: Sequence[int], processes: int) -> None:
+        """Write these segments, compressed, by their numbers."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            list(pool.map(partial(self.write_one, folder), [number * self.each for number in numbers]))
+
+    def write_one(self, folder: Path, first: int) -> None:
+        """Write ``each`` records, beginning with this one, as a segment."""
+        runs = [list(accumulate(self.moved(residue, step) for step in range(self.steps))) for residue in range(100)]
+        header = Header(v=1, router=ROUTER, boot=BEGIN_US // 1_000_000, first=first, utc=BEGIN_US, mono=0)
+        lines = [line_of(header)]
+        for n in range(first, first + self.each):
+            step, link = divmod(n, self.links)
+            moved, total, begun = self.moved(link, step), runs[link % 100][step], self.begun_us(link, step)
+            user, ended = link // 50, begun + MINUTE_US
+            lines.append(
+                _LINE
+                % (
+                    *(n, ended, link // 5, link, b"out" if link % 2 else b"in", begun, ended),
+                    *(moved, moved, total, total, b"true" if step == self.steps - 1 else b"false"),
+                    *(user % 40, user, link % 5, moved * 100, total * 100),
+                )
+            )
+        octets = b"".join(lines)
+        trailer = Trailer(count=self.each, last=first + self.each - 1, crc=zlib.crc32(octets))
+        name = segment_name(ROUTER, header.boot, first)
+        (folder / f"{name}.gz").write_bytes(gzip.compress(octets + line_of(trailer), 1, mtime=0))
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Records of which one segment is lost amidst the others and one at the end, one is twice, and one overlaps two.
+
+    The one that is lost at the end told of the last of its links: what these did in the last step nobody knows.
+    """
+
+    records: Records
+
+    @property
+    def lost(self) -> tuple[int, int]:
+        return self.records.segments // 3, self.records.segments - 2
+
+    def write(self, folder: Path, copies: Path, processes: int) -> None:
+        """In two folders, and in the first the last segments first."""
+        every = range(self.records.segments)
+        self.records.write(folder, [number for number in reversed(every) if number not in self.lost], processes)
+        self.records.write(copies, [self.records.segments // 2], processes)
+        self.records.write_one(copies, self.records.segments // 4 * self.records.each + self.records.each // 2)
+
+    def untold(self) -> Counter[Subject]:
+        """Messages of which nobody can know."""
+        records = self.records
+        first = self.lost[1] * records.each
+        untold: Counter[Subject] = Counter()
+        for n in range(first, first + records.each):
+            step, link = divmod(n, records.links)
+            untold[records.subject(link)] += records.moved(link, step)
+        return untold
+
+    def incomplete(self) -> set[tuple[int, Subject]]:
+        """The rows of the meter that must say so: those of the last records of these links, by hour."""
+        records = self.records
+        first = self.lost[1] * records.each
+        rows = set()
+        for n in range(first, first + records.each):
+            step, link = divmod(n, records.links)
+            rows.add((records.begun_us(link, step - 1) // HOUR_US * HOUR_US, records.subject(link)))
+        return rows
