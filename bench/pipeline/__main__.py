@@ -18,13 +18,14 @@ from bench.plan import FULL, QUICK
 from bench.results import Results
 from trouter import _twin
 
-from . import alerting, metering, receiving, sending
+from . import alerting, metering, receiving, rows, sending
 from .processes import MeasureError
 
 #: Each measures into the results; a new chapter is a line here.
 CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "receive": receiving.receive_to_spool,
     "shards": receiving.shards,
+    "rows": rows.rows,
     "sink": sending.sink,
     "alerts": alerting.alerts,
     "meter": metering.meter,

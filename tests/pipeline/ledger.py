@@ -107,6 +107,7 @@ def land(url: str, address: str, folder: Path) -> None:
             "spark.local.dir": str(folder / "local"),
             "spark.sql.shuffle.partitions": "2",
             "spark.ui.enabled": "false",
+            "spark.python.authenticate.socketTimeout": "120s",  # of a machine that is busy with all this
         },
     )
     spark.sparkContext.setLogLevel("OFF")
@@ -126,7 +127,7 @@ def land(url: str, address: str, folder: Path) -> None:
     while finish.is_alive():
         finish.join(0.2)
         if query.exception() is not None:
-            sys.exit("the query failed")
+            sys.exit(f"the query failed: {query.exception()}")
     query.processAllAvailable()
     query.stop()
     once = (

@@ -43,31 +43,31 @@ def command(pid: int) -> str:
 
 
 class Landing:
-    """`land`, started again whenever it has ended."""
+    """`land`, started again whenever it has ended, as whoever runs such a thing would have it."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._command = [sys.executable, "-m", "tests.pipeline.ledger", "land", url, "ledger", str(folder)]
         self._folder = folder
+        self._finishing = False
         self.starts = 0
         self.process = self._start()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[bytes]:
         self.starts += 1
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         log = (self._folder / f"land-{self.starts}.log").open("w")
-        process = subprocess.Popen(
-            self._command,
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
+        return subprocess.Popen(
+            self._command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         )
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line == '"landing"\n', (self._folder / f"land-{self.starts}.log").read_text()[-3000:]
-        return process
+
+    def _keep(self) -> None:
+        while True:
+            self.process.wait()
+            if self._finishing:
+                return
+            self.process = self._start()
 
     def victim(self, name: str) -> int:
         """The process that is meant, once there is one."""
@@ -92,18 +92,32 @@ class Landing:
             pause.wait(0.01)
 
     def kill(self, name: str) -> None:
-        """Kill -9, and see that it goes on."""
+        """Kill -9; the stream must go on."""
         os.kill(self.victim(name), signal.SIGKILL)
-        if name != "worker":  # without which Spark tries its slice again, and nothing ends
-            self.process.wait(HANG_S)
-            self.process = self._start()
 
     def finish(self) -> dict[str, int]:
-        out, _ = self.process.communicate("finish\n", HANG_S)
-        log = (self._folder / f"land-{self.starts}.log").read_text()
-        assert self.process.returncode == 0, log[-3000:]
-        ledger: dict[str, int] = json.loads(out.splitlines()[-1])
-        return ledger
+        """Let it land the rest; what it says then."""
+        while True:
+            process = self.process
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(b"finish\n")
+                process.stdin.flush()
+            for line in process.stdout:
+                if b"sequences" in line:
+                    self.end()
+                    ledger: dict[str, int] = json.loads(line)
+                    return ledger
+            process.wait(HANG_S)
+            assert process.returncode != 0, "it ended without a ledger"
+            while process is self.process:
+                self._keeper.join(0.05)
+
+    def end(self) -> None:
+        self._finishing = True
+        self.process.kill()
+        self._keeper.join(HANG_S)
 
 
 @pytest.mark.slow
@@ -130,7 +144,7 @@ def test_what_was_accepted_lands_and_lands_once(
                 assert not due, f"no more than {TELL_EVERY} messages between kills: there is no middle of the stream"
             ledger = landing.finish()
         finally:
-            landing.process.kill()
+            landing.end()
     with capsys.disabled():  # the run is long, and somebody wants to know
         sys.stdout.write(f"\n{'-'.join(kills)}: {json.dumps({'starts': landing.starts, **sent, **ledger})}\n")
     assert sent["accepted"] == MESSAGES

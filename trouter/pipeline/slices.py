@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,10 @@ from trouter.spool import SpoolReader, SpoolReplaced
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+
+#: What is read at a time: it stays in the cache until it has been looked through.
+BLOCK_BYTES: Final = 1 << 18
 
 
 class Undecodable(Exception):
@@ -88,7 +92,7 @@ class SliceReader:
             if spool.uuid != part.uuid:
                 raise SpoolReplaced(f"{part.folder} is spool {spool.uuid}, and the slice is of {part.uuid}")
             origin = Origin(spool.uuid, spool.shard, spool.address)
-            blocks = spool.blocks(part.start, part.end)
+            blocks = spool.blocks(part.start, part.end, block_bytes=BLOCK_BYTES)
             for batch, rows in batches(blocks, origin, part.start, part.end, self._max_message):
                 count += batch.num_rows
                 if rows.refused:
