@@ -130,7 +130,7 @@ def traffic(question: Question, section: Section) -> None:
         .to_pylist()
     }
     section.says = (
-        f"{short(sum(row['msgs'] for row in totals))} messages of {counted(len(totals), 'tenant')}, in and out together. "
+        f"{short(sum(row['msgs'] for row in totals))} messages of {counted(len(totals), 'tenant')} in and out. "
         f"The busiest is {label(totals[0]['vhost'])} with {short(totals[0]['msgs'])}."
     )
     section.head = ("tenant", "messages", "octets", "estimated", "rows not complete")
