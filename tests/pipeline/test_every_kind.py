@@ -46,6 +46,8 @@ JOBS = {
     "meter": ("meter", "meter_conn"),
     "rollup": ("rollup_hour", "rollup_day"),
     "top": ("top",),
+    "latency": ("latency",),
+    "topology": ("topology_history",),
 }
 PASSWORD = "wonderland"
 DAY_S = 86_400
