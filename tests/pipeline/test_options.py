@@ -7,6 +7,7 @@ import pytest
 
 from trouter.pipeline.connecting import peers
 from trouter.pipeline.options import BadOption, Mode, Options, Receiver, Side, manual, option_name, rows
+from trouter.pipeline.schema import SCHEMA
 
 READ = {"url": "amqp://host", "address": "events", "spool": "/var/spool/events"}
 
@@ -127,3 +128,7 @@ def test_the_manual_has_a_line_for_each_option() -> None:
     assert (
         "| `maxRowsPerBatch` | reading | integer | `0` |" in lines[[n for n, _ in rows()].index("max_rows_per_batch")]
     )
+    page = Path(__file__).parents[2] / "docs" / "pipeline-source.md"
+    text = page.read_text(encoding="utf-8")
+    assert manual() in text
+    assert [name for name in SCHEMA.names if f"`{name}`" not in text] == []
