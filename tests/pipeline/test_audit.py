@@ -70,11 +70,8 @@ def us(moment: datetime) -> int:
     return (whole.days * 86_400 + whole.seconds) * SECOND + whole.microseconds
 
 
-def told(spark: SparkSession, root: Path) -> set[Found]:
-    rows: list[Any] = Table(root, audit.ALERTS).read(spark).collect()
-    for row in rows:
-        assert row["date"] == row["first_at"].date()
-        assert row["evidence_n"] == [int(each.rpartition("~")[2]) for each in row["evidence"]]
+def found_in(rows: Iterable[Any]) -> set[Found]:
+    """What is compared of rows of the table."""
     return {
         Found(
             row["rule"], row["user"], row["host"], row["vhost"], us(row["first_at"]), us(row["last_at"]),
@@ -82,6 +79,14 @@ def told(spark: SparkSession, root: Path) -> set[Found]:
         )
         for row in rows
     }  # fmt: skip
+
+
+def told(spark: SparkSession, root: Path) -> set[Found]:
+    rows: list[Any] = Table(root, audit.ALERTS).read(spark).collect()
+    for row in rows:
+        assert row["date"] == row["first_at"].date()
+        assert row["evidence_n"] == [int(each.rpartition("~")[2]) for each in row["evidence"]]
+    return found_in(rows)
 
 
 def test_the_tables_say_what_the_records_say_and_a_rerun_does_nothing(spark: SparkSession, site: Site) -> None:
