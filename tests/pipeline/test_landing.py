@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from trouter.pipeline.jobs.land import Kafka, Parameters, check_writable, letters, publish, reason_of
+from trouter.cli import main
+from trouter.cli.pipelines.land import _print as tell
+from trouter.pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish, reason_of
 from trouter.pipeline.landing import DEAD, Landing, NotLanded, Part
 from trouter.pipeline.tables import TableBusy
 
@@ -134,3 +136,36 @@ def test_letters_for_kafka_say_where_they_come_from(spark: SparkSession) -> None
 )
 def test_the_reason_is_found_in_what_spark_says(said: str, reason: str) -> None:
     assert reason_of(Exception(said)) == reason
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["--name", "../x"], "--name '../x' is no name of a table"),
+        (["--body", "json"], "--body and --schema go together"),
+        (["--body", "json", "--schema", "id bigint", "--avro-schema", "f"], "--avro-schema is for --body avro"),
+        (["--kafka", "localhost:9092"], "--kafka and --topic go together"),
+        (["--every", "-1"], "--every is not negative"),
+    ],
+)
+def test_what_does_not_go_together_is_told_before_spark_starts(
+    words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pipeline", "land", "--spool", "s", "--out", "o", *words]) == 1
+    assert capsys.readouterr().err.startswith(f"trouter pipeline land: {wrong}")
+
+
+def test_what_was_landed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = Summary(duplicates=3)
+    tell(summary, as_json=False)
+    summary.add({Part("changes/east", False): 1500, Part("x", True): 2})
+    tell(summary, as_json=False)
+    tell(summary, as_json=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "nothing new: all that the spools have is landed",
+        "source                rows  dead letters",
+        "changes/east         1,500             0",
+        "x                        0             2",
+        "1,500 rows and 2 dead letters in 1 batches, 3 duplicates left out",
+        '{"batches": 1, "duplicates": 3, "rows": {"changes/east": 1500}, "dead": {"x": 2}}',
+    ]
