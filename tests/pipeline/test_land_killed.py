@@ -15,7 +15,7 @@ from tests.house.sources import ROOT
 from trouter.client import Message, Properties
 from trouter.spool import Spool
 
-MESSAGES = 20_000
+MESSAGES = 10_000
 KILLS = 3
 #: Only a hang takes this long.
 PATIENCE_S = 600.0
@@ -52,11 +52,19 @@ def batches(root: Path) -> set[str]:
     return {path.name for path in (root / "tables" / "landed").glob("data/batch=*")}
 
 
-def kill_after_another_batch(process: subprocess.Popen[bytes], root: Path) -> None:
+def overloaded(root: Path) -> bool:
+    """Spark gives its Python ten seconds to start, which a busy machine does not: begun anew, it has to go on."""
+    return "Python worker failed to connect back" in log_of(root).read_text()
+
+
+def kill_after_another_batch(spool: Path, root: Path) -> None:
     """As soon as one more batch is there: the next is being written then."""
     before = batches(root)
+    process = start(spool, root)
     while not batches(root) - before:
-        assert process.poll() is None, log_of(root).read_text()[-2000:]
+        if process.poll() is not None:
+            assert overloaded(root), log_of(root).read_text()[-2000:]
+            process = start(spool, root)
         os.sched_yield()
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE_S)
@@ -68,9 +76,10 @@ def test_killed_again_and_again_every_message_lands_once(tmp_path: Path) -> None
     spool, root = tmp_path / "spool", tmp_path / "root"
     fill(spool)
     for _ in range(KILLS):
-        kill_after_another_batch(start(spool, root), root)
+        kill_after_another_batch(spool, root)
     assert 0 < len(batches(root)) < MESSAGES // 1000
-    assert start(spool, root).wait(PATIENCE_S) == 0, log_of(root).read_text()[-2000:]
+    while start(spool, root).wait(PATIENCE_S):
+        assert overloaded(root), log_of(root).read_text()[-2000:]
     for name, wanted in (("landed", MESSAGES - MESSAGES // 1000), ("landed_dead", MESSAGES // 1000)):
         files = str(root / "tables" / name / "data" / "*" / "*" / "*" / "*.parquet")
         found = duckdb.execute("select count(*), count(distinct seq) from read_parquet(?)", [files]).fetchone()
