@@ -7,13 +7,15 @@ Says what it planted as one line of JSON, so that whoever looks for it knows wha
 
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
 import trio
 
-from trouter.client import AuthenticationFailed, Delivery, Message, Plain, connect
+from trouter.client import AuthenticationFailed, Connection, Delivery, Message, Plain, connect
 
 #: Tenant to the messages that it sends to itself.
 TENANTS = {"acme": 3000, "globex": 1500, "initech": 600}
@@ -21,14 +23,25 @@ GUESSES = 25
 CARDS = 2000
 #: A card that pays a small sum online and is emptied at a machine soon after.
 STOLEN = "4000-0000-0000-0002"
+TURN = trio.Lock()
+
+
+@asynccontextmanager
+async def logged_in(url: str, tenant: str, password: str) -> AsyncIterator[Connection]:
+    """A connection of a tenant. One after the other logs in, for passwords are slow to look at on purpose."""
+    async with AsyncExitStack() as stack:
+        async with TURN:
+            connection = await stack.enter_async_context(
+                connect(url, hostname=tenant, sasl=[Plain(tenant, password)], timeout=60)
+            )
+        yield connection
 
 
 async def work(url: str, tenant: str, count: int, password: str) -> None:
     """Send so many orders and receive them; of those of initech some are sent back or refused."""
-    login = Plain(tenant, password)
     async with (
-        connect(url, hostname=tenant, sasl=[login]) as here,
-        connect(url, hostname=tenant, sasl=[login]) as there,
+        logged_in(url, tenant, password) as here,
+        logged_in(url, tenant, password) as there,
         here.open_receiver(f"{tenant}/orders") as receiver,
         there.open_sender(f"{tenant}/orders") as sender,
         trio.open_nursery() as nursery,
@@ -58,7 +71,7 @@ async def guess(url: str, password: str) -> None:
     for number in range(GUESSES + 1):
         tried = password if number == GUESSES else f"guess-{number}"
         try:
-            async with connect(url, hostname="globex", sasl=[Plain("globex", tried)]):
+            async with logged_in(url, "globex", tried):
                 pass
         except AuthenticationFailed:
             pass
@@ -72,8 +85,7 @@ async def pay(url: str, password: str) -> None:
         for _ in range(CARDS)
     ]
     events += [(600.0, STOLEN, "online", 1.0), (1500.0, STOLEN, "atm", 900.0)]
-    login = Plain("bank", password)
-    async with connect(url, hostname="bank", sasl=[login]) as bank, bank.open_sender("cards") as cards:
+    async with logged_in(url, "bank", password) as bank, bank.open_sender("cards") as cards:
         messages = [
             Message(
                 json.dumps(
