@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -19,6 +20,8 @@ MESSAGES = 10_000
 KILLS = 3
 #: Only a hang takes this long.
 PATIENCE_S = 600.0
+#: Between two looks at what is landed.
+LOOK_S = 0.02
 
 
 def fill(folder: Path) -> None:
@@ -62,10 +65,10 @@ def kill_after_another_batch(spool: Path, root: Path) -> None:
     before = batches(root)
     process = start(spool, root)
     while not batches(root) - before:
-        if process.poll() is not None:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_S)
             assert overloaded(root), log_of(root).read_text()[-2000:]
             process = start(spool, root)
-        os.sched_yield()
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE_S)
 
