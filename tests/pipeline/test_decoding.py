@@ -106,7 +106,7 @@ def test_a_message_with_everything_is_said_in_full() -> None:
         body=b"octets",
         inferred=True,
     )
-    assert row(sent.encode(), settled=True, first=42) == {
+    assert row(bytes(sent.encode()), settled=True, first=42) == {
         "spool_id": "0b7a",
         "seq": 42,
         "ingest_time": datetime.fromtimestamp(INGEST_US // 10**6, UTC).replace(microsecond=INGEST_US % 10**6),
