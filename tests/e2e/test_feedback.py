@@ -39,8 +39,21 @@ router {{
         "address": "decisions", "senders": "audit, blind", "maxSeconds": 3600, "maxPerSecond": 1000, "maxStanding": 12
     }}}}
 }}
-listener {{ host: 127.0.0.1, port: 0, saslMechanisms: "PLAIN ANONYMOUS", allowInsecurePlain: loopback }}
-listener {{ host: 127.0.0.1, port: 0, saslMechanisms: PLAIN, allowInsecurePlain: loopback, multiTenant: yes }}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    saslMechanisms: PLAIN ANONYMOUS
+    allowInsecurePlain: loopback
+    idleTimeoutSeconds: 0
+}}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    saslMechanisms: PLAIN
+    allowInsecurePlain: loopback
+    multiTenant: yes
+    idleTimeoutSeconds: 0
+}}
 policy {{ enableVhostPolicy: yes, defaultVhost: main }}
 vhost {{
     hostname: main
@@ -133,8 +146,9 @@ def test_a_user_is_locked_out_of_one_vhost(scene: Scene) -> None:
 
 
 def test_a_decision_ends_in_its_time(scene: Scene) -> None:
-    assert scene.decide(id="brief", action="lock-user", subject="timed", seconds=1) is None
-    assert refusal(scene.router.ports[PLAIN], "timed", PASSWORD).outcome == 1
+    inside = scene.client("timed")
+    assert scene.decide(id="brief", action="lock-user", subject="timed", seconds=2) is None
+    assert inside.until_closed() == DENIED
     scene.router.wait_for_line(r"decision 'brief' ends: its time is over")
     assert "brief" not in scene.standing()
     scene.client("timed").close()
