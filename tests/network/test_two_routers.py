@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.networks import client_port, network
-from tests.routers import RunningRouter
+from tests.networks import OPEN, client_port, interior, network, router_port
+from tests.routers import RunningRouter, StartRouter
 from trouter.client import Message, Properties, connect
 from trouter.wire.performatives import Accepted, Rejected
 
@@ -67,3 +67,23 @@ async def test_an_answer_finds_its_way_back(routers: dict[str, RunningRouter]) -
         assert delivery.message.body == "yes"
         await delivery.accept()
         assert await tracker.outcome() == Accepted()
+
+
+async def test_messages_between_routers_are_logged_where_it_is_asked_for(start_router: StartRouter) -> None:
+    logged = f"{OPEN}, role: inter-router, allowInsecureRole: yes, messageLoggingComponents: to"
+    there = start_router(
+        f"router {{ mode: interior, id: B }}\nlistener {{ {OPEN} }}\nlistener {{ {logged} }}\n"
+        "log { module: MESSAGE, enable: trace+ }\n"
+    )
+    here = start_router(interior("A", {"B": router_port(there)}))
+    here.wait_for_line("router B is a neighbour over")
+    async with (
+        connect(url(there)) as receiving,
+        receiving.open_receiver("logged.x") as receiver,
+        connect(url(here)) as sending,
+        sending.open_sender("logged.x") as sender,
+    ):
+        await sender.submit(Message("hello", Properties(to="elsewhere")))
+        await (await receiver.receive()).accept()
+    there.wait_for_line(r'MESSAGE \(trace\) \[C\d+\]: Received Message\{to="elsewhere"\} on link')
+    assert there.matching("Sent Message") == []  # to a client, whose listener asks for none
