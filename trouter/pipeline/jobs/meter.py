@@ -195,13 +195,7 @@ def _repairs(
     moved = reduce(lambda one, other: one | other, [count != 0 for count in counts])
     fell = reduce(lambda one, other: one | other, [count < 0 for count in counts])
     odd = recorded & (fell | (moved & ~begins & ~F.col("gap_before")))
-    refilled = steps.where(recorded & moved & F.col("gap_before") & ~fell).select(
-        *_key(F.col("t0")),
-        *counts,
-        F.lit(0).cast("bigint").alias("rows"),
-        F.col("msgs").alias("estimated_msgs"),
-        F.lit(True).alias("complete"),
-    )
+    refilled = recorded & moved & F.col("gap_before") & ~fell
     # The record of a link's end comes right behind that of its last counts, if it had any.
     last_lost = (F.col("what_before") == "interval") | (
         (F.coalesce("what_before", F.lit("attached")) == "attached") & F.col("gap_touches")
@@ -210,15 +204,16 @@ def _repairs(
         (F.col("what").isin("interval", "attached") & F.col("gap_after"))
         | ((F.col("what") == "detached") & F.coalesce(last_lost, F.lit(False)))
     )
-    at = F.when((F.col("what") == "detached") & F.col("t0_before").isNotNull(), F.col("t0_before")).otherwise(
-        F.col("t0")
-    )
-    unknown = steps.where(odd | cut).select(
+    at = F.when(F.col("what") == "detached", F.coalesce("t0_before", "t0")).otherwise(F.col("t0"))
+    told = F.coalesce(refilled, F.lit(False))
+    unknown = F.coalesce(odd | cut, F.lit(False))
+    return steps.where(told | unknown).select(
         *_key(at),
-        *[F.lit(0).cast("bigint").alias(name) for name in (*COUNTED, "rows", "estimated_msgs")],
-        F.lit(False).alias("complete"),
+        *[F.when(told, F.col(name)).otherwise(0).alias(name) for name in COUNTED],
+        F.lit(0).cast("bigint").alias("rows"),
+        F.when(told, F.col("msgs")).otherwise(0).alias("estimated_msgs"),
+        (~unknown).alias("complete"),
     )
-    return refilled.unionByName(unknown)
 
 
 # --- connections
