@@ -91,7 +91,7 @@ def settings_for(url: str, **changed: Any) -> ReceiverSettings:
 async def receiving(spool: Spool, settings: ReceiverSettings) -> AsyncIterator[Progress]:
     """The receiver runs; at the end of the block it is cancelled, and has flushed."""
     progress = Progress()
-    with trio.fail_after(15):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(receive, spool, settings, progress)
             yield progress

@@ -33,7 +33,7 @@ async def router(nursery: trio.Nursery) -> AsyncIterator[Router]:
     process = RouterProcess(load(text=OPEN_ROUTER), Plugins.load())
     async with trio.open_nursery() as own:
         await own.start(process.run)
-        with trio.fail_after(15):
+        with trio.fail_after(60):
             yield Router(process)
         own.cancel_scope.cancel()
 
@@ -234,7 +234,7 @@ async def test_credentials_that_are_refused_end_it(serve: ServeFeed, spool: Spoo
     feed.sasl_answers = [1]
     settings = settings_for(feed.url, servers=Servers(urls=(feed.url,), user="me", password="wrong"))
     progress = Progress()
-    with trio.fail_after(15), pytest.raises(AuthenticationFailed, match="did not accept the credentials"):
+    with trio.fail_after(60), pytest.raises(AuthenticationFailed, match="did not accept the credentials"):
         await receive(spool, settings, progress)
     assert (progress.state, "wrong" in progress.trouble, "wrong" in repr(settings)) == ("failed", False, False)
 
@@ -251,7 +251,7 @@ async def test_credentials_that_cannot_be_looked_at_now_are_shown_again(serve: S
 async def test_an_address_that_is_refused_ends_it(serve: ServeFeed, spool: Spool) -> None:
     feed = await serve()
     feed.refusal = Error("amqp:unauthorized-access", "not for you")
-    with trio.fail_after(15), pytest.raises(LinkDetached, match="amqp:unauthorized-access: not for you"):
+    with trio.fail_after(60), pytest.raises(LinkDetached, match="amqp:unauthorized-access: not for you"):
         await receive(spool, settings_for(feed.url), Progress())
 
 
@@ -261,7 +261,7 @@ async def test_a_refusal_that_may_pass_is_borne_for_as_many_attempts(nursery: tr
         feed.refusal = Error("amqp:resource-limit-exceeded", "too many")
         await nursery.start(feed.serve)
     settings = settings_for(feeds[0].url, servers=Servers(urls=tuple(feed.url for feed in feeds)), attempts=1)
-    with trio.fail_after(15), pytest.raises(LinkDetached, match="too many"):
+    with trio.fail_after(60), pytest.raises(LinkDetached, match="too many"):
         await receive(spool, settings, Progress())
     assert all(feed.link_detached or feed.links for feed in feeds)
 
@@ -309,7 +309,7 @@ async def test_a_server_that_is_not_to_be_trusted_ends_it(serve: ServeFeed, spoo
         (Servers(urls=(feed.url,), trust_file=Path(__file__)), "no certificates in the trust file"),
         (Servers(urls=(feed.url,), certificate=authority.certificate), "no certificate and its key"),
     ]:
-        with trio.fail_after(15), pytest.raises(OSError, match=why):
+        with trio.fail_after(60), pytest.raises(OSError, match=why):
             await receive(spool, settings_for(feed.url, servers=servers), Progress())
 
 
