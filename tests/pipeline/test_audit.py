@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.pipeline.attacked import attacks, denial, noisy_day
+from tests.pipeline.attacked import attacks, denial, login, noisy_day
 from tests.pipeline.generate import DAY, SECOND, START, Scribe, again, segments
 from tests.pipeline.oracles.audit import Found, rule_counts
 from tests.pipeline.test_attacks import Numbered, in_table, named
 from trouter.pipeline.attacks import Limits
 from trouter.pipeline.compact import compact, here
 from trouter.pipeline.jobs import audit
-from trouter.pipeline.streams import Pace, watch
+from trouter.pipeline.streams import LateRows, Pace, watch
 from trouter.pipeline.tables import Table
 from trouter.records import PolicyLoaded, Record
 
@@ -131,3 +131,22 @@ def test_a_stream_of_segments_says_the_same_across_a_stop(spark: SparkSession, s
     assert {row["alert_id"] for row in spoken} == {
         row["alert_id"] for row in Table(tmp_path / "root", audit.ALERTS).read(spark).collect()
     }
+
+
+@pytest.mark.slow
+@pytest.mark.pipeline_long
+def test_what_comes_too_late_is_counted_and_ends_a_run_that_asked_for_it(spark: SparkSession, tmp_path: Path) -> None:
+    live, root = tmp_path / "live", tmp_path / "root"
+    paces = [Pace(late_s=60), Pace(late_s=60), Pace(late_s=60, late="fail")]
+    late = []
+    for wave, pace in enumerate(paces):
+        at = START + (DAY if wave == 0 else wave)
+        written(live, f"QDR.{wave}", [login(at, "alice", "h")], 1, compress=False)
+        parameters = audit.Parameters(pace=pace)
+        query = audit.follow(audit.followed(spark, [live]), root, tmp_path / "checkpoint", parameters)
+        if pace.late == "fail":
+            with pytest.raises(LateRows, match="2 rows came more than 60 s after others"):
+                watch(query, pace)
+        else:
+            late.append(watch(query, pace).late)
+    assert late == [0, 2]  # a failure is looked at for its host and for its user
