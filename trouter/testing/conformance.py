@@ -48,6 +48,7 @@ from trouter.hooks import (
     PeerFacts,
     Plugins,
     Refused,
+    RouterFacts,
     SaslExchange,
     SslProfileFacts,
     VhostPolicy,
@@ -298,6 +299,7 @@ ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "vhost_policy": _ask_vhost_policy,
     "judge_attach": _ask_judge_attach,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
+    "consumers": lambda plugins, _: plugins.consumers(RouterFacts("R")),
     "observe": lambda plugins, _: plugins.observe(ALARM),
 }
 DENIED: Final[dict[str, object]] = {
@@ -311,6 +313,7 @@ DENIED: Final[dict[str, object]] = {
     "vhost_policy": VhostPolicy(denied="plugin-failed"),
     "judge_attach": False,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
+    "consumers": (),
     "observe": None,
 }
 
