@@ -28,7 +28,7 @@ from trouter.hooks import (
 from trouter.testing import open_router
 from trouter.testing.conformance import ASK, DENIED, Login, Subject, cases, forms
 from trouter.testing.sabotage import hooks_of
-from trouter_plugins import audit_log, sasl_anonymous, sasl_plain, sasl_scram, strip_annotations
+from trouter_plugins import audit_log, feedback, sasl_anonymous, sasl_plain, sasl_scram, strip_annotations
 from trouter_plugins.users_file import put_user
 
 LISTENER = (
@@ -60,7 +60,9 @@ def test_every_hook_has_its_row() -> None:
     assert hooks == ASK.keys() == DENIED.keys(), "say in trouter.testing.conformance how it is asked, and what denies"
 
 
-@pytest.mark.parametrize("plugin", [audit_log, sasl_anonymous, strip_annotations], ids=lambda plugin: plugin.__name__)
+@pytest.mark.parametrize(
+    "plugin", [audit_log, feedback, sasl_anonymous, strip_annotations], ids=lambda plugin: plugin.__name__
+)
 def test_plugins_without_secrets_conform(plugin: ModuleType) -> None:
     assert run(Subject(plugin)) == {}
 
