@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-spark40 test-pure test-quick-compiled test-quick-pure test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-spark40 test-pure test-networked test-others test-twins test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -34,8 +34,8 @@ endef
 
 help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
-	@echo "make test       run every test, compiled and then interpreted (ARGS='tests/wire -k name' to choose)"
-	@echo "make test-all   the same, and what is slow on the interpreted twin too"
+	@echo "make test       run the tests, compiled and interpreted (ARGS='tests/wire -k name' to choose)"
+	@echo "make test-all   every test on both twins, with what takes minutes"
 	@echo "make test-spark40  the amqp source and sink on the oldest Spark that they run on"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       ruff"
@@ -50,21 +50,25 @@ help:
 run: build
 	$(VENV)/bin/trouter run $(ARGS)
 
-# Both twins at once, for most tests wait for processes; what the interpreted one said comes behind. Each leaves to the
-# other, or to `make test-all`, what takes long and has little of two twins in it.
-QUICK_COMPILED := -m "not spark and not pipeline_long"
-QUICK_PURE := -m "not slow and not pipeline_long" $(addprefix --ignore=tests/,cli house interop load plugins tls tools)
+# Three at once, for most tests wait for processes: on the compiled twin what is tested through processes and what is not,
+# and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which have none. What is
+# left out takes long, or has nothing of two twins in it; `make test-all` runs all of it on both.
+NETWORKED := $(addprefix tests/,cli e2e http interop management network tls)
+TWO_TWINS := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 test: build interop-system
 	@mkdir -p build
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-quick-compiled test-quick-pure; status=$$?; \
-	  cat build/test-pure.log; exit $$status
+	@$(MAKE) --no-print-directory --keep-going --jobs=3 test-networked test-others test-twins; status=$$?; \
+	  cat build/test-twins.log build/test-others.log; exit $$status
 
-test-quick-compiled:
+test-networked:
 	$(PY) -m trouter --version | grep -w compiled
-	$(PY) -m pytest $(or $(ARGS),$(QUICK_COMPILED))
+	$(PY) -m pytest $(or $(ARGS),-m "not spark and not pipeline_long" $(NETWORKED))
 
-test-quick-pure:
-	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),$(QUICK_PURE)) >build/test-pure.log 2>&1
+test-others:
+	$(if $(ARGS),@true,$(PY) -m pytest -m "not spark and not pipeline_long" $(addprefix --ignore=,$(NETWORKED))) >build/test-others.log 2>&1
+
+test-twins:
+	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),-m "not slow and not pipeline_long" $(TWO_TWINS)) >build/test-twins.log 2>&1
 
 test-all: test-compiled test-pure test-spark40
 

@@ -193,6 +193,7 @@ def test_the_table_is_the_same_by_join_and_by_judge(spark: SparkSession, tmp_pat
         fraud.payments(events, replace(PLAIN, key="pan"))
 
 
+@pytest.mark.pipeline_long
 def test_a_stream_finds_them_whichever_came_first(spark: SparkSession, tmp_path: Path) -> None:
     """Bodies of JSON, in three batches; each withdrawal may come before the small payment, and some come twice."""
     from pyspark.sql import functions as F  # noqa: N812

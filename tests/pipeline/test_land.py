@@ -73,6 +73,7 @@ def test_every_message_lands_once_in_the_partition_of_its_source(spark: SparkSes
     assert read_with_duckdb(root, "landed", "count(*), count(distinct (spool_id, seq))") == [(90, 90)]
 
 
+@pytest.mark.pipeline_long
 def test_bodies_become_columns_and_those_that_do_not_fit_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     spool, root = tmp_path / "spool", tmp_path / "root"
     bodies = [b'{"id":1,"amount":2.50}', b'{"id":"x"}', b'{"id":3}']
@@ -93,6 +94,7 @@ def test_bodies_become_columns_and_those_that_do_not_fit_dead_letters(spark: Spa
         land(spark, root, spool, name="other", body_format="json", schema="subject bigint")
 
 
+@pytest.mark.pipeline_long
 def test_a_message_that_was_sent_twice_lands_once_where_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
     spool, other, root = tmp_path / "spool", tmp_path / "other", tmp_path / "root"
     nameless = [letter(None)] * 3

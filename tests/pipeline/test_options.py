@@ -112,8 +112,8 @@ def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | Non
         ({"user": "u"}, "there is no password"),
         ({"saslMechanisms": "PLAIN"}, "PLAIN needs a user"),
         ({"saslMechanisms": "MAGIC"}, "SASL MAGIC is none of"),
-        ({"tlsTrustFile": "/nowhere.pem"}, "TLS: No such file or directory: /nowhere.pem"),
-        ({"tlsCertificateFile": "/nowhere.pem"}, "TLS: No such file or directory: /nowhere.pem"),
+        ({"tlsTrustFile": "/nowhere.pem"}, "tlsTrustFile: /nowhere.pem: No such file or directory"),
+        ({"tlsCertificateFile": "/nowhere.pem"}, "tlsCertificateFile: /nowhere.pem: No such file or directory"),
     ],
 )
 def test_a_connection_that_cannot_work_is_refused_before_it_is_dialled(given: dict[str, str], said: str) -> None:

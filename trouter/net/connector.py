@@ -362,9 +362,8 @@ class Connector:
         self, entity: ConnectorEntity, settings: PeerSettings, services: Services, numbers: ConnectionNumbers
     ) -> None:
         self.entity = entity
-        #: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING.
-        self.status = "INITIALIZING"
-        self.message = ""
+        self._status = "INITIALIZING"
+        self._message = ""
         self._settings = settings
         self._services = services
         self._numbers = numbers
@@ -378,6 +377,21 @@ class Connector:
         self._known: Resumable | None = None
         #: Set when nothing of it is left.
         self.done = trio.Event()
+
+    @property
+    def status(self) -> str:
+        """INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."""
+        return "SUCCESS" if self._has_succeeded() else self._status
+
+    @property
+    def message(self) -> str:
+        """What the status is about."""
+        peer = self._peer
+        return peer.opening if peer is not None and self._has_succeeded() else self._message
+
+    def _has_succeeded(self) -> bool:
+        """It serves, from the moment at which others hear of that; ``_tell_success`` notes it when it is its turn."""
+        return self._status == "CONNECTING" and self._peer is not None and self._peer.serving.is_set()
 
     @property
     def _has_certificate(self) -> bool:
@@ -396,7 +410,7 @@ class Connector:
 
     def stop(self, error: Error | None = None) -> None:
         """Dial no more; a connection there is gets closed."""
-        self.status = "CLOSING"
+        self._status = "CLOSING"
         self._stopped = True
         self._idle.cancel()
         if self._peer is not None:
@@ -419,7 +433,7 @@ class Connector:
 
     async def _dial(self) -> socket.socket | None:
         place = self._places.current
-        self.status = "CONNECTING"
+        self._status = "CONNECTING"
         why = f"no answer within {DIAL_TIMEOUT_S:g} s"
         with trio.move_on_after(DIAL_TIMEOUT_S):
             try:
@@ -434,9 +448,9 @@ class Connector:
         return None
 
     def _tell_failure(self, place: Place, why: str) -> None:
-        self.status, self.message = "FAILED", f"Connection to {place.host}:{place.port} failed: {why}"
+        self._status, self._message = "FAILED", f"Connection to {place.host}:{place.port} failed: {why}"
         self._places.failed()
-        log.info("%s", self.message)
+        log.info("%s", self._message)
 
     async def _serve(self, sock: socket.socket) -> None:
         """Run the connection; a bug of ours ends it, and the connector goes on."""
@@ -484,8 +498,8 @@ class Connector:
         else:
             self._places.failed()
         why = peer.failure or "the peer closed it"
-        self.status = "FAILED"
-        self.message = f"[C{facts.connection_id}] Connection to {place.host}:{place.port} failed: {why}"
+        self._status = "FAILED"
+        self._message = f"[C{facts.connection_id}] Connection to {place.host}:{place.port} failed: {why}"
 
     async def _tell_success(self, peer: OutgoingPeer) -> None:
         await peer.established.wait()
@@ -494,7 +508,7 @@ class Connector:
         if patience.cancelled_caught:
             peer.give_up(NO_HELLO)
             return
-        self.status, self.message = "SUCCESS", peer.opening
+        self._status, self._message = "SUCCESS", peer.opening
         self._places.opened()
         remote = peer.connection.remote_open
         if remote is not None and isinstance(remote.properties, dict):

@@ -102,10 +102,12 @@ class Membership:
             self._uplinks.go_on()
 
     def leave(self) -> None:
-        """The network has the connection no longer."""
+        """The network has the connection no longer; let go of what refers back to it."""
         self._router.edges.peers.pop(self.number, None)
         if self.trunk is not None and self._backbone is not None:
             self._backbone.leave(self.trunk)
+        self.turn_out = _nobody_hears
+        self._hear = _nobody_hears
 
     def begin_uplink(self, count: int) -> list[Session]:
         """See ``uplinks.Holder``."""
@@ -117,3 +119,7 @@ class Membership:
 
     def _begin_stream(self) -> Session:
         return self._sessions.begin_own(1)[0]
+
+
+def _nobody_hears(*_: object) -> None:
+    """The connection is gone."""

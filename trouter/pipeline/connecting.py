@@ -50,7 +50,7 @@ def servers(options: Options) -> Servers:
         if any(made.is_secure(parse_url(url)) for url in made.urls):
             made.ssl_context()
     except OSError as error:
-        raise BadOption(f"TLS: {reason_of(error)}") from None
+        raise BadOption(_why(error, options)) from None
     return made
 
 
@@ -80,3 +80,14 @@ def _parse(url: str) -> ServerAddress:
 
 def _path(text: str) -> Path | None:
     return Path(text) if text else None
+
+
+def _why(error: OSError, options: Options) -> str:
+    """What is wrong with the files for TLS, by the option that names the one that cannot be read."""
+    named = {
+        options.tls_trust_file: "tlsTrustFile",
+        options.tls_certificate_file: "tlsCertificateFile",
+        options.tls_key_file: "tlsKeyFile",
+    }
+    option = named.get(str(error.filename)) if error.filename else None
+    return f"TLS: {reason_of(error)}" if option is None else f"{option}: {error.filename}: {error.strerror}"
