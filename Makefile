@@ -68,7 +68,7 @@ test-others:
 	$(if $(ARGS),@true,$(PY) -m pytest -m "not spark and not pipeline_long" $(addprefix --ignore=,$(NETWORKED))) >build/test-others.log 2>&1
 
 test-twins:
-	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),-m "not slow and not pipeline_long" $(TWO_TWINS)) >build/test-twins.log 2>&1
+	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long" $(TWO_TWINS)) >build/test-twins.log 2>&1
 
 test-all: test-compiled test-pure test-spark40
 
