@@ -20,7 +20,12 @@ settings.register_profile(
 )
 # For the interpreted twin, beside which the compiled one has all examples.
 settings.register_profile(
-    "brief", deadline=None, max_examples=25, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "brief",
+    deadline=None,
+    max_examples=25,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("deep", deadline=None, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "default")
