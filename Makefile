@@ -53,7 +53,7 @@ run: build
 # Three at once, for most tests wait for processes: on the compiled twin what is tested through processes and what is not,
 # and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which have none. What is
 # left out takes long, or has nothing of two twins in it; `make test-all` runs all of it on both.
-NETWORKED := $(addprefix tests/,cli e2e http interop management network tls)
+NETWORKED := $(addprefix tests/,cli e2e http interop network)
 TWO_TWINS := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 test: build interop-system
 	@mkdir -p build
