@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-spark40 test-pure test-networked test-others test-twins test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
+.PHONY: help run test test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -50,22 +50,27 @@ help:
 run: build
 	$(VENV)/bin/trouter run $(ARGS)
 
-# Three at once, for most tests wait for processes: on the compiled twin what is tested through processes and what is not,
-# and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which have none. What is
-# left out takes long, or has nothing of two twins in it; `make test-all` runs all of it on both.
-NETWORKED := $(addprefix tests/,cli e2e http interop network)
-TWO_TWINS := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
+# Four at once, for most tests wait for processes: on the compiled twin what is tested through one router, through several,
+# and in memory, and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which have
+# none. What is left out takes long, or has nothing of two twins in it; `make test-all` runs all of it on both.
+ONE_ROUTER := $(addprefix tests/,cli e2e)
+SEVERAL    := $(addprefix tests/,http interop management network tls)
+TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
+SHORT      := -m "not spark and not pipeline_long"
 test: build interop-system
-	@mkdir -p build
-	@$(MAKE) --no-print-directory --keep-going --jobs=3 test-networked test-others test-twins; status=$$?; \
-	  cat build/test-twins.log build/test-others.log; exit $$status
+	@mkdir -p build && rm -f build/test-*.log
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 test-one-router $(if $(ARGS),,test-several test-in-memory) test-twins; \
+	  status=$$?; cat build/test-*.log; exit $$status
 
-test-networked:
+test-one-router:
 	$(PY) -m trouter --version | grep -w compiled
-	$(PY) -m pytest $(or $(ARGS),-m "not spark and not pipeline_long" $(NETWORKED))
+	$(PY) -m pytest $(or $(ARGS),$(SHORT) $(ONE_ROUTER))
 
-test-others:
-	$(if $(ARGS),@true,$(PY) -m pytest -m "not spark and not pipeline_long" $(addprefix --ignore=,$(NETWORKED))) >build/test-others.log 2>&1
+test-several:
+	$(PY) -m pytest $(SHORT) $(SEVERAL) >build/test-several.log 2>&1
+
+test-in-memory:
+	$(PY) -m pytest $(SHORT) $(addprefix --ignore=,$(ONE_ROUTER) $(SEVERAL)) >build/test-in-memory.log 2>&1
 
 test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long" $(TWO_TWINS)) >build/test-twins.log 2>&1
