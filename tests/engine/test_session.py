@@ -122,6 +122,17 @@ def test_held_octets_close_the_window_and_releasing_them_opens_it() -> None:
     script.peer_sends(transfer(10, settled=True)).engine_reports()
 
 
+def test_the_window_opens_although_the_link_that_had_something_to_say_was_detached() -> None:
+    talk = receiving(limits=SMALL)
+    script = talk.script
+    talk.session.hold(8 * 512)
+    script.peer_sends(*[transfer(number, settled=True) for number in range(8)]).engine_sends()
+    talk.link.grant(1)
+    script.peer_sends(Detach(0, closed=True))
+    talk.session.release(8 * 512)
+    script.engine_sends(window(8, 8))
+
+
 def test_a_delivery_may_overrun_the_window_once_more_and_flows_tell_that_it_is_closed() -> None:
     talk = receiving(limits=SMALL)
     session, script = talk.session, talk.script

@@ -55,7 +55,7 @@ cdef class IncomingLink(Link):
     @cython.locals(used=Py_ssize_t)
     cpdef receive_flow(self, FlowReader flow)
     @cython.locals(session=Session)
-    cpdef write_flow(self)
+    cpdef bint write_flow(self)
     cdef _request_flow(self)
 
 
@@ -84,4 +84,4 @@ cdef class OutgoingLink(Link):
     cpdef receive_flow(self, FlowReader flow)
     cpdef resume(self)
     @cython.locals(session=Session)
-    cpdef write_flow(self)
+    cpdef bint write_flow(self)

@@ -325,8 +325,8 @@ class IncomingLink(Link):
         if flow.echo:
             self._request_flow()
 
-    def write_flow(self) -> None:
-        """Write our credit and drain flag."""
+    def write_flow(self) -> bool:
+        """Write our credit and drain flag; whether the link is still there."""
         self.flow_due = False
         if self.attached:
             session = self._session
@@ -342,6 +342,7 @@ class IncomingLink(Link):
                 self.credit,
                 self.draining,
             )
+        return self.attached
 
     def _request_flow(self) -> None:
         if self.attached:
@@ -478,8 +479,8 @@ class OutgoingLink(Link):
                 self._write_aborted()
             self.sink.on_credit(self)
 
-    def write_flow(self) -> None:
-        """Write our delivery-count and what is left of the credit."""
+    def write_flow(self) -> bool:
+        """Write our delivery-count and what is left of the credit; whether the link is still there."""
         self.flow_due = False
         if self.attached:
             session = self._session
@@ -495,6 +496,7 @@ class OutgoingLink(Link):
                 self.credit,
                 self.drain,
             )
+        return self.attached
 
     def drained(self) -> None:
         """Answer a drain: give back what credit is left (2.6.7)."""

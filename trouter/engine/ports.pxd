@@ -49,7 +49,7 @@ cdef class LinkPort:
 
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
     cpdef receive_flow(self, FlowReader flow)
-    cpdef write_flow(self)
+    cpdef bint write_flow(self)
     cpdef resume(self)
 
 

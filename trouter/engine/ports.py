@@ -143,8 +143,8 @@ class LinkPort:
         """Take in the link state of a flow frame; PeerFault."""
         raise Unconnected
 
-    def write_flow(self) -> None:
-        """Write a flow frame with the link's state."""
+    def write_flow(self) -> bool:
+        """Write a flow frame with the link's state, and so the session's; a link that is gone writes none."""
         raise Unconnected
 
     def resume(self) -> None:

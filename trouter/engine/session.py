@@ -424,8 +424,8 @@ class Session(SessionPort):
             self.due_links = []
             for each in due:
                 link = each
-                link.write_flow()
-            self._flow_due = False
+                if link.write_flow():
+                    self._flow_due = False
         if self._flow_due:
             self._flow_due = False
             write_flow(
