@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -18,6 +19,7 @@ from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
 from trouter.net.peer import Peer
 from trouter.net.router import RouterProcess
+from trouter.net.ticker import Ticker
 from trouter.wire.performatives import Error
 
 CONFIGURATION = """
@@ -79,4 +81,39 @@ async def test_a_closed_connection_is_gone_at_once(process: RouterProcess, broke
         await trio.testing.wait_all_tasks_blocked()
     await trio.testing.wait_all_tasks_blocked()
     process.router.scan(trio.current_time())
+    assert [type(each).__name__ for each in of_the_router()][before:] == []
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often every connection was looked at, for whether its user may stay and for its heartbeats; which is soon."""
+    counts: Counter[str] = Counter()
+
+    def counted(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+
+        def counting(*arguments: object) -> object:
+            counts[name] += 1
+            return method(*arguments)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    counted(Plugins, "refresh")
+    counted(Ticker, "_tick")
+    monkeypatch.setattr("trouter.net.standing.LOOK_S", 0.01)
+    return counts
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_one_that_was_looked_at_in_passing_is_gone_at_once(looks: Counter[str], process: RouterProcess) -> None:
+    url = f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
+    before = len(of_the_router())
+    async with connect(url, idle_timeout=0.8):
+        there = looks["refresh"]
+        while looks["refresh"] < there + 2 or not looks["_tick"]:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        assert len(of_the_router()) > before
+    while process.services.connections:
+        await trio.testing.wait_all_tasks_blocked()
+    await trio.testing.wait_all_tasks_blocked()
     assert [type(each).__name__ for each in of_the_router()][before:] == []

@@ -26,9 +26,14 @@ async def make_rounds(router: Router, connections: Connections, links: LinkRecor
         now_s = trio.current_time()
         connections.look(now_s)
         guard.handshakes.cut_slow()
-        for notice in router.scan(now_s):
-            links.stalled(router, notice)
-            link = notice.link
-            peer: Any = link.session.connection.owner
-            identity = getattr(link.sink, "identity", 0)
-            log.info("[C%d][L%d] %s", peer.facts.connection_id, identity, notice.text)
+        _tell_stalls(router, links, now_s)
+
+
+def _tell_stalls(router: Router, links: LinkRecords, now_s: float) -> None:
+    """Apart, for what a task that sleeps has in hand is not gone when it is over."""
+    for notice in router.scan(now_s):
+        links.stalled(router, notice)
+        link = notice.link
+        peer: Any = link.session.connection.owner
+        identity = getattr(link.sink, "identity", 0)
+        log.info("[C%d][L%d] %s", peer.facts.connection_id, identity, notice.text)

@@ -24,8 +24,13 @@ async def keep_standing(plugins: Plugins, connections: Connections) -> None:
         if await trio.to_thread.run_sync(plugins.refresh, limiter=waiter, abandon_on_cancel=True):
             plugins.forget_offers()
         for asked, number in enumerate(connections, 1):
-            connection = connections.get(number)
-            if connection is not None:
-                connection.check_standing()
+            _ask(connections, number)
             if asked % PORTION == 0:
                 await trio.lowlevel.checkpoint()
+
+
+def _ask(connections: Connections, number: int) -> None:
+    """One of them; apart, for what a task that sleeps has in hand is not gone when it is over."""
+    connection = connections.get(number)
+    if connection is not None:
+        connection.check_standing()

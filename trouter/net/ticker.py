@@ -52,15 +52,18 @@ class Ticker:
     async def run(self, hub: Hub) -> None:
         """Tick for ever."""
         while True:
-            now_s = trio.current_time()
-            while self._due and self._due[0][0] <= now_s:
-                _, ticket = heapq.heappop(self._due)
-                connection = self._watched.get(ticket)
-                if connection is not None:
-                    self._tick(connection, ticket, now_s)
+            self._tick_due(trio.current_time())
             hub.flush()
             with trio.CancelScope(deadline=self._due[0][0] if self._due else float("inf")) as self._sleep:
                 await trio.sleep_forever()
+
+    def _tick_due(self, now_s: float) -> None:
+        """Apart, for what a task that sleeps has in hand is not gone when it is over."""
+        while self._due and self._due[0][0] <= now_s:
+            _, ticket = heapq.heappop(self._due)
+            connection = self._watched.get(ticket)
+            if connection is not None:
+                self._tick(connection, ticket, now_s)
 
     def _tick(self, connection: Connection, ticket: int, now_s: float) -> None:
         connection.tick(now_s)
