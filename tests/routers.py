@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
@@ -110,14 +110,12 @@ class RunningRouter:
 
 
 @contextmanager
-def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
-    """A router process with ``configuration``; killed at the end if it still runs."""
-    check_twin()
-    path = folder / f"trouter-{len(list(folder.iterdir()))}.conf"
-    path.write_text(configuration, encoding="utf-8")
-    command = [sys.executable, "-m", "trouter", "run", "-c", str(path)]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as started:
-        router = RunningRouter(started, path)
+def watched(
+    command: Sequence[str], configuration: Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None
+) -> Iterator[RunningRouter]:
+    """The process of a command whose log is read; killed at the end if it still runs."""
+    with subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, text=True) as started:
+        router = RunningRouter(started, configuration)
         try:
             yield router
         finally:
@@ -127,14 +125,31 @@ def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
 
 
 @contextmanager
+def stopped_cleanly(router: RunningRouter) -> Iterator[None]:
+    """At the end a router must stop cleanly, if it has not been stopped."""
+    yield
+    if router.process.poll() is None:
+        assert router.stop() == 0, router.text()
+    router.assert_no_fault_of_ours()
+
+
+@contextmanager
+def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
+    """A router process with ``configuration``; killed at the end if it still runs."""
+    check_twin()
+    path = folder / f"trouter-{len(list(folder.iterdir()))}.conf"
+    path.write_text(configuration, encoding="utf-8")
+    with watched([sys.executable, "-m", "trouter", "run", "-c", str(path)], path) as router:
+        yield router
+
+
+@contextmanager
 def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
     """A router that listens already. At the end it must stop cleanly, if the test has not stopped it."""
     with process(configuration, folder) as router:
         router.wait_for_line(_OPERATIONAL.pattern)
-        yield router
-        if router.process.poll() is None:
-            assert router.stop() == 0, router.text()
-        router.assert_no_fault_of_ours()
+        with stopped_cleanly(router):
+            yield router
 
 
 @cache

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.peer import Peer
-from tests.routers import DEADLINE_S, ROOT, RunningRouter
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, stopped_cleanly, watched
 
 NOBODY = "nobody"
 
@@ -57,12 +57,10 @@ def router(folder: Path) -> Iterator[RunningRouter]:
         f"log {{ module: ROUTER_CORE, outputFile: {logs / 'core.log'}, enable: trace+ }}\n"
     )
     command = [sys.executable, "-m", "trouter", "run", "-c", str(path), "--user", NOBODY]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        started = RunningRouter(process, path)
+    with watched(command, path) as started:
         started.wait_for_line("Operational")
-        yield started
-        assert started.stop() == 0, started.text()
-        started.assert_no_fault_of_ours()
+        with stopped_cleanly(started):
+            yield started
 
 
 def status_of(router: RunningRouter) -> dict[str, str]:
@@ -112,13 +110,12 @@ def test_what_it_cannot_read_any_more_is_told_and_a_reload_refused(folder: Path)
     )
     path.chmod(0o600)
     command = [sys.executable, "-m", "trouter", "run", "-c", str(path), "--user", NOBODY]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        router = RunningRouter(process, path)
+    with watched(command, path) as router:
         router.wait_for_line(f"user nobody cannot read {path}: a reload will be refused")
         router.wait_for_line(f"user nobody cannot read {folder / 'users'}: a reload")
         router.wait_for_line(f"user nobody cannot make files in {folder}: after a rotation")
         router.wait_for_line("Operational")
-        process.send_signal(signal.SIGHUP)
+        router.process.send_signal(signal.SIGHUP)
         router.wait_for_line("Reload refused, nothing was changed")
         router.wait_for_line("cannot be read: Permission denied")
         with Peer(router.port):

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
@@ -15,7 +11,7 @@ import pytest
 
 from tests.house.sources import ROOT
 from tests.pipeline.stored import a_day
-from tests.routers import DEADLINE_S
+from tests.walks import Shell, Step, steps_in
 from trouter.cli import main
 from trouter.cli.pipeline import ACTIONS
 from trouter.pipeline.decisions import ANSWERS
@@ -24,7 +20,9 @@ from trouter.pipeline.options import manual
 from trouter.pipeline.report.stored import COLUMNS
 
 PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
-PORT = "5672"
+PORTS = ("5672",)
+#: Only a hang takes this long, also where Spark takes a minute to start.
+SPARK_S = 600.0
 
 
 def chapter(heading: str) -> str:
@@ -32,87 +30,18 @@ def chapter(heading: str) -> str:
     return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-def steps() -> list[tuple[str, list[str]]]:
-    """(command, the words of each line that it is said to print)."""
-    blocks = re.findall(r"^```console\n(.*?)^```", chapter("Step by step"), re.MULTILINE | re.DOTALL)
-    commands = [each for block in blocks for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
-    return [(each.splitlines()[0], each.splitlines()[1:]) for each in commands]
+def steps() -> list[Step]:
+    return steps_in(chapter("Step by step"))
+
+
+def first_with_spark(commands: list[Step]) -> int:
+    """The place of the first command that needs Spark."""
+    return next(place for place, step in enumerate(commands) if "pipeline compact" in step.command) + 1
 
 
 def queries() -> list[str]:
     blocks = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     return [each for block in blocks for each in block.split(";\n") if each.strip()]
-
-
-class Shell:
-    """Somebody who types in a folder of their own; what ends in `&` runs until it is killed, the last one first."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.begun: list[subprocess.Popen[str]] = []
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            self.port = str(server.getsockname()[1])
-        shutil.copytree(ROOT / "examples", folder / "examples")
-        for path in folder.glob("examples/pipeline/*.conf"):
-            path.write_text(self.moved(path.read_text(encoding="utf-8")), encoding="utf-8")
-        (folder / "bin").mkdir()
-        for name, words in (("trouter", f'"{sys.executable}" -m trouter'), ("python", f'"{sys.executable}"')):
-            (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-            (folder / "bin" / name).chmod(0o755)
-
-    def moved(self, text: str) -> str:
-        """The same with a port that is free."""
-        return re.sub(rf"\b{PORT}\b", self.port, text)
-
-    def environment(self) -> dict[str, str]:
-        import os
-
-        return {
-            **os.environ,
-            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
-        }
-
-    def start(self, command: str) -> None:
-        process = subprocess.Popen(
-            shlex.split(self.moved(command)), cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE, text=True
-        )
-        self.begun.append(process)
-        assert process.stderr is not None
-        for line in process.stderr:
-            if re.search(r"Operational|receiving|into spool", line):
-                return
-        raise AssertionError(f"{command} ended")
-
-    def kill(self) -> None:
-        while self.begun:
-            process = self.begun.pop()
-            process.terminate()
-            process.communicate(timeout=DEADLINE_S)
-            assert process.returncode == 0
-
-    def type(self, command: str) -> tuple[int, str]:
-        done = subprocess.run(
-            ["bash", "-c", self.moved(command)], cwd=self.folder, env=self.environment(),
-            capture_output=True, text=True, timeout=10 * DEADLINE_S, check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout + done.stderr
-
-    def walk(self, commands: list[tuple[str, list[str]]]) -> None:
-        try:
-            for command, expected in commands:
-                if command.endswith(" &"):
-                    self.start(command.removesuffix(" &"))
-                elif command.startswith("kill "):
-                    self.kill()
-                else:
-                    status, said = self.type(command)
-                    assert status == 0, f"{command}: {said}"
-                    assert not [line for line in expected if line.strip() not in said], f"{command}: {said}"
-        finally:
-            for process in self.begun:
-                process.kill()
-                process.communicate()
 
 
 def ask(folder: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -130,10 +59,8 @@ def ask(folder: Path) -> dict[str, list[tuple[object, ...]]]:
 def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The walk up to where Spark is needed."""
     folder = tmp_path_factory.mktemp("walk")
-    shell = Shell(folder)
     commands = steps()
-    last = next(place for place, (command, _) in enumerate(commands) if "pipeline compact" in command)
-    shell.walk(commands[: last + 1])
+    Shell(folder, PORTS, deadline_s=SPARK_S).walk(commands[: first_with_spark(commands)])
     return folder
 
 
@@ -161,11 +88,8 @@ def test_the_rest_of_the_walk_works_as_printed(walked: Path) -> None:
     if needs := missing():
         pytest.skip("; ".join(need.what for need in needs))
     shutil.rmtree(walked / "root" / "tables", ignore_errors=True)
-    shutil.rmtree(walked / "examples")
-    shutil.rmtree(walked / "bin")
     commands = steps()
-    first = next(place for place, (command, _) in enumerate(commands) if "pipeline compact" in command) + 1
-    Shell(walked).walk(commands[first:])
+    Shell(walked, PORTS, deadline_s=SPARK_S).walk(commands[first_with_spark(commands) :])
     billed = next(rows for query, rows in ask(walked).items() if "AS messages, sum(bytes)" in query)
     assert {row[1]: (row[2], row[5]) for row in billed}["acme"] == (3000, True)
     of_jobs = {name: columns for name, columns in made(walked / "root").items() if not name.startswith("cards")}
