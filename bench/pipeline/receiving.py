@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from bench.chapters import Bench
-from bench.measure import Sample, Spread, ratios
+from bench.measure import Sample
 
+from .beside import Row, beside_proton, rates
 from .processes import Process
 
 OURS: Final = "bench.pipeline.ours"
 THEIRS: Final = "bench.pipeline.theirs"
 _LINGER_S: Final = 0.005
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Messages of ``size`` octets, and how many times as many a second ours is to take in."""
-
-    name: str
-    size: int
-    count: int
-    target: float
-
-
 ROWS: Final = (Row("100 B", 100, 300_000, 8.0), Row("10 kB", 10_000, 40_000, 3.0))
 
 
@@ -53,32 +41,16 @@ def receive(bench: Bench, module: str, size: int, count: int, shards: int = 1) -
 def receive_to_spool(bench: Bench) -> None:
     """One process."""
     for row in ROWS:
-        count = row.count if bench.extent.everything else row.count // 4
-        name = f"receive to spool, {row.name}"
-        samples = bench.interleave(
-            name,
-            {
-                "trouter": partial(receive, bench, OURS, row.size, count),
-                "python-qpid-proton": partial(receive, bench, THEIRS, row.size, count),
-            },
-        )
-        ours, theirs = samples["trouter"], samples["python-qpid-proton"]
-        bench.figure(f"{name}: messages/s to proton's", rates(ours, theirs), "x", row.target, at_least=True)
-        bench.figure(f"{name}: proton's CPU per message to ours", ratios(theirs, ours), "x")
+        beside_proton(bench, "receive to spool", row, OURS, THEIRS, receive)
 
 
 def shards(bench: Bench) -> None:
     """Four processes beside one, on however many cores there are."""
     row = ROWS[0]
-    count = row.count if bench.extent.everything else row.count // 4
+    count = row.count_for(bench)
     samples = bench.interleave(
         f"shards, {row.name}",
         {f"{number} processes": partial(receive, bench, OURS, row.size, count, number) for number in (1, 4)},
     )
     one, four = samples.values()
     bench.figure("four shards: messages/s to one's", rates(four, one), "x", 1.0, at_least=True)
-
-
-def rates(over: list[Sample], under: list[Sample]) -> Spread:
-    """Messages a second of one to the other, repetition by repetition."""
-    return Spread.of([above.per_second / below.per_second for above, below in zip(over, under, strict=True)])

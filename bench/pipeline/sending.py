@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from bench.chapters import Bench
-from bench.measure import Sample, ratios
+from bench.measure import Sample
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
+from .beside import Row, beside_proton
 from .processes import Process
-from .receiving import rates
 
 OURS: Final = "bench.pipeline.sink_ours"
 THEIRS: Final = "bench.pipeline.sink_theirs"
 _WINDOW: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Bodies of ``size`` octets."""
-
-    name: str
-    size: int
-    count: int
-
-
 ROWS: Final = (Row("100 B", 100, 100_000), Row("10 kB", 10_000, 20_000))
 
 
@@ -45,15 +32,4 @@ def send(bench: Bench, module: str, size: int, count: int) -> Sample:
 def sink(bench: Bench) -> None:
     """One partition, one connection, a window of 500."""
     for row in ROWS:
-        count = row.count if bench.extent.everything else row.count // 4
-        name = f"rows to settled messages, {row.name}"
-        samples = bench.interleave(
-            name,
-            {
-                "trouter": partial(send, bench, OURS, row.size, count),
-                "python-qpid-proton": partial(send, bench, THEIRS, row.size, count),
-            },
-        )
-        ours, theirs = samples["trouter"], samples["python-qpid-proton"]
-        bench.figure(f"{name}: messages/s to proton's", rates(ours, theirs), "x")
-        bench.figure(f"{name}: proton's CPU per message to ours", ratios(theirs, ours), "x")
+        beside_proton(bench, "rows to settled messages", row, OURS, THEIRS, send)
