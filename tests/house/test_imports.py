@@ -52,6 +52,7 @@ MAY_IMPORT = {
         "core",
         "config",
         "net",
+        "http",
         "client",
         "load",
         "logs",

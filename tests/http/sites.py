@@ -14,6 +14,7 @@ import trio
 from trouter.config import ListenerEntity
 from trouter.http import Figures, HttpListener, Totals
 from trouter.http.figures import TenantFigures
+from trouter.http.metrics import exposition, tenant_exposition
 from trouter.http.ports import Secured
 
 Serve = Callable[[trio.SocketStream], Awaitable[None]]
@@ -37,6 +38,9 @@ class Site:
     totals: Totals = field(default_factory=Totals)
     shown: int = 0
     served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
+
+    def exposition(self, tenant: str) -> bytes:
+        return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())
 
     def figures(self) -> Figures:
         self.shown += 1

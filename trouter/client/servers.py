@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+import trio
+
 from trouter.engine.sasl import SASL_SYS_TEMP
 
 from .address import ServerAddress, parse_url
@@ -153,6 +155,17 @@ def is_lasting(failure: Exception) -> bool:
     if isinstance(failure, ClientError):
         return failure.condition in _LASTING
     return isinstance(failure, ssl.SSLCertVerificationError | BadCertificate | FileNotFoundError | PermissionError)
+
+
+def kind_of(failure: ClientError | OSError | trio.TooSlowError) -> str:
+    """In one word of few, for counters: authentication, tls, timeout, refused, peer or connection."""
+    if isinstance(failure, AuthenticationFailed):
+        return "authentication"
+    if isinstance(failure, ClientError) and failure.condition:
+        return "refused" if failure.condition in _LASTING else "peer"
+    if isinstance(failure.__cause__ or failure, ssl.SSLError):
+        return "tls"
+    return "timeout" if isinstance(failure, trio.TooSlowError) else "connection"
 
 
 def reason_of(failure: BaseException) -> str:

@@ -9,7 +9,7 @@ from .figures import (
     Totals,
 )
 from .listener import HttpListener
-from .ports import Site
+from .ports import PagesOnly, Site
 
 __all__ = [
     "CertificateExpiry",
@@ -18,6 +18,7 @@ __all__ = [
     "HttpListener",
     "ListenerFigures",
     "MemoryOwner",
+    "PagesOnly",
     "Site",
     "Totals",
 ]

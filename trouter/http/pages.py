@@ -13,7 +13,7 @@ import trio
 from trouter.config.hosts import address_of
 
 from .files import open_file
-from .metrics import CONTENT_TYPE, exposition, tenant_exposition
+from .metrics import CONTENT_TYPE
 from .ports import Site
 from .responses import Response, refusal
 from .scrapes import Scrapes
@@ -42,8 +42,7 @@ class Pages:
         self._site = site
         self._settings = settings
         self._root = settings.root
-        self._tenant = settings.tenant
-        self._scrapes = Scrapes(self._exposition)
+        self._scrapes = Scrapes(lambda: site.exposition(settings.tenant))
         self._pages: dict[tuple[str, ...], Callable[[h11.Request, Visitor], Awaitable[Response]]] = {}
         #: The pages for machines that only look at the status, and may ask by any method.
         self._probes: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
@@ -75,9 +74,6 @@ class Pages:
         if self._root is None:
             return refusal(404)
         return await trio.to_thread.run_sync(open_file, self._root, path) or refusal(404)
-
-    def _exposition(self) -> bytes:
-        return tenant_exposition(self._site.tenant(self._tenant)) if self._tenant else exposition(self._site.figures())
 
     async def _metrics(self, request: h11.Request, visitor: Visitor) -> Response:
         refused = self._refused(request, visitor)

@@ -1,4 +1,4 @@
-"""What the HTTP room needs of the router; who wires the process implements it."""
+"""What the HTTP room needs of whoever it serves pages for: a router, as a rule; who wires the process implements it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import trio
 
 from trouter.config import ListenerEntity
 
-from .figures import Figures, TenantFigures
-
 
 @dataclass(frozen=True, slots=True)
 class Secured:
@@ -22,22 +20,18 @@ class Secured:
 
 
 class Site(Protocol):
-    """The router behind the HTTP listeners."""
+    """The router behind the HTTP listeners, or another program."""
 
-    def figures(self) -> Figures:
-        """This moment's figures."""
-        ...
-
-    def tenant(self, name: str) -> TenantFigures:
-        """This moment's figures of one tenant, which may be unknown yet."""
+    def exposition(self, tenant: str) -> bytes:
+        """This moment's figures as Prometheus text; of one tenant only, which may be unknown yet, if it has a name."""
         ...
 
     async def healthy(self) -> bool:
-        """Whether something sent through the core came out again."""
+        """Whether it works: in a router, whether something sent through the core came out again."""
         ...
 
     def ready(self) -> bool:
-        """Whether the listeners stand and the router is not about to stop."""
+        """Whether it does its work: in a router, whether the listeners stand and it is not about to stop."""
         ...
 
     def live(self) -> bool:
@@ -62,3 +56,23 @@ class Site(Protocol):
         ``below`` is what ``secure`` knew of TLS.
         """
         ...
+
+
+class PagesOnly:
+    """The part of a ``Site`` that has pages in clear and nothing else: no TLS, no AMQP, nobody turned away."""
+
+    def turns_away(self, remote: tuple[str, int]) -> bool:
+        """Never: the listener's own bounds are enough."""
+        return False
+
+    async def secure(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+    ) -> Secured | None:
+        """Nobody: there is no certificate."""
+        return None
+
+    async def serve_amqp(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
+    ) -> None:
+        """Nobody: there is no AMQP."""
+        sock.close()

@@ -141,6 +141,12 @@ class RouterSite:
             self._gates = {identity: each for identity, each in self._gates.items() if identity in standing}
         await gate.serve(sock, remote, below if isinstance(below, tuple) else None)
 
+    def exposition(self, tenant: str) -> bytes:
+        """What /metrics shows."""
+        from trouter.http.metrics import exposition, tenant_exposition  # noqa: PLC0415  # only once it is asked for
+
+        return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())
+
     def figures(self) -> Figures:
         """This moment's numbers."""
         budget = self._services.budget

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trouter.client.errors import ClientError
-from trouter.client.servers import Servers, is_lasting, reason_of
+from trouter.client.servers import Servers, is_lasting, kind_of, reason_of
 from trouter.engine.limits import EngineLimits
 from trouter.spool.intake import Batch, Intake
 from trouter.spool.writer import MAX_MESSAGE_BYTES, Group, Spool
@@ -77,6 +77,10 @@ class ReceiverSettings:
                 raise ValueError(f"{name} is {getattr(self, name)}, and has to be more than 0")
 
 
+#: What may go wrong, in one word each: the disk, what is in the spool, the process, and what `kind_of` knows.
+FAULTS: Final = ("disk", "spool", "killed", "authentication", "tls", "timeout", "refused", "peer", "connection")
+
+
 @dataclass(slots=True)
 class Progress:
     """How it goes, for others to look at: counts since the process began, and where things stand."""
@@ -87,6 +91,11 @@ class Progress:
     server: str = ""
     #: What went wrong last; "" while nothing is.
     trouble: str = ""
+    #: The last error, as one of `FAULTS`, and when that was, in seconds since 1970; "" and 0 for never.
+    fault: str = ""
+    fault_at: float = 0.0
+    #: There is a link, and no credit is given for as much is not consumed as may lie there.
+    full: bool = False
     messages: int = 0
     octets: int = 0
     groups: int = 0
@@ -98,12 +107,20 @@ class Progress:
     #: Seconds that the disk took, in all and for the last group.
     sync_s: float = 0.0
     last_sync_s: float = 0.0
+    #: The sequence that the next message gets, the first that is not safe yet, and where a consumer is.
+    next: int = 0
     durable: int = 0
     consumed: int = 0
     backlog_bytes: int = 0
     #: When the last message was made safe, in seconds since 1970; 0 for never.
     last_message_at: float = 0.0
     began_at: float = field(default_factory=time)
+
+    def failed(self, fault: str, trouble: str) -> None:
+        """Something went wrong just now."""
+        self.trouble = trouble
+        self.fault = fault
+        self.fault_at = time()
 
 
 async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) -> None:
@@ -114,6 +131,7 @@ async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) 
     """
     receiving = _Receiving(spool, settings, progress)
     raised: BaseException | None = None
+    fault = ""
     async with trio.open_nursery() as nursery:
         with trio.CancelScope(shield=True) as scope:
             nursery.start_soon(receiving.end_when_cancelled, scope)
@@ -122,15 +140,23 @@ async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) 
             except trio.Cancelled:
                 raise
             except _DiskRefuses as refusal:
-                raised = refusal.error
+                raised, fault = refusal.error, "disk"
             except BaseException as error:  # noqa: BLE001 - raised again below, not as one of a group
-                raised = error
-        progress.trouble = "" if raised is None else reason_of(raised)
+                raised, fault = error, fault_of(error)
+        if raised is None:
+            progress.trouble = ""
+        else:
+            progress.failed(fault, reason_of(raised))
         progress.state = "ended" if raised is None else "failed"
         nursery.cancel_scope.cancel()
     if raised is not None:
         raise raised
     await trio.lowlevel.checkpoint()
+
+
+def fault_of(failure: BaseException) -> str:
+    """Which of `FAULTS` it is, if it is not the disk's."""
+    return kind_of(failure) if isinstance(failure, ClientError | OSError | trio.TooSlowError) else "spool"
 
 
 class _DiskRefuses(Exception):
@@ -191,11 +217,13 @@ class _Receiving:
                 await self._serve(url, label)
             except (ClientError, OSError, trio.TooSlowError) as failure:
                 late = isinstance(failure, trio.TooSlowError)
-                self.progress.trouble = f"{label}: {'no answer in time' if late else reason_of(failure)}"
+                why = "no answer in time" if late else reason_of(failure)
+                self.progress.failed(kind_of(failure), f"{label}: {why}")
                 self._last = failure
                 lasting += is_lasting(failure)
             finally:
                 self.progress.server = ""
+                self.progress.full = False
             if self.ending.is_set() or self.progress.links > links:
                 return
         if lasting == len(servers.urls):
@@ -284,10 +312,12 @@ class _Receiving:
         progress = self.progress
         if owed and self.spool.full:
             progress.state = "waiting"
+            progress.full = True
             progress.trouble = f"{self.spool.backlog_limit} octets are not consumed: no more is asked for"
             return owed
         if progress.state != "receiving":
             progress.state = "receiving"
+            progress.full = False
             progress.trouble = ""
         if owed:
             inlet.grant(owed)
@@ -335,6 +365,7 @@ class _Receiving:
             raise _DiskRefuses(error) from None
 
     def _note(self) -> None:
+        self.progress.next = self.spool.next
         self.progress.durable = self.spool.durable
         self.progress.consumed = self.spool.consumed
         self.progress.backlog_bytes = self.spool.backlog_bytes

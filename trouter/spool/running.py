@@ -76,9 +76,14 @@ class Job:
 
 async def run_job(job: Job, progress: Progress) -> None:
     """Open the spool and receive until cancelled; raises as `Spool.open` and `receive`."""
-    spool = await _opened(job)
     try:
-        progress.durable, progress.backlog_bytes = spool.durable, spool.backlog_bytes
+        spool = await _opened(job)
+    except (SpoolError, OSError) as error:
+        progress.failed("disk" if isinstance(error, OSError) else "spool", reason_of(error))
+        raise
+    try:
+        progress.next, progress.durable, progress.consumed = spool.next, spool.durable, spool.consumed
+        progress.backlog_bytes = spool.backlog_bytes
         await receive(spool, job.settings, progress)
     finally:
         spool.close()
@@ -227,7 +232,9 @@ class Shards:
                 self._refused = f"shard {shard.number}: {shard.progress.trouble}"
                 everything.cancel()
             before = shard.progress
-            before.server, before.state = "", "down"
+            before.server, before.state, before.full = "", "down", False
+            if status < 0:
+                before.failed("killed", before.trouble)
             shard.restarts += 1
             if trio.current_time() - began_s >= _WELL_S:
                 pause_s = _FIRST_PAUSE_S
@@ -287,5 +294,7 @@ def added(before: Progress, now: Progress) -> Progress:
     for name in _COUNTS:
         values[name] += getattr(before, name)
     values["began_at"] = before.began_at
+    if not now.fault:
+        values["fault"], values["fault_at"] = before.fault, before.fault_at
     values["last_message_at"] = now.last_message_at or before.last_message_at
     return Progress(**values)

@@ -25,9 +25,11 @@ _METRICS: Final = (
     ("groups_total", "counter", "Groups of messages written and synced together.", "groups"),
     ("sync_seconds_total", "counter", "Time that writing and syncing took.", "sync_s"),
     ("links_total", "counter", "Links that were attached.", "links"),
+    ("next_sequence", "gauge", "Sequence that the next message gets.", "next"),
     ("durable_sequence", "gauge", "First sequence that is not safe on the disk yet.", "durable"),
     ("consumed_sequence", "gauge", "Sequence up to which a consumer is done.", "consumed"),
     ("backlog_bytes", "gauge", "Octets on the disk that are not consumed.", "backlog_bytes"),
+    ("credit_stopped", "gauge", "1 while no more is asked for, because as much is not consumed as may be.", "full"),
     ("last_message_timestamp_seconds", "gauge", "When the last message was made safe, 0 for never.", "last_message_at"),
     ("start_timestamp_seconds", "gauge", "When the receiver began.", "began_at"),
 )
@@ -42,6 +44,11 @@ class Shard:
     progress: Progress
     running: bool = True
     restarts: int = 0
+
+    @property
+    def receives(self) -> bool:
+        """Whether a message that is sent now would be taken in."""
+        return self.running and self.progress.state == "receiving"
 
 
 def line_of(shards: Sequence[Shard], per_second: float, octets_per_second: float) -> str:
@@ -85,7 +92,7 @@ def metrics_of(shards: Iterable[Shard]) -> str:
     shards = list(shards)
     lines: list[str] = []
     for name, kind, help_text, field in _METRICS:
-        values = [(shard, getattr(shard.progress, field)) for shard in shards]
+        values = [(shard, getattr(shard.progress, field) + 0) for shard in shards]
         lines += _metric(name, kind, help_text, values)
     up = [(shard, int(shard.running and shard.progress.state not in {"failed", "ended", "down"})) for shard in shards]
     lines += _metric("up", "gauge", "1 while the process runs and tries to receive.", up)
@@ -93,16 +100,25 @@ def metrics_of(shards: Iterable[Shard]) -> str:
     lines += _metric("linked", "gauge", "1 while there is a link to a server.", linked)
     restarts = [(shard, shard.restarts) for shard in shards]
     lines += _metric("restarts_total", "counter", "How often the shard's process was started again.", restarts)
+    again = [(shard, max(0, shard.progress.links - 1)) for shard in shards]
+    lines += _metric("reconnects_total", "counter", "Links that were attached after the first one.", again)
+    failed = [shard for shard in shards if shard.progress.fault]
+    faults = [(shard, shard.progress.fault_at) for shard in failed]
+    kinds = [f'kind="{shard.progress.fault}"' for shard in failed]
+    lines += _metric("last_error_timestamp_seconds", "gauge", "When something went wrong last.", faults, kinds)
     return "\n".join(lines) + "\n"
 
 
-def _metric(name: str, kind: str, help_text: str, values: Iterable[tuple[Shard, float]]) -> list[str]:
+def _metric(
+    name: str, kind: str, help_text: str, values: Sequence[tuple[Shard, float]], labels: Sequence[str] = ()
+) -> list[str]:
+    """``labels``: of each value one more label."""
     full = f"trouter_spool_{name}"
-    return [
-        f"# HELP {full} {help_text}",
-        f"# TYPE {full} {kind}",
-        *(f'{full}{{address="{_escaped(shard.address)}",shard="{shard.number}"}} {value!r}' for shard, value in values),
-    ]
+    lines = [f"# HELP {full} {help_text}", f"# TYPE {full} {kind}"]
+    for (shard, value), more in zip(values, labels or [""] * len(values), strict=True):
+        own = f'address="{_escaped(shard.address)}",shard="{shard.number}"'
+        lines.append(f"{full}{{{own}{',' if more else ''}{more}}} {value!r}")
+    return lines
 
 
 def _escaped(label: str) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -51,6 +54,12 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_identity(parser.add_argument_group("who we are"))
     _add_bounds(parser.add_argument_group("bounds; K, M, G and T are powers of 1024"))
     telling = parser.add_argument_group("how it tells")
+    telling.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve metrics (/metrics) and health (/readyz, /healthz, /livez) over HTTP there, to whoever asks; "
+        "port 0 is any free one, which is told",
+    )
     telling.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")
     telling.add_argument("--quiet", action="store_true", help="no lines of progress")
     parser.set_defaults(run=run)
@@ -223,6 +232,7 @@ class Telling:
         self.expected: tuple[type[Exception], ...] = (ClientError, SpoolError, OSError, ValueError)
         self._jobs = jobs
         self._metrics: Path | None = arguments.metrics_file
+        self._served: str | None = arguments.metrics
         self._quiet: bool = arguments.quiet
         self._live = sys.stderr.isatty() and not self._quiet
         self._troubles: dict[int, str] = {}
@@ -236,26 +246,31 @@ class Telling:
         from trouter.spool.running import Shards, run_job, until_told  # noqa: PLC0415
         from trouter.spool.telling import Shard  # noqa: PLC0415
 
-        async with trio.open_nursery() as nursery:
-            if len(self._jobs) == 1:
-                job = self._jobs[0]
-                shards = [Shard(0, job.settings.address, Progress())]
-                nursery.start_soon(self._again_and_again, shards)
-                try:
-                    async with until_told(with_input=False):
-                        await run_job(job, shards[0].progress)
-                finally:
-                    self._finish(shards)
-            else:
-                several = Shards(self._jobs, self.say)
-                shards = several.shards
-                nursery.start_soon(self._again_and_again, shards)
-                try:
-                    async with until_told(with_input=False):
-                        await several.run()
-                finally:
-                    self._finish(shards)
+        receive: Callable[[], Awaitable[None]]
+        if len(self._jobs) == 1:
+            job = self._jobs[0]
+            shards = [Shard(0, job.settings.address, Progress())]
+            receive = partial(run_job, job, shards[0].progress)
+        else:
+            several = Shards(self._jobs, self.say)
+            shards = several.shards
+            receive = several.run
+        async with self._showing(shards), trio.open_nursery() as nursery:
+            nursery.start_soon(self._again_and_again, shards)
+            try:
+                async with until_told(with_input=False):
+                    await receive()
+            finally:
+                self._finish(shards)
             nursery.cancel_scope.cancel()
+
+    def _showing(self, shards: list[Shard]) -> AbstractAsyncContextManager[None]:
+        """What serves metrics, if anything does."""
+        if self._served is None:
+            return nullcontext()
+        from trouter.cli.pipelines.scraped import shown  # noqa: PLC0415
+
+        return shown(self._served, shards, self.say)
 
     def say(self, text: str) -> None:
         """One line."""
