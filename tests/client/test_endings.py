@@ -407,19 +407,6 @@ async def test_a_detach_without_a_reason_is_told_as_one() -> None:
         assert ended.value.condition is None
 
 
-async def test_a_malformed_outcome_ends_the_connection() -> None:
-    async with serving(Server()) as server, connect(server.url) as connection:
-        async with connection.open_sender("q") as sender:
-            tracker = await sender.submit(Message("a"))
-            await server.until(lambda: server.deliveries)
-            server.links[0].session.settle_incoming(server.deliveries[0], 0x25, b"\0\x53\x25\xc0\x03\x01\x54\x05", True)
-            await server.flush()
-            with pytest.raises(ConnectionClosed) as ended:
-                await tracker.outcome()
-            assert ended.value.condition == "amqp:decode-error"
-        await server.until(lambda: server.engine.finished)
-
-
 async def test_a_server_that_begins_sessions_or_links_by_itself_is_refused() -> None:
     from trouter.engine.events import LinkDetached as Detached
     from trouter.engine.events import SessionEnded as Ended

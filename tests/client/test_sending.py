@@ -19,6 +19,7 @@ from trouter.client import (
     Message,
     Modified,
     Outcome,
+    OutcomeUnknown,
     Properties,
     Receiver,
     ReceiverSettleMode,
@@ -28,11 +29,12 @@ from trouter.client import (
     connect,
 )
 from trouter.engine.limits import EngineLimits
-from trouter.wire.performatives import Received
+from trouter.wire.performatives import Received, encode_state
 from trouter.wire.types import Described, ULong
 
 pytestmark = pytest.mark.usefixtures("guard")
 
+ACCEPTED_OCTETS = encode_state(ACCEPTED)
 STATES: list[Outcome] = [
     ACCEPTED,
     RELEASED,
@@ -327,6 +329,49 @@ async def test_an_unknown_outcome_is_handed_over_as_it_came() -> None:
         outcome = await tracker.outcome()
         assert isinstance(outcome, Described)
         assert outcome.descriptor == ULong(0x99)
+
+
+async def test_an_outcome_that_cannot_be_decoded_is_the_failure_of_its_delivery_alone() -> None:
+    bad = b"\0\x53\x25\xc0\x03\x01\x52\x07"  # a rejected whose error is a number
+    seen: list[object] = []
+    async with serving(Server()) as server, connect(server.url) as connection, connection.open_sender("q") as sender:
+        pipeline = sender.send_all([Message("a"), Message("b"), Message("c")])
+        tracker = await sender.submit(Message("before"))
+
+        async def settle() -> None:
+            await server.until(lambda: len(server.deliveries) == 4)
+            for delivery, state in zip(server.deliveries, (bad, None, bad, None), strict=True):
+                delivery.link.session.settle_incoming(delivery, 0x25 if state else 0x24, state or ACCEPTED_OCTETS, True)
+            await server.flush()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(settle)
+            while True:
+                try:
+                    seen.append((await anext(pipeline))[1])
+                except OutcomeUnknown as unknown:
+                    seen.append(unknown.condition)
+                except StopAsyncIteration:
+                    break
+        assert seen == [ACCEPTED, "amqp:decode-error", ACCEPTED]
+        for _ in range(2):  # whoever asks hears it
+            with pytest.raises(OutcomeUnknown, match="delivery state cannot be decoded: rejected: error"):
+                await tracker.outcome()
+        server.outcome = ACCEPTED
+        assert await sender.send(Message("d")) == ACCEPTED
+        server.outcome = None
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(settle_last, server, bad)
+                with pytest.raises(OutcomeUnknown):
+                    await sender.send(Message("e"))
+
+
+async def settle_last(server: Server, state: bytes) -> None:
+    await server.until(lambda: len(server.deliveries) == 6)
+    delivery = server.deliveries[-1]
+    delivery.link.session.settle_incoming(delivery, 0x25, state, True)
+    await server.flush()
 
 
 async def test_credit_that_is_drained_is_given_back() -> None:

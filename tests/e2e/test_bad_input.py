@@ -23,8 +23,10 @@ from trouter.wire.performatives import (
     Disposition,
     End,
     Flow,
+    Modified,
     Open,
     Rejected,
+    Released,
     SaslInit,
     SaslMechanisms,
     SaslOutcome,
@@ -36,11 +38,12 @@ from trouter.wire.performatives import (
 )
 
 CONFIGURATION = """
-router { id: R, usersFile: %s }
+router { id: R, mode: interior, usersFile: %s }
 listener { host: 127.0.0.1, port: 0, maxFrameSize: 16384 }
 listener { host: 127.0.0.1, port: 0, maxFrameSize: 262144 }
 listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 1, idleTimeoutSeconds: 1 }
 listener { host: 127.0.0.1, port: 0, maxSessionFrames: 8, maxFrameSize: 16384 }
+listener { host: 127.0.0.1, port: 0, role: edge, allowInsecureRole: yes }
 """
 #: How far memory may rise over what the router has once neighbours talk: two session windows and some slack.
 GROWTH_BYTES = 48 * 1024 * 1024
@@ -69,6 +72,10 @@ class Scene:
     @property
     def small_window(self) -> int:
         return self.router.ports[3]
+
+    @property
+    def routers(self) -> int:
+        return self.router.ports[4]
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +260,90 @@ def test_connection_is_refused_for(scene: Scene, name: str) -> None:
         assert error.condition == condition
         assert text in (error.description or "")
         scene.router.wait_for_line(rf"\[C{bad.number}\] .*{bad.address}.*{condition}")
+
+
+BAD_STATES: dict[str, tuple[bytes, str]] = {
+    "a rejected whose error is a number": (b"\0\x53\x25\xc0\x03\1\x52\7", "rejected: error is not a valid error"),
+    "a rejected whose error has no condition": (
+        b"\0\x53\x25\xc0\x05\1\0\x53\x1d\x45",
+        "error: condition is missing",
+    ),
+    "a rejected whose error ends inside a text": (b"\0\x53\x25\xc0\x0a\1\0\x53\x1d\xc0\4\1\xa3\x50x", "octets claimed"),
+    "a rejected by its name": (b"\0\xa3\x12amqp:rejected:list\xc0\x03\1\x52\7", "rejected: error"),
+    "a modified with a number for a flag": (b"\0\x53\x27\xc0\x03\1\x52\1", "modified: delivery-failed"),
+    "an accepted with a field": (b"\0\x53\x24\xc0\x02\1\x41", "accepted has 1 fields"),
+    "a state nested 40 deep": (b"\0\x53\x99" + nested_lists(40), "nested more than 32 deep"),
+    "a state of 2000 values": (
+        b"\0\x53\x99\xd0" + (2004).to_bytes(4, "big") + (2000).to_bytes(4, "big") + bytes((0x43,)) * 2000,
+        "more than 1024 values",
+    ),
+}
+
+
+def disposition(delivery: int, state: bytes) -> bytes:
+    fields = b"\x41\x70" + delivery.to_bytes(4, "big") + b"\x40\x41" + state
+    return frame(0, b"\0\x53\x15\xd0" + (len(fields) + 4).to_bytes(4, "big") + (5).to_bytes(4, "big") + fields)
+
+
+def taken(receiver: Peer, link: Link) -> int:
+    """The id of the delivery that comes next."""
+    transfer = receiver.expect(Transfer)
+    assert transfer.handle == link.remote_handle
+    assert transfer.delivery_id is not None
+    return transfer.delivery_id
+
+
+@pytest.mark.parametrize("name", BAD_STATES)
+def test_a_receiver_whose_state_cannot_be_decoded_loses_its_connection_and_the_sender_does_not(
+    scene: Scene, name: str
+) -> None:
+    """What one peer said wrong the other would take for the router's fault."""
+    state, text = BAD_STATES[name]
+    with Peer(scene.plain) as sender, Peer(scene.plain) as bad:
+        link = bad.attach_receiver("states", credit=10)
+        source = sender.attach_sender("states")
+        sent = sender.send_message(source, b"a")
+        bad.raw(disposition(taken(bad, link), state))
+        error = bad.expect_close()
+        assert error is not None
+        assert (error.condition, text in (error.description or "")) == (DECODE, True), error
+        assert sender.expect_outcome(sent) == Modified(delivery_failed=True)
+        with Peer(scene.plain) as good:
+            again = good.attach_receiver("states", credit=1)
+            sent = sender.send_message(source, b"b")
+            good.accept(taken(good, again))
+            assert sender.expect_outcome(sent) == Accepted()
+
+
+def test_a_sender_whose_state_cannot_be_decoded_loses_its_connection(scene: Scene) -> None:
+    with Peer(scene.plain) as receiver, Peer(scene.plain) as bad:
+        link = receiver.attach_receiver("told", credit=10)
+        source = bad.attach_sender("told")
+        body = b"\x43\x43\xa0\1t\x43\x42\x42\x40" + BAD_STATES["a rejected whose error is a number"][0]
+        bad.raw(frame(0, b"\0\x53\x14\xc0" + bytes((len(body) + 1, 8)) + body + message(b"x")))
+        error = bad.expect_close()
+        assert error is not None
+        assert error.condition == DECODE
+        assert (error.description or "").startswith("transfer: delivery state: rejected: error"), error
+        assert source.handle == 0
+        with Peer(scene.plain) as good:
+            good.send_message(good.attach_sender("told"), b"fine")
+            assert receiver.take_message(link) == message(b"fine")
+
+
+@pytest.mark.parametrize("code", [0x24, 0x25, 0x26, 0x27])
+def test_a_state_that_a_neighbouring_router_passed_on_goes_without_what_cannot_be_decoded(
+    scene: Scene, code: int
+) -> None:
+    """It is some receiver's beyond it: one stranger must not cost two routers their link."""
+    with Peer(scene.plain) as sender, Peer(scene.routers) as neighbour:
+        link = neighbour.attach_receiver("beyond", credit=10)
+        source = sender.attach_sender("beyond")
+        sent = sender.send_message(source, b"a")
+        neighbour.raw(disposition(taken(neighbour, link), b"\0\x53" + bytes((code,)) + b"\xc0\x03\1\x52\7"))
+        outcome = sender.expect_outcome(sent)
+        assert outcome == {0x24: Accepted(), 0x25: Rejected(), 0x26: Released(), 0x27: Modified()}[code]
+        neighbour.be_heard()
 
 
 # --- what ends the session

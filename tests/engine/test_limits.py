@@ -230,7 +230,8 @@ def test_output_pauses_at_its_high_water_mark() -> None:
 
 
 def test_every_limit_is_known_here() -> None:
-    """A new one wants its case; these have theirs elsewhere: time-outs with the clock, output with the sockets."""
+    """A new one wants its case; these have theirs elsewhere: time-outs with the clock, output with the sockets, states
+    with their reader."""
     assert {field.name for field in fields(EngineLimits)} == {
         "max_frame_bytes",
         "channel_max",
@@ -250,5 +251,6 @@ def test_every_limit_is_known_here() -> None:
         "max_open_frame_bytes",
         "max_open_nodes",
         "max_name_bytes",
+        "undecodable_states",
         "first_outgoing_id",
     }

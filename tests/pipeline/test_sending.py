@@ -30,6 +30,7 @@ from trouter.pipeline.connecting import Peer, peers
 from trouter.pipeline.messages import Unsendable
 from trouter.pipeline.options import Options, Side
 from trouter.pipeline.sending import Chunk, Sending, Tally, Terms
+from trouter.wire.performatives import State, encode_state
 
 __all__ = ["guard", "router", "start_router"]
 
@@ -141,6 +142,24 @@ async def test_a_rejected_row_is_told_and_stops_nothing(router: Router) -> None:
     assert (tally.rows, tally.accepted, tally.refused) == (10, 6, 4)
     assert tally.reasons == [f"row {row}: amqp:precondition-failed: no third" for row in (0, 3, 6, 9)]
     assert set(taking.seen.values()) == {1}
+
+
+async def test_an_outcome_that_cannot_be_decoded_is_a_refusal_and_costs_no_connection(guard: trio.Nursery) -> None:
+    class Mumbling(Server):
+        def settle(self, delivery: Any, state: State) -> None:
+            bad = b"\0\x53\x25\xc0\x03\x01\x52\x07"  # a rejected whose error is a number
+            octets, code = (bad, 0x25) if self.deliveries.index(delivery) % 3 == 0 else (encode_state(state), 0x24)
+            delivery.link.session.settle_incoming(delivery, code, octets, True)
+
+    async with serving(Mumbling()) as server:
+        server.outcome = ACCEPTED
+        server.credit = 100
+        tally = await send(terms(server.url, window=3), letters(10))
+    assert (tally.rows, tally.accepted, tally.refused, tally.reconnects, tally.failure) == (10, 6, 4, 0, "")
+    assert tally.reasons[1] == (
+        "row 3: amqp:decode-error: the peer's delivery state cannot be decoded: "
+        "rejected: error is not a valid error but UInt"
+    )
 
 
 async def test_reasons_are_bounded_and_counts_are_not(router: Router) -> None:

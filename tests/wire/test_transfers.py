@@ -31,6 +31,7 @@ from trouter.wire.transfers import (
     DispositionReader,
     FlowReader,
     TransferReader,
+    Undecodable,
     read_descriptor,
 )
 from trouter.wire.types import Described, Symbol, ULong
@@ -389,6 +390,47 @@ def test_the_short_states_are_those_of_the_table() -> None:
         reader = DispositionReader()
         reader.parse(data, 0, len(data))
         assert (reader.state_code, reader.state) == (code, octets)
+
+
+BAD = b"\0\x53\x25\xc0\x03\x01\x52\x07"
+
+
+def disposition_of(octets: bytes) -> bytes:
+    body = b"\x41\x43\x40\x40" + octets
+    return descriptors(Disposition)[0] + b"\xc0" + bytes((len(body) + 1, 5)) + body
+
+
+@pytest.mark.parametrize("before", [b"", BAD, encode_state(Rejected(Error("x:y")))])
+def test_a_state_that_cannot_be_decoded_is_refused_cut_or_kept(before: bytes) -> None:
+    """Whatever came before it."""
+    data = disposition_of(BAD)
+    for what, wanted in {Undecodable.CUT: SHORT_STATES[0x25], Undecodable.KEPT: BAD, Undecodable.REFUSED: None}.items():
+        reader = DispositionReader()
+        reader.undecodable = what
+        if before:
+            parses(reader, disposition_of(before), len(disposition_of(before)))
+        if wanted is None:
+            with pytest.raises(DecodeError, match="disposition: delivery state: rejected: error is not a valid error"):
+                reader.parse(data, 0, len(data))
+        else:
+            reader.parse(data, 0, len(data))
+            assert (reader.state_code, reader.state) == (0x25, wanted)
+
+
+@pytest.mark.parametrize("what", [Undecodable.REFUSED, Undecodable.CUT])
+def test_a_state_of_no_known_kind_that_cannot_be_decoded_is_refused(what: Undecodable) -> None:
+    reader = DispositionReader()
+    reader.undecodable = what
+    data = disposition_of(b"\0\x53\x99\xc0\x03\x02\x52\x07")
+    with pytest.raises(DecodeError, match="disposition: delivery state"):
+        reader.parse(data, 0, len(data))
+
+
+@pytest.mark.parametrize("state", [b"\0\x53\x33\x45", b"\0\x53\x34\x45"], ids=["declared", "transactional-state"])
+def test_what_must_have_fields_has_them(state: bytes) -> None:
+    data = disposition_of(state)
+    with pytest.raises(DecodeError, match="txn-id is missing"):
+        DispositionReader().parse(data, 0, len(data))
 
 
 def test_a_state_keeps_its_octets_however_it_was_written() -> None:

@@ -27,6 +27,7 @@ from .errors import (
     DeliveryAborted,
     LimitReached,
     LinkDetached,
+    OutcomeUnknown,
     SessionEnded,
 )
 from .inlet import Inlet
@@ -65,6 +66,7 @@ __all__ = [
     "Modified",
     "Open",
     "Outcome",
+    "OutcomeUnknown",
     "Pipeline",
     "Plain",
     "Properties",

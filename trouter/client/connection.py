@@ -33,6 +33,7 @@ from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
 from trouter.engine.sasl import SASL_OK, SaslClient
 from trouter.wire.performatives import Error, Open
+from trouter.wire.transfers import Undecodable
 
 from .address import ServerAddress, parse_url
 from .ends import End
@@ -93,7 +94,11 @@ async def connect(
         properties=None if properties is None else dict(properties),
     )
     limits = replace(
-        limits or EngineLimits(), max_frame_bytes=max_frame_size, idle_timeout_s=idle_timeout, channel_max=channel_max
+        limits or EngineLimits(),
+        max_frame_bytes=max_frame_size,
+        idle_timeout_s=idle_timeout,
+        channel_max=channel_max,
+        undecodable_states=Undecodable.KEPT,
     )
     mechanisms = default_mechanisms(address, user, password) if sasl is None else tuple(sasl)
     raised: BaseException | None = None

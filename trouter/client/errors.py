@@ -55,5 +55,9 @@ class DeliveryAborted(ClientError):
     """The sender took back a delivery of which only a part had come (part 2, 2.6.14)."""
 
 
+class OutcomeUnknown(ClientError):
+    """The peer settled a delivery with a state that cannot be decoded; all else goes on."""
+
+
 class LimitReached(ClientError):
     """The peer allows no more sessions on this connection, or no more links on this session."""

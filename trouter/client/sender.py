@@ -15,9 +15,11 @@ import trio
 from trouter.engine.ports import Delivery as EngineDelivery
 from trouter.engine.ports import LinkPort
 from trouter.wire.constants import RECEIVED
+from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import State, decode_state
 from trouter.wire.types import Described
 
+from .errors import OutcomeUnknown
 from .link import Link, OutgoingLink, SenderSettleMode, terminus_address
 from .message import Encoded, Message
 from .pieces import BodyWriter
@@ -41,7 +43,7 @@ class Tracker:
     def __init__(self, sender: Sender, delivery: EngineDelivery, more: bool) -> None:
         self._sender = sender
         self._delivery = delivery
-        self._outcome: Outcome = None
+        self._outcome: Outcome | DecodeError = None
         #: Octets of this delivery are still to be offered.
         self._more = more
         #: Everything that was offered of it has been written.
@@ -50,12 +52,21 @@ class Tracker:
         self.done = False
 
     async def outcome(self) -> Outcome:
-        """Wait for the outcome. Raises what ended the link if that came first: then nobody knows."""
+        """Wait for the outcome. Raises what ended the link if that came first: then nobody knows.
+
+        OutcomeUnknown when there is one that cannot be decoded.
+        """
         if self.done:
             await trio.lowlevel.checkpoint_if_cancelled()
             await self._sender._connection._let_others_run()
         else:
             await self._sender._until(self._is_done, self._lot())
+        return self._known()
+
+    def _known(self) -> Outcome:
+        """The outcome, which is here; OutcomeUnknown."""
+        if isinstance(self._outcome, DecodeError):
+            raise OutcomeUnknown("amqp:decode-error", f"the peer's delivery state cannot be decoded: {self._outcome}")
         return self._outcome
 
     async def _until_written(self) -> None:
@@ -80,7 +91,7 @@ class Tracker:
         if self._changed is not None:
             self._changed.unpark_all()
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: Outcome | DecodeError) -> None:
         if not self.done:
             self._outcome = outcome
             self.done = True
@@ -115,7 +126,7 @@ class Sender(Link):
         message is written. Cancelled before the message is written in full, it was not sent; after that, it was.
         """
         tracker = await self.submit(message, settled=settled)
-        return tracker._outcome if tracker.done else await tracker.outcome()
+        return tracker._known() if tracker.done else await tracker.outcome()
 
     async def submit(self, message: Message | Encoded, *, settled: bool | None = None) -> Tracker:
         """Send, and return once the message is written; the outcome comes through the tracker."""
@@ -299,14 +310,23 @@ class Sender(Link):
             sender.drained()
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
-        """An outcome, or a word on the way to one; DecodeError ends the connection."""
+        """An outcome, or a word on the way to one.
+
+        What cannot be decoded says nothing but that the delivery is over, and concerns no other: the frame around it
+        was whole, so the connection may go on.
+        """
         tracker: Tracker = delivery.context
         settled = delivery.remote_settled
         final = delivery.remote_code not in {0, RECEIVED}
         if not (settled or final):
             return
         state = delivery.remote_state
-        outcome = None if state is None or not final else decode_state(state, 0, len(state))[0]
+        outcome: Outcome | DecodeError = None
+        if state is not None and final:
+            try:
+                outcome = decode_state(state, 0, len(state))[0]
+            except DecodeError as error:
+                outcome = error
         if not settled:
             self._session._session.settle_outgoing(delivery, delivery.remote_code, state, True)
         tracker._finish(outcome)
@@ -347,7 +367,11 @@ class Pipeline(Generic[M]):
             self._next = None
             self._fill()
         message, tracker = self._sent[0]
-        outcome = await tracker.outcome()
+        try:
+            outcome = await tracker.outcome()
+        except OutcomeUnknown:
+            self._sent.popleft()  # whoever goes on comes to the next
+            raise
         self._sent.popleft()
         return message, outcome
 

@@ -113,6 +113,7 @@ class Connection(ConnectionPort):
         self._reader = FrameReader(limits.max_sasl_frame_bytes)  # until a header says that frames of AMQP come
         self._transfer = TransferReader()
         self._disposition = DispositionReader()
+        self._transfer.undecodable = self._disposition.undecodable = limits.undecodable_states
         self._flow = FlowReader()
         self._sessions: dict[int, Session] = {}
         self.sessions_by_remote_channel: dict[int, Session] = {}

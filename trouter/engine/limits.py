@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trouter.wire.constants import MAX_NODES
+from trouter.wire.transfers import Undecodable
 
 UINT32: Final = 0xFFFFFFFF
 UNLIMITED: Final = 1 << 62
@@ -49,6 +50,8 @@ class EngineLimits:
     max_open_frame_bytes: int = 65536
     #: Values in the peer's open, those within others included.
     max_open_nodes: int = MAX_NODES
+    #: What becomes of a delivery state that cannot be decoded.
+    undecodable_states: Undecodable = Undecodable.REFUSED
     #: Octets of a container-id and of a link's name.
     max_name_bytes: int = 1024
     #: Our first transfer-id and delivery-id; tests start near the wrap.

@@ -10,6 +10,7 @@ from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.config.entities import ends
 from trouter.engine.limits import UNLIMITED, EngineLimits
 from trouter.wire.performatives import Open
+from trouter.wire.transfers import Undecodable
 from trouter.wire.types import Int
 
 from .policing import ROUTER_ROLES
@@ -72,7 +73,8 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
     )
     capabilities: tuple[str, ...] = CAPABILITIES
     if entity.role in ROUTER_ROLES:
-        limits = replace(limits, session_window_bytes=ROUTER_WINDOW_BYTES)
+        # A neighbour passes on what a stranger said to it: that must not cost the link to it.
+        limits = replace(limits, session_window_bytes=ROUTER_WINDOW_BYTES, undecodable_states=Undecodable.CUT)
         capabilities = ROUTER_CAPABILITIES
         own = {**own, "qd.annotations-version": Int(ANNOTATIONS_VERSION)}
         if entity.cost > 1:

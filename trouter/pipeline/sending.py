@@ -22,6 +22,7 @@ from trouter.client import (
     LinkDetached,
     Modified,
     Outcome,
+    OutcomeUnknown,
     Rejected,
     Released,
     Sender,
@@ -281,13 +282,17 @@ class Sending:
         """Wait for the oldest outcome, and see to all that have come with it."""
         flying = self._flying
         settled = self._settled()
-        outcome = await flying[0][1].outcome()
-        self._settle(flying.popleft()[0], outcome)
-        while flying and flying[0][1].done:
+        while True:
             letter, tracker = flying[0]
-            outcome = await tracker.outcome()
+            outcome: Outcome | OutcomeUnknown
+            try:
+                outcome = await tracker.outcome()
+            except OutcomeUnknown as unknown:
+                outcome = unknown
             flying.popleft()
             self._settle(letter, outcome)
+            if not flying or not flying[0][1].done:
+                break
         if self._settled() > settled:
             self._progressed()
 
@@ -304,8 +309,10 @@ class Sending:
 
     # --- outcomes
 
-    def _settle(self, letter: _Letter, outcome: Outcome) -> None:
-        if isinstance(outcome, Released):
+    def _settle(self, letter: _Letter, outcome: Outcome | OutcomeUnknown) -> None:
+        if isinstance(outcome, OutcomeUnknown):
+            self._reject(letter, str(outcome))
+        elif isinstance(outcome, Released):
             self._trouble = f"{self._to(letter)} released what was sent"
             self._again(letter)
         elif isinstance(outcome, Modified) and not outcome.undeliverable_here:

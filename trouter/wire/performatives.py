@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, cast
 
 from trouter.wire import codec, composite
 from trouter.wire.composite import Composite
-from trouter.wire.constants import MAX_NODES
+from trouter.wire.constants import MAX_ATTACH_NODES, MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.types import Described
 
@@ -500,12 +500,15 @@ def encode_state(state: State | Described) -> bytes:
     return composite.encode(state)
 
 
-def decode_state(data: bytes, start: int, end: int) -> tuple[State | Described, int]:
-    """The delivery state at ``start`` and the offset behind it; an unknown one stays as it came; DecodeError."""
+def decode_state(data: bytes, start: int, end: int, nodes: int = MAX_ATTACH_NODES) -> tuple[State | Described, int]:
+    """The delivery state at ``start`` and the offset behind it; an unknown one stays as it came; DecodeError.
+
+    It may consist of ``nodes`` values.
+    """
     bare = _BARE.get(data[start : start + 4])
     if bare is not None and end - start >= 4:
         return bare, start + 4
-    value, offset = codec.decode(data, start, end)
+    value, offset = codec.decode(data, start, end, nodes)
     if not isinstance(value, Described):
         raise DecodeError("delivery state is not a described value", start)
     cls = composite.class_of(value.descriptor)

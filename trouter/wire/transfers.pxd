@@ -4,6 +4,8 @@ from trouter.wire.codec cimport skip
 from trouter.wire.framing cimport be32
 
 cdef int _ABSENT
+cdef int _KEPT
+cdef int _CUT
 
 cpdef int read_descriptor(bytes data, Py_ssize_t start, Py_ssize_t end) except? -1
 
@@ -38,9 +40,13 @@ cdef class FieldReader:
 cdef class StateReader(FieldReader):
     cdef public bytes state
     cdef public int state_code
+    cdef public int undecodable
+    cdef bytes _seen
 
     @cython.locals(data=bytes, offset=Py_ssize_t, start=Py_ssize_t)
     cdef _state(self)
+    @cython.locals(state=bytes)
+    cdef _look_inside(self)
 
 
 cdef class TransferReader(StateReader):

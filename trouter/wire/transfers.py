@@ -4,15 +4,21 @@ AMQP 1.0 part 2, 2.7.4-2.7.6. A reader is made once per connection and filled
 anew for every frame; absent fields read as -1 (numbers, flags) or None. Other
 performatives are rare and go through ``performatives``. What a peer may encode
 in several ways (sizes, descriptors, booleans) is accepted in all of them.
+
+A delivery state is passed on as it came, so it is looked into where it comes: whoever hears of it further on would
+blame us for what cannot be decoded. An outcome without details is known by its four octets, and costs nothing.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 from .codec import decode, skip
+from .constants import MAX_NODES
 from .errors import DecodeError
 from .framing import be32
+from .performatives import decode_state
 
 _ABSENT: Final = -1
 TRANSFER: Final = 0x14
@@ -164,15 +170,30 @@ class FieldReader:
             raise DecodeError(f"{self._name}: {self._list_end - self._offset} bytes after the last field", self._offset)
 
 
+class Undecodable(IntEnum):
+    """What becomes of a delivery state that cannot be decoded."""
+
+    #: The frame is refused: DecodeError.
+    REFUSED = 0
+    #: The outcome goes without its details; one of which not even the kind is known is refused.
+    CUT = 1
+    #: It is kept as it came, for whoever decodes it.
+    KEPT = 2
+
+
 class StateReader(FieldReader):
     """A field list with a delivery state in it: its code, and its octets as they came."""
 
-    __slots__ = ("state", "state_code")
+    __slots__ = ("_seen", "state", "state_code", "undecodable")
 
     def __init__(self) -> None:
         super().__init__()
         self.state: bytes | None = None
         self.state_code = 0
+        #: An ``Undecodable``.
+        self.undecodable = 0
+        #: The state that was found to be whole last: those who reject much give one reason for it.
+        self._seen = b""
 
     def _state(self) -> None:
         """Fills ``state`` and ``state_code``: 0 for none, -1 for a descriptor that is no small number."""
@@ -185,11 +206,12 @@ class StateReader(FieldReader):
             and data[offset + 1] == 0x53
             and data[offset + 3] == 0x45
         ):
-            self._index += 1
-            self._offset = offset + 4
-            self.state_code = data[offset + 2]
-            self.state = SHORT_STATES.get(self.state_code) or data[offset : offset + 4]
-            return
+            self.state = SHORT_STATES.get(data[offset + 2])
+            if self.state is not None:
+                self._index += 1
+                self._offset = offset + 4
+                self.state_code = data[offset + 2]
+                return
         start = self._value()
         if start == _ABSENT:
             self.state = None
@@ -205,8 +227,27 @@ class StateReader(FieldReader):
             self.state_code = descriptor
         else:
             self.state_code = _ABSENT
+        if self.undecodable != _KEPT and self.state != self._seen:
+            self._look_inside()
+
+    def _look_inside(self) -> None:
+        """Decode the state, to see whether that can be done; DecodeError."""
+        state = self.state or b""
+        try:
+            decode_state(state, 0, len(state), MAX_NODES)
+        except DecodeError as error:
+            bare = SHORT_STATES.get(self.state_code) if self.undecodable == _CUT else None
+            if bare is None:
+                raise DecodeError(f"{self._name}: delivery state: {error}", self._offset) from None
+            self.state = bare
+            return
+        if len(state) <= _MAX_SEEN:
+            self._seen = state
 
 
+_KEPT: Final = int(Undecodable.KEPT)
+_CUT: Final = int(Undecodable.CUT)
+_MAX_SEEN: Final = 1024
 SHORT_STATES: Final = {code: bytes((0, 0x53, code, 0x45)) for code in range(0x23, 0x28)}
 _SYMBOLIC_STATES: Final = {
     "amqp:received:list": 0x23,
