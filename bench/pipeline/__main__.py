@@ -18,7 +18,7 @@ from bench.plan import FULL, QUICK
 from bench.results import Results
 from trouter import _twin
 
-from . import alerting, metering, receiving, rows, sending
+from . import alerting, landing, metering, receiving, rows, sending
 from .processes import MeasureError
 
 #: Each measures into the results; a new chapter is a line here.
@@ -27,6 +27,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "shards": receiving.shards,
     "rows": rows.rows,
     "sink": sending.sink,
+    "landed": landing.landed,
     "alerts": alerting.alerts,
     "meter": metering.meter,
 }
