@@ -6,6 +6,11 @@ import gzip
 import json
 import os
 import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +35,11 @@ from trouter.pipeline.compact import Summary, compact, in_processes
 from trouter.pipeline.datasets import UNKNOWN, NoRecords, columns_of, files_of, manifest_of
 from trouter.pipeline.tables import TableBusy, locked
 from trouter.records import KINDS, ClockStep, LinkStalled, Record
+from trouter.records.check import check_folder
+from trouter.records.marks import Mark, is_marked, mark_path, read_mark
 from trouter.records.segments import Header
+from trouter.records.stream import Taken
+from trouter.records.writer import Bounds, Now, SegmentWriter
 
 LAST = (1 << 63) - 1
 
@@ -438,6 +447,79 @@ def test_a_manifest_that_is_none_stops_everything(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(NoRecords, match="no manifest"):
         run(tmp_path)
+
+
+def marks(folder: Path) -> dict[str, Mark | None]:
+    return {path.name: read_mark(path) for path in sorted((folder / "in").glob("*.compacted"))}
+
+
+def test_marks_are_left_beside_what_is_there_and_nothing_else(tmp_path: Path) -> None:
+    made = day(tmp_path)
+    made[2].write_bytes(made[2].read_bytes()[:-10])
+    shutil.copy(made[1], made[1].with_name(made[1].name + ".open"))
+    assert run(tmp_path).marked == 0
+    assert marks(tmp_path) == {}
+    summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)
+    assert (summary.segments, summary.marked) == (0, len(made) - 1)
+    assert all(is_marked(path, path.name) == (path != made[2]) for path in made)
+    assert compact([tmp_path / "in"], tmp_path / "root", mark=True).marked == 0
+
+
+def test_a_segment_under_a_name_that_another_has_is_marked_once_it_is_there(tmp_path: Path) -> None:
+    made = day(tmp_path)
+    run(tmp_path)
+    header, lines = lines_of(made[1])
+    made[1].unlink()
+    write_segment(tmp_path / "in", header, lines[:-1])  # the end of it was lost, and nothing else
+    summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)
+    assert (summary.errors, summary.marked) == ([], len(made))
+    assert is_marked(made[1], made[1].name)
+
+
+def test_a_folder_in_which_no_mark_can_be_left_is_told_of_and_that_is_all(tmp_path: Path) -> None:
+    made = day(tmp_path)
+    (mark_path(made[0].parent, made[0].name) / "something").mkdir(parents=True)
+    summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)
+    assert (summary.segments, summary.errors) == (len(made), [])
+    assert summary.notes == [f"{tmp_path / 'in'}: no marks can be left there: Is a directory"]
+
+
+def test_killed_between_the_commit_and_the_marks_it_leaves_them_the_next_time(tmp_path: Path) -> None:
+    made = day(tmp_path)
+    killed = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom trouter.pipeline import compact\n"
+        "left = []\ndef write_mark(*told, really=compact.write_mark):\n"
+        "    len(left) < 2 or os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    left.append(told)\n    return really(*told)\n"
+        "compact.write_mark = write_mark\ncompact.compact([Path(sys.argv[1])], Path(sys.argv[2]), mark=True)\n"
+    )
+    program = [sys.executable, "-c", killed, str(tmp_path / "in"), str(tmp_path / "root")]
+    assert subprocess.run(program, check=False).returncode == -signal.SIGKILL
+    assert len(manifest_of(tmp_path / "root").segments) == len(made)
+    assert len(marks(tmp_path)) == 2
+    summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)
+    assert (summary.segments, summary.marked) == (0, len(made) - 2)
+
+
+def test_a_router_that_goes_on_deletes_what_was_marked_and_nothing_is_missing(tmp_path: Path) -> None:
+    made = day(tmp_path)
+    size = sum(path.stat().st_size for path in made)
+    spoilt = made[0].read_bytes()
+    made[0].write_bytes(spoilt[:-10])  # so that it is not compacted, and the router keeps it
+    assert main(["pipeline", "compact", str(tmp_path / "in"), str(tmp_path / "root"), "--jobs", "1", "--mark"]) == 1
+    made[0].write_bytes(spoilt)
+    bounds = Bounds(max_bytes=size + 20_000, segment_bytes=10_000)
+    writer = SegmentWriter(tmp_path / "in", "QDR.A", bounds)
+    writer.open(Now(START + DAY, 0))
+    writer.write(
+        Taken([ClockStep(old_offset=0, new_offset=each, t=START + DAY) for each in range(1000)], Counter()),
+        Now(START + DAY, 1),
+    )
+    writer.close(Now(START + DAY, 2))
+    assert made[0].exists()
+    assert not made[1].exists()
+    assert run(tmp_path).gaps == []
+    assert check_folder(tmp_path / "in").errors == []
 
 
 def test_the_command_says_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,8 +43,9 @@ from trouter.pipeline.overlaps import Conflict, new_rows
 from trouter.pipeline.proof import Proof, claimed, prove
 from trouter.pipeline.rows import rows_of
 from trouter.pipeline.tables import KEEP_S, locked, make_folder, replace, sync
+from trouter.records.marks import write_mark
 from trouter.records.reader import LAST_US, Corrupt
-from trouter.records.segments import EMPTY, OPEN, Place, segments_in
+from trouter.records.segments import EMPTY, OPEN, Place, file_label, segments_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +94,8 @@ class Summary:
     gaps: list[Gap] = field(default_factory=list)
     #: Days of which there are new rows.
     dates: list[str] = field(default_factory=list)
+    #: Segments beside which a mark was left.
+    marked: int = 0
 
 
 class _Found(NamedTuple):
@@ -153,16 +156,23 @@ def compact(
     *,
     run: Runner = here,
     cores: int = 1,
+    mark: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
     """Take what is new in these folders into the data sets under ``root``.
 
-    OSError, NoRecords; TableBusy if somebody else does the same.
+    With ``mark`` every segment that is there afterwards gets a mark, by which its router knows that it may go first; a
+    folder that cannot be written is told of. OSError, NoRecords; TableBusy if somebody else does the same.
     """
     folder = records_folder(root)
     make_folder(folder)
+    folders = list(folders)
     with locked(folder / "LOCK"):
-        return _Compaction(Path(root), run, cores, progress).run(folders)
+        compaction = _Compaction(Path(root), run, cores, progress)
+        summary = compaction.run(folders)
+        if mark:
+            compaction.mark()
+        return summary
 
 
 class _Compaction:
@@ -176,6 +186,8 @@ class _Compaction:
         self._summary = Summary()
         self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._staged = self._folder / ".staging" / self._name
+        #: Segments that were looked at, with the checksum of each in whole.
+        self._seen: dict[Place, int] = {}
         #: Files that are to be named: kind, day, and the path under the folder where they are staged.
         self._files: list[tuple[str, str, str]] = []
 
@@ -193,6 +205,21 @@ class _Compaction:
         self._summary.gaps = gaps_under(self._root, self._manifest)
         return self._summary
 
+    def mark(self) -> None:
+        """Leave a mark beside each segment that is in the data sets now, which the disk holds on to."""
+        there = {(facts.router, facts.boot, facts.first, facts.whole) for facts in self._manifest.segments.values()}
+        labelled = {(file_label(router), *rest) for router, *rest in there}
+        failed: set[Path] = set()
+        for place, whole in self._seen.items():
+            folder = place.path.parent
+            if folder in failed or (place.router, place.boot, place.first, whole) not in labelled:
+                continue
+            try:
+                self._summary.marked += write_mark(folder, place.name, whole)
+            except OSError as error:
+                failed.add(folder)
+                self._summary.notes.append(f"{folder}: no marks can be left there: {error.strerror}")
+
     # --- what there is
 
     def _proved(self, places: Sequence[Place]) -> list[_Found]:
@@ -207,6 +234,7 @@ class _Compaction:
             if isinstance(proof, str):
                 self._summary.errors.append(proof)
                 continue
+            self._seen[place] = proof.whole
             name = place.name
             for known in (found.get(name), self._manifest.segments.get(name)):
                 if known is not None and (known.crc, known.last) != (proof.trailer.crc, proof.trailer.last):
@@ -222,9 +250,12 @@ class _Compaction:
         """Whether a segment is, by all that can be seen without reading it, one that was compacted."""
         facts = self._manifest.segments.get(place.name)
         try:
-            return facts is not None and claimed(place.path) == facts.whole
+            known = facts is not None and claimed(place.path) == facts.whole
         except OSError:
             return False
+        if known and facts is not None:
+            self._seen[place] = facts.whole
+        return known
 
     def _apart(self, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
         """Those whose numbers no other segment has, and those that overlap one."""

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from trouter.records.compression import clear_halves, compress, sync_folder
+from trouter.records.holes import DELETED, Hole, Holes, deleted_in
+from trouter.records.marks import is_marked, mark_path, marks_in
 from trouter.records.reader import Corrupt, SegmentReader, last_number
 from trouter.records.schema import VERSION, Alarm, Record, RecordsDropped
 from trouter.records.segments import (
@@ -45,8 +47,14 @@ BATCH: Final = 256
 RETRY_US: Final = 5_000_000
 #: The most that a header and a trailer may need.
 _SPARE_BYTES: Final = 4096
+#: Why records are gone that were deleted.
+RETENTION: Final = "retention"
 #: Gaps that are remembered, one by one, until they can be told; more of them are told as one.
 _MAX_UNTOLD: Final = 100
+#: Holes between segments that are kept; with so many of them only the oldest segment is deleted, marked or not.
+_MAX_HOLES: Final = 64
+#: At the end what is untold is told so often at most, for telling may take the room of something that is then untold.
+_LAST_WORDS: Final = 4
 _FILE_MODE: Final = 0o640
 _FOLDER_MODE: Final = 0o750
 
@@ -135,6 +143,10 @@ class SegmentWriter:
         self._segment: _Segment | None = None
         self._kept: deque[_Kept] = deque()
         self._kept_bytes = 0
+        #: What was deleted of starts of which segments are kept.
+        self._holes = Holes()
+        #: Marks that did not fit their segments, and when they were made.
+        self._doubted: dict[str, int] = {}
         #: Complete segments that are to be compressed.
         self._plain: deque[Place] = deque()
         #: Segments that could not be completed because the disk failed.
@@ -182,11 +194,17 @@ class SegmentWriter:
             if place.router == self._label:
                 facts = place.path.stat()
                 self._keep(place, facts.st_size, facts.st_mtime_ns // 1000)
+        for boot in {kept.place.boot for kept in self._kept}:
+            for first, last in deleted_in(self.folder / manifest_name(self._label, boot)):
+                self._holes.add(Hole(boot, self._begin_of_hole(boot, first), last))
 
     def close(self, now: Now) -> None:
         """Complete the segment that is open, and let go of the folder."""
         self._retry_us = now.mono
-        self.write(Taken([], Counter()), now)
+        for _ in range(_LAST_WORDS):
+            self.write(Taken([], Counter()), now)
+            if not self._untold:
+                break
         try:
             self._finish(now)
         except OSError as error:
@@ -248,7 +266,7 @@ class SegmentWriter:
     def tick(self, now: Now) -> None:
         """What time brings: a segment is old enough, the disk is to hold on to what it has, old ones are to go."""
         while self.bounds.keep_us and self._kept and now.utc - self._kept[0].changed_us > self.bounds.keep_us:
-            if not self._delete_oldest():
+            if not self._delete(0):
                 break
         if self._trouble and now.mono < self._retry_us:
             return
@@ -291,11 +309,16 @@ class SegmentWriter:
         telling, self._untold = self._untold, []
         for dropped in telling:
             dropped.t = now.utc
+        first = self._next
         try:
             self._put(telling, now)
         except OSError:
             self._untold = telling + self._untold
             raise
+        for number, dropped in enumerate(telling, first):
+            if dropped.reason == RETENTION:
+                boot = self.boot if dropped.boot is None else dropped.boot
+                self._holes.tell(Hole(boot, dropped.from_n, dropped.to_n), number)
 
     def _put(self, batch: Sequence[Record], now: Now) -> None:
         """Write these, at least one; OSError, and nothing of them stands there."""
@@ -440,7 +463,7 @@ class SegmentWriter:
         while (
             self.held_bytes + needed > self.bounds.max_bytes or self._free_bytes() < needed + self.bounds.min_free_bytes
         ):
-            if self.bounds.keeps_oldest or not self._delete_oldest():
+            if self.bounds.keeps_oldest or not self._delete(self._first_to_go()):
                 raise OSError(errno.ENOSPC, "there is no room within the bounds")
 
     def _compress_next(self) -> None:
@@ -470,35 +493,72 @@ class SegmentWriter:
         facts = os.statvfs(self.folder)
         return facts.f_bavail * facts.f_frsize
 
-    def _delete_oldest(self) -> bool:
-        """Delete the oldest segment that is complete, and whether there was one that could be deleted."""
+    def _first_to_go(self) -> int:
+        """Which of the segments that are kept is to go: the oldest that was compacted, else the oldest."""
+        marks = marks_in(self.folder, self._label) if len(self._holes) < _MAX_HOLES else {}
+        for name in marks.keys() - {kept.place.name for kept in self._kept}:
+            with suppress(OSError):
+                mark_path(self.folder, name).unlink()  # its segment is gone
+        for index, kept in enumerate(self._kept):
+            name = kept.place.name
+            if name in marks and self._doubted.get(name) != marks[name]:
+                if is_marked(kept.place.path, name):
+                    return index
+                self._doubted[name] = marks[name]
+                log.warning("%s is no mark of the segment beside it: ignored", mark_path(self.folder, name))
+        return 0
+
+    def _begin_of_hole(self, boot: int, first: int) -> int:
+        """The number behind the segment that is kept before this one: what told of those in between may be gone."""
+        before = [kept.place for kept in self._kept if kept.place.boot == boot and kept.place.first < first]
+        if not before:
+            return 0
+        last = last_number(max(before, key=lambda place: place.first).path)
+        return first if last is None else last + 1
+
+    def _delete(self, index: int) -> bool:
+        """Delete one of the segments that are kept, and whether there was one that could be deleted."""
         if not self._kept:
             return False
-        place, size, _ = self._kept[0]
+        place, size, _ = self._kept[index]
         last = last_number(place.path)
         try:
             place.path.unlink(missing_ok=True)
         except OSError as error:
             log.error("%s cannot be deleted: %s", place.path, error.strerror)
             return False
-        self._kept.popleft()
+        with suppress(OSError):
+            mark_path(self.folder, place.name).unlink(missing_ok=True)
+        self._doubted.pop(place.name, None)
+        del self._kept[index]
         self._kept_bytes -= size
         if last is not None:
             count = last - place.first + 1
-            own = place.boot == self.boot
-            # All that came before it is gone as well, and what told of that may be.
-            dropped = RecordsDropped(
-                reason="retention", from_n=0, to_n=last, count=count, by_kind={}, boot=None if own else place.boot
-            )
-            self._remember(dropped)
+            self._tell_of_holes(place, last, count)
             self._note(
                 place.boot,
-                Entry(seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state="deleted"),
+                Entry(seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED),
             )
         if place.boot != self.boot and not any(kept.place.boot == place.boot for kept in self._kept):
+            self._holes.forget(place.boot)
             with suppress(OSError):
                 (self.folder / manifest_name(self._label, place.boot)).unlink()
         return True
+
+    def _tell_of_holes(self, place: Place, last: int, count: int) -> None:
+        """Have records tell what the deletion of a segment left, and again what only that segment told of."""
+        hole = self._holes.add(Hole(place.boot, self._begin_of_hole(place.boot, place.first), last))
+        own = place.boot == self.boot
+        for each in self._holes.to_tell(place.first if own else -1, last if own else -1):
+            dropped = RecordsDropped(
+                reason=RETENTION,
+                from_n=each.first,
+                to_n=each.last,
+                count=count if each == hole else 0,
+                by_kind={},
+                boot=None if each.boot == self.boot else each.boot,
+            )
+            self._remember(dropped)
 
     # --- trouble
 
@@ -521,13 +581,19 @@ class SegmentWriter:
         )
 
     def _remember(self, dropped: RecordsDropped) -> None:
-        """Tell of it when there is room. Of what was deleted of one boot, the last says all."""
-        if dropped.reason == "retention":
-            for known in self._untold:
-                if known.reason == "retention" and known.boot == dropped.boot:
-                    known.to_n = dropped.to_n
-                    known.count += dropped.count
-                    return
+        """Tell of it when there is room. Of what was deleted, the last that is told of a hole says all."""
+        if dropped.reason == RETENTION:
+            within = [
+                known
+                for known in self._untold
+                if known.reason == RETENTION
+                and known.boot == dropped.boot
+                and dropped.from_n <= known.from_n
+                and known.to_n <= dropped.to_n
+            ]
+            for known in within:
+                dropped.count += known.count
+                self._untold.remove(known)
         self._untold.append(dropped)
 
     def _fail(self, error: OSError, now: Now) -> None:

@@ -39,6 +39,12 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="how many processes work at once; as many as there are cores"
     )
+    parser.add_argument(
+        "--mark",
+        action="store_true",
+        help="leave a mark beside each segment that ROOT has: where a router must delete some for want of room, it "
+        "begins with these. Only for the ROOT that is kept; the folders must be writable",
+    )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     add_spark(parser)
     parser.set_defaults(run=run)
@@ -62,7 +68,14 @@ def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Pr
     from trouter.pipeline.tables import TableBusy  # noqa: PLC0415
 
     try:
-        summary = compact(arguments.segments, arguments.root, run=runner, cores=cores, progress=progress.detail)
+        summary = compact(
+            arguments.segments,
+            arguments.root,
+            run=runner,
+            cores=cores,
+            mark=arguments.mark,
+            progress=progress.detail,
+        )
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1

@@ -1,0 +1,107 @@
+"""Marks beside segments: somebody has this one elsewhere, whole and proved, so it may be the first to go.
+
+    <router>~<boot>~<first number, 16 digits>.compacted    beside the segment of that name, compressed or not
+
+A mark is a line of JSON that names the segment and the checksum of all its octets. It is only a help: whoever deletes
+segments believes one only if it fits what stands there, and a segment without one is kept the longer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import uuid
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from trouter.records.segments import SUFFIX, line_of, opened
+
+MARK: Final = ".compacted"
+#: No mark is longer.
+_MAX_BYTES: Final = 1024
+_PIECE_BYTES: Final = 1 << 20
+_FILE_MODE: Final = 0o640
+
+
+class Mark(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="segment.mark", frozen=True):
+    """``whole``: the CRC-32 of all octets of the segment ``seg``, its trailer included, as they are uncompressed."""
+
+    seg: str
+    whole: int
+
+
+_MARK: Final = msgspec.json.Decoder(Mark)
+
+
+def mark_path(folder: Path, segment: str) -> Path:
+    """Where the mark of a segment stands; ``segment``: its name once it is complete."""
+    return folder / (segment.removesuffix(SUFFIX) + MARK)
+
+
+def write_mark(folder: Path, segment: str, whole: int) -> bool:
+    """Leave a mark, and whether there was none like it yet; OSError."""
+    path = mark_path(folder, segment)
+    mark = Mark(seg=segment, whole=whole)
+    if read_mark(path) == mark:
+        return False
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        os.write(descriptor, line_of(mark))
+    finally:
+        os.close(descriptor)
+    try:
+        part.rename(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    return True
+
+
+def read_mark(path: Path) -> Mark | None:
+    """The mark in a file; None if there is none, or something else."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        return _MARK.decode(os.read(descriptor, _MAX_BYTES))
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def marks_in(folder: Path, label: str) -> dict[str, int]:
+    """The segments of a router that have marks, and when each mark was made, in nanoseconds; none if that fails."""
+    found = {}
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(f"{label}~") and entry.name.endswith(MARK):
+                with suppress(OSError):
+                    facts = entry.stat(follow_symlinks=False)
+                    found[entry.name.removesuffix(MARK) + SUFFIX] = facts.st_mtime_ns
+    return found
+
+
+def is_marked(path: Path, segment: str) -> bool:
+    """Whether the mark of a segment, which is the file ``path``, fits all that stands in it. The file is read whole."""
+    mark = read_mark(mark_path(path.parent, segment))
+    if mark is None or mark.seg != segment:
+        return False
+    whole = 0
+    try:
+        with opened(path) as file:
+            while piece := file.read(_PIECE_BYTES):
+                whole = zlib.crc32(piece, whole)
+    except (OSError, EOFError, gzip.BadGzipFile, zlib.error):
+        return False
+    return whole == mark.whole
