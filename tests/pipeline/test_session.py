@@ -21,6 +21,16 @@ def test_times_are_utc_and_workers_run_this_python(spark: SparkSession) -> None:
     assert spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).first() == sys.executable
 
 
+def test_spark_and_its_pythons_have_the_time_to_find_each_other(spark: SparkSession) -> None:
+    import os
+
+    for told in (
+        os.environ.get("SPARK_AUTH_SOCKET_TIMEOUT"),
+        spark.sparkContext.parallelize([0], 1).map(lambda _: os.environ.get("SPARK_AUTH_SOCKET_TIMEOUT")).first(),
+    ):
+        assert told == "120"
+
+
 def test_java_that_is_not_there_is_named_with_its_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,13 +9,14 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 
-from trouter.engine.sasl import SASL_SYS_TEMP
+from trouter.engine.sasl import SASL_AUTH, SASL_SYS_TEMP
 
 from .address import ServerAddress, parse_url
 from .connection import Connection, connect, default_mechanisms
@@ -34,6 +35,8 @@ _LASTING: Final = frozenset(
         "amqp:invalid-field",
     }
 )
+#: What OpenSSL says of a certificate that names another host, or another address.
+_OTHER_HOST: Final = frozenset({62, 64})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,17 +171,46 @@ def kind_of(failure: ClientError | OSError | trio.TooSlowError) -> str:
     return "timeout" if isinstance(failure, trio.TooSlowError) else "connection"
 
 
+class Setting(Enum):
+    """What whoever configured us may have to look at."""
+
+    TRUST = "the authorities that are trusted"
+    NAME = "the host's name, or whether it is verified"
+    TLS = "whether TLS is spoken"
+    CREDENTIALS = "the user and the password, or the certificate"
+    MECHANISMS = "the mechanisms that are allowed"
+
+
+def setting_of(failure: BaseException) -> Setting | None:
+    """What a failure to connect may have come from, if it is one of these."""
+    cause = _cause_of(failure)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return Setting.NAME if cause.verify_code in _OTHER_HOST else Setting.TRUST
+    if isinstance(cause, ssl.SSLError) and not isinstance(cause, BadCertificate):
+        return Setting.TLS
+    if isinstance(cause, AuthenticationFailed):
+        if (cause.info or {}).get("sasl-code") == SASL_AUTH:
+            return Setting.CREDENTIALS
+        return None if cause.info else Setting.MECHANISMS
+    return None
+
+
 def reason_of(failure: BaseException) -> str:
     """In words: of several attempts to connect the first."""
-    told = failure.__cause__
-    cause = told if told is not None and isinstance(failure, OSError) and not failure.errno else failure
-    while isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[0]
+    cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the server's certificate cannot be trusted: {cause.verify_message}"
     if isinstance(cause, OSError) and not isinstance(cause, BadCertificate) and cause.strerror:
         return f"{cause.strerror}: {cause.filename}" if cause.filename else cause.strerror
     return str(cause) or type(cause).__name__
+
+
+def _cause_of(failure: BaseException) -> BaseException:
+    told = failure.__cause__
+    cause = told if told is not None and isinstance(failure, OSError) and not failure.errno else failure
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    return cause
 
 
 def _read(path: Path) -> None:

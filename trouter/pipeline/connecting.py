@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from trouter.client.address import ServerAddress, parse_url
-from trouter.client.servers import Servers, label_of, reason_of
+from trouter.client.servers import Servers, Setting, label_of, reason_of, setting_of
 from trouter.pipeline.options import BadOption, Options
+
+#: By what a failure may have come from: which options say it.
+_CURES: Final = {
+    Setting.TRUST: "name the authority that signed it with tlsTrustFile",
+    Setting.NAME: "write url as the certificate does, or tlsVerifyName=false if any host of that authority will do",
+    Setting.TLS: "is it TLS there? amqps://, tlsTrustFile and tlsCertificateFile each say so",
+    Setting.CREDENTIALS: "see user and passwordFile",
+    Setting.MECHANISMS: "see saslMechanisms and user",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,12 @@ def peers(options: Options) -> tuple[Peer, ...]:
         }
         found.append(Peer(label_of(url), arguments))
     return tuple(found)
+
+
+def why(failure: BaseException) -> str:
+    """Why there is no connection, and which options to look at."""
+    setting = setting_of(failure)
+    return reason_of(failure) if setting is None else f"{reason_of(failure)}: {_CURES[setting]}"
 
 
 def _parse(url: str) -> ServerAddress:

@@ -12,8 +12,7 @@ from typing import Final
 
 import trio
 
-from trouter.client.servers import reason_of
-from trouter.pipeline.connecting import servers
+from trouter.pipeline.connecting import servers, why
 from trouter.pipeline.options import Options
 from trouter.spool import Spool, SpoolBusy
 from trouter.spool.receiver import Progress, ReceiverSettings, receive
@@ -56,6 +55,7 @@ def receiver_settings(options: Options) -> ReceiverSettings:
         connect_timeout_s=options.connect_timeout_s,
         idle_timeout_s=options.heartbeat_s,
         grace_s=GRACE_S,
+        reason=why,
     )
 
 
@@ -92,7 +92,7 @@ class ReceiverThread:
         """ReceiverFailed if it has given up."""
         if self._failure is not None:
             raise ReceiverFailed(
-                f"receiving from {self._settings.address} failed: {reason_of(self._failure)}"
+                f"receiving from {self._settings.address} failed: {why(self._failure)}"
             ) from self._failure
 
     def stop(self) -> None:

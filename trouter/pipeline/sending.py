@@ -30,8 +30,8 @@ from trouter.client import (
     connect,
 )
 from trouter.client.connection import Connection
-from trouter.client.servers import is_lasting, reason_of
-from trouter.pipeline.connecting import Peer
+from trouter.client.servers import is_lasting
+from trouter.pipeline.connecting import Peer, why
 from trouter.pipeline.marking import marked, redelivered
 from trouter.pipeline.messages import Unsendable
 
@@ -190,7 +190,7 @@ class Sending:
                     await self._over(connection)
                     return
             except (ClientError, OSError, trio.TooSlowError) as error:
-                said = "no answer" if isinstance(error, trio.TooSlowError) else reason_of(error)
+                said = "no answer" if isinstance(error, trio.TooSlowError) else why(error)
                 link = f"{self._terms.address or 'the anonymous relay'}: " if isinstance(error, LinkDetached) else ""
                 self._trouble = f"{peer.url}: {link}{said}"
                 if is_lasting(error):

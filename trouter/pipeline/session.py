@@ -12,6 +12,8 @@ from trouter.pipeline.needs import Missing, missing_at_workers, require
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Seconds for Spark and its Pythons to find each other, where the machine is busy: Spark's own 15 are few then.
+PATIENCE_S: Final = 120
 #: What every job leans on. Times are UTC; state is kept in RocksDB, which transformWithState needs.
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -20,6 +22,7 @@ SETTINGS: Final = {
     ),
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.python.authenticate.socketTimeout": f"{PATIENCE_S}s",
 }
 #: On one machine nothing of Spark is for others: it listens for its own processes only.
 LOOPBACK: Final = "127.0.0.1"
@@ -45,6 +48,7 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
         master = given.get("spark.master", "local[*]")
     if master is not None:
         builder = builder.master(master)
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(PATIENCE_S))  # the same for this process, which Spark asks
     local = on_one_machine(master)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # else it says at each start that it looked for another

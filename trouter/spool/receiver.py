@@ -12,6 +12,7 @@ When a server goes away, the next one is tried, and so on, each round a little l
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final
@@ -60,6 +61,8 @@ class ReceiverSettings:
     attempts: int = 0
     #: How long ending may take: to have what came written and settled.
     grace_s: float = 10.0
+    #: What is said of a failure to connect.
+    reason: Callable[[BaseException], str] = reason_of
 
     def __post_init__(self) -> None:
         if not self.address:
@@ -217,7 +220,7 @@ class _Receiving:
                 await self._serve(url, label)
             except (ClientError, OSError, trio.TooSlowError) as failure:
                 late = isinstance(failure, trio.TooSlowError)
-                why = "no answer in time" if late else reason_of(failure)
+                why = "no answer in time" if late else self.settings.reason(failure)
                 self.progress.failed(kind_of(failure), f"{label}: {why}")
                 self._last = failure
                 lasting += is_lasting(failure)
