@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from tests.pipeline.spooled import fill, numbered, send
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, ROOT, RunningRouter, running
-from trouter.pipeline.batch_source import AmqpReader
+from trouter.pipeline.batch_source import AmqpReader, LoadedAnew
 from trouter.pipeline.decoding import FrameFault
 from trouter.pipeline.embedded import ReceiverFailed
 from trouter.pipeline.options import BadOption, Options, Side
@@ -349,15 +349,26 @@ def test_a_batch_with_a_receiver_has_its_messages_however_often_it_is_asked_and_
     folder = tmp_path / "s"
     sender = threading.Thread(target=send, args=(f"127.0.0.1:{router.port}", "batched", 25))
     sender.start()
-    first = AmqpReader(embedded(router, folder, "batched", maxMessages="10", idleTimeoutMs="2000"), SCHEMA)
+    few = embedded(router, folder, "batched", maxMessages="10", idleTimeoutMs="2000")
+    first = AmqpReader(few, SCHEMA, "one")
     parts = first.partitions()
+    assert bodies(first, AmqpReader(few, SCHEMA, "one").partitions()) == list(range(10))  # as 4.0 plans
     assert bodies(first, parts) == bodies(first, parts) == list(range(10))
-    second = AmqpReader(embedded(router, folder, "batched", maxMessages="1000", idleTimeoutMs="2000"), SCHEMA)
+    second = AmqpReader(embedded(router, folder, "batched", maxMessages="1000", idleTimeoutMs="2000"), SCHEMA, "two")
     others = second.partitions()
     sender.join(DEADLINE_S)
     assert bodies(second, others) == list(range(10, 25))
     assert bodies(first, parts) == list(range(10))
     assert bodies(batch(folder), batch(folder).partitions()) == list(range(25))
+    with pytest.raises(LoadedAnew, match="for a later one was loaded"):
+        AmqpReader(few, SCHEMA, "one").partitions()
+    assert bodies(second, AmqpReader(few, SCHEMA, "two").partitions()) == list(range(10, 25))
+
+
+def test_no_messages_are_no_rows(router: RunningRouter, tmp_path: Path) -> None:
+    reader = AmqpReader(embedded(router, tmp_path / "s", "nobody", idleTimeoutMs="100"), SCHEMA, "one")
+    assert reader.partitions() == []
+    assert list(reader.read(None)) == []
 
 
 def test_a_stream_receives_while_nobody_asks_and_settles_at_its_end(router: RunningRouter, tmp_path: Path) -> None:

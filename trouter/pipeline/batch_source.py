@@ -1,20 +1,20 @@
 """``spark.read.format("amqp")``.
 
 With `receiver=none` it reads all that the spools keep, and changes nothing. With a receiver of its own it receives when
-the query is planned, once for each DataFrame, until it has `maxMessages` or none came for `idleTimeoutMs`; the messages
-are accepted when they are in the spool, and the DataFrame, however often it is asked, has just these. The next ``load``
-has the next ones, and what the one before had counts as consumed then. So a job that failed finds its messages again
-with `receiver=none`, until the next ``load`` with a receiver.
+the query is planned for the first time, until it has `maxMessages` or none came for `idleTimeoutMs`; the messages are
+accepted when they are in the spool, and the DataFrame, however often it is asked, has just these: Spark 4.0 plans each
+action anew. The next ``load`` has the next ones, and what the one before had counts as consumed then. So a job that
+failed finds its messages again with `receiver=none`, until the next ``load`` with a receiver.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from trouter.pipeline.embedded import open_spool, receive_some
@@ -26,60 +26,83 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-#: In the folder of the spool: up to where messages were handed out.
+#: In the folder of the spool: which messages were handed out.
 _HANDED_OUT: Final = "batch.json"
+#: So many loads are remembered: one of them that is planned again has no others than it had.
+_MOST_LOADS: Final = 256
+
+
+class LoadedAnew(Exception):
+    """A DataFrame is asked again whose messages have made room for those of a later ``load``."""
 
 
 class AmqpReader(DataSourceReader):
     """Plans slices of spools; ``read`` of it, and nothing that is secret, goes to the workers."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: Options, schema: StructType, load: str = "") -> None:
         self._options: Options | None = options
+        self._load = load
         self._slices = SliceReader(options, schema)
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_options": None, "_slices": self._slices}
+        return {"_options": None, "_load": "", "_slices": self._slices}
 
     def partitions(self) -> Sequence[InputPartition]:
         """The slices of the spools; receives before, if a receiver is embedded."""
         options = cast("Options", self._options)
         if options.receiver is Receiver.EMBEDDED:
-            return _receive(options)
+            return _receive(options, self._load)
         return [
             part
             for shard in open_shards(options.spool)
             for part in cut(str(shard.folder), shard.uuid, shard.first, shard.durable(), options.read_parallelism)
         ]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if partition is None:  # what Spark makes of no partitions at all
+            return iter(())
         return self._slices.read(cast("Slice", partition))
 
 
-def _receive(options: Options) -> list[InputPartition]:
-    """Receive what this DataFrame is to have, and cut it into slices."""
+class _HandedOut(msgspec.Struct):
+    """The messages that the last load of a spool has, and which loads there were."""
+
+    spool: str
+    start: int = 0
+    end: int = 0
+    loads: list[str] = []
+
+
+def _receive(options: Options, load: str) -> list[InputPartition]:
+    """Receive what this load is to have, if it has nothing yet, and cut it into slices; LoadedAnew."""
     with open_spool(options) as spool:
         (shard,) = open_shards(options.spool)
         mark = Path(options.spool[0]) / _HANDED_OUT
-        start = max(_handed_out(mark, spool.uuid), shard.first)
-        shard.consumed(start)
-        receive_some(spool, options, start)
-        end = min(spool.durable, start + options.max_messages)
-        _hand_out(mark, spool.uuid, end)
-        return list(cut(str(shard.folder), spool.uuid, start, end, options.read_parallelism))
+        out = _handed_out(mark, spool.uuid)
+        if not load or load not in out.loads:
+            start = max(out.end, shard.first)
+            shard.consumed(start)
+            receive_some(spool, options, start)
+            end = min(spool.durable, start + options.max_messages)
+            out = _HandedOut(spool.uuid, start, end, [*out.loads, load][-_MOST_LOADS:])
+            _hand_out(mark, out)
+        elif load != out.loads[-1]:
+            raise LoadedAnew("what this DataFrame had is consumed, for a later one was loaded: cache it before that")
+        return list(cut(str(shard.folder), spool.uuid, out.start, out.end, options.read_parallelism))
 
 
-def _handed_out(mark: Path, uuid: str) -> int:
+def _handed_out(mark: Path, uuid: str) -> _HandedOut:
     try:
-        said = json.loads(mark.read_bytes())
+        said = msgspec.json.decode(mark.read_bytes(), type=_HandedOut)
     except FileNotFoundError:
-        return 0
-    return int(said["end"]) if said["spool"] == uuid else 0
+        return _HandedOut(uuid)
+    return said if said.spool == uuid else _HandedOut(uuid)
 
 
-def _hand_out(mark: Path, uuid: str, end: int) -> None:
+def _hand_out(mark: Path, out: _HandedOut) -> None:
     part = mark.with_name(f".{mark.name}")
-    with part.open("w", encoding="ascii") as file:
-        json.dump({"spool": uuid, "end": end}, file)
+    with part.open("wb") as file:
+        file.write(msgspec.json.encode(out))
         file.flush()
         os.fsync(file.fileno())
     part.replace(mark)

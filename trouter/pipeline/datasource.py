@@ -1,10 +1,12 @@
 """``format("amqp")``: what Spark asks first, answered by the reader or the writer that the options call for.
 
-Spark makes this object more than once, in short-lived processes too, so it holds options and nothing else.
+Spark makes this object more than once, in short-lived processes too, so it holds options, what tells one ``load`` from
+another, and nothing else.
 """
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 class AmqpDataSource(DataSource):
     """Messages of AMQP 1.0, as rows."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        #: The same wherever Spark takes this object to, and however often it plans what was loaded.
+        self.load = uuid.uuid4().hex
+
     @classmethod
     def name(cls) -> str:
         return "amqp"
@@ -37,7 +44,7 @@ class AmqpDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from trouter.pipeline.batch_source import AmqpReader  # noqa: PLC0415  # each process does one of the four
 
-        return AmqpReader(Options.parse(self.options, Side.READ), schema)
+        return AmqpReader(Options.parse(self.options, Side.READ), schema, self.load)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         from trouter.pipeline.stream_source import AmqpStreamReader  # noqa: PLC0415
