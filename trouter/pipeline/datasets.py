@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union, get_args, get_origin
 
@@ -83,6 +84,10 @@ class SegmentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     dates: tuple[str, ...] = ()
     gaps: tuple[tuple[int, int, int, int], ...] = ()
     recovered: bool = False
+
+    def days(self) -> set[date]:
+        """``dates`` as such."""
+        return {date.fromisoformat(day) for day in self.dates}
 
 
 class Manifest(msgspec.Struct):

@@ -60,6 +60,10 @@ class Commit(msgspec.Struct, omit_defaults=True):
     inputs: dict[str, int] = {}
     parameters: dict[str, Any] = {}
 
+    def is_by(self, version: int, parameters: Mapping[str, object]) -> bool:
+        """Whether this version of the job would make the same of the same, told this."""
+        return self.job_version == version and self.parameters == dict(parameters)
+
 
 class Table:
     """One table under the folder of a pipeline."""
@@ -87,6 +91,11 @@ class Table:
         """What the rows were made of, and the checksum of each; empty before the first commit. BadTable, OSError."""
         manifest = self.manifest()
         return {} if manifest is None else manifest.inputs
+
+    def dates(self) -> set[date]:
+        """The days that have rows; none before the first commit. BadTable, OSError."""
+        manifest = self.manifest()
+        return set() if manifest is None else {date.fromisoformat(day) for day in manifest.days}
 
     def read(self, spark: SparkSession, dates: Iterable[date] | None = None) -> DataFrame:
         """The rows as they were committed last, of some days only if so asked, with the column ``date``.
@@ -126,16 +135,17 @@ class Table:
         if len(columns) == len(frame.columns):
             raise BadTable(f"{self.name}: the rows have no column `date`")
         schema = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in columns)
+        replaced = {day.isoformat() for day in dates}
         with self._locked():
             run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
             staged = self.folder / ".staging" / run
             try:
                 frame.write.option("compression", "zstd").partitionBy("date").parquet(str(staged.absolute()))
-                days = self._place(staged, run, {day.isoformat() for day in dates})
+                days = self._place(staged, run, replaced)
             finally:
                 shutil.rmtree(staged, ignore_errors=True)
             before = self.manifest() or Commit()
-            kept = {day: path for day, path in before.days.items() if date.fromisoformat(day) not in set(dates)}
+            kept = {day: path for day, path in before.days.items() if day not in replaced}
             manifest = Commit(
                 run=run,
                 committed=datetime.now(UTC).isoformat(timespec="seconds"),

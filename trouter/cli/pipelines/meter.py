@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the tables up to date, and show them."""
     from trouter.pipeline.jobs import meter  # noqa: PLC0415  # Spark is here by now
+    from trouter.pipeline.metering.counters import KEY  # noqa: PLC0415
     from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     asked = meter.Parameters(closed_before=arguments.closed_before, again=arguments.again)
@@ -49,7 +50,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         return 1
     rows = of_days(table.read(spark), arguments)
     if arguments.json:
-        show("", rows, meter.KEY, as_json=True)
+        show("", rows, KEY, as_json=True)
         return 0
     there = of_days(Table(arguments.root, meter.CONNECTIONS).read(spark), arguments)
     show("Tenants", meter.used(rows, there), ["vhost"], as_json=False)

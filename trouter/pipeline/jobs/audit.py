@@ -20,6 +20,7 @@ from trouter.pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subjec
 from trouter.pipeline.datasets import dataset, manifest_of, records_folder, schema_of
 from trouter.pipeline.detector import Row
 from trouter.pipeline.following import records
+from trouter.pipeline.jobs.segments import NO_RECORDS
 from trouter.pipeline.stateful import detect
 from trouter.pipeline.streams import Pace, add_to, without_streams
 from trouter.pipeline.tables import Table, make_folder
@@ -229,28 +230,25 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
     table, rules = Table(root, ALERTS), Table(root, RULES)
     said = {"limits": asdict(parameters.limits)}
     if not inputs:
-        return Summary({}, nothing="there are no records: run `trouter pipeline compact` first")
+        return Summary({}, nothing=NO_RECORDS)
     if all(_is_made_of(each, inputs, said) for each in (table, rules)):
         return Summary({}, nothing="the tables are made of these records already", segments=len(inputs))
-    days = sorted({date.fromisoformat(day) for facts in manifest.segments.values() for day in facts.dates})
+    days = sorted(set[date]().union(*[facts.days() for facts in manifest.segments.values()]))
     as_of = max(facts.t_max for facts in manifest.segments.values())
     every_day = [days[0] + timedelta(each) for each in range((days[-1] - days[0]).days + 1)] if days else []
     progress(f"looking for attacks in {len(inputs)} segments")
     seen = sightings(of_data_sets(*(dataset(spark, root, kind) for kind in KINDS)))
     found = alerts(seen, parameters.limits, as_of)
-    before = table.manifest()
-    if before is not None:
+    if table.manifest() is not None:
         later = table.read(spark).where(F.col("first_at") > F.timestamp_micros(F.lit(as_of)))
         found = found.unionByName(later.select(*found.columns))
-    known = [] if before is None else [date.fromisoformat(day) for day in before.days]
     settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": said}
-    table.commit(found, {*every_day, *known}, **settings)
+    table.commit(found, {*every_day, *table.dates()}, **settings)
     progress("counting what rules decided")
     used = rules_used(
         dataset(spark, root, "policy.decision"), dataset(spark, root, "policy.loaded"), days[-1] if days else date.min
     )
-    former = rules.manifest()
-    rules.commit(used, {*every_day, *(date.fromisoformat(day) for day in (former.days if former else ()))}, **settings)
+    rules.commit(used, {*every_day, *rules.dates()}, **settings)
     unused = rules.read(spark).where("allowed + denied = 0").select("vhost", "rule").distinct()
     used_once = rules.read(spark).where("allowed + denied > 0").select("vhost", "rule").distinct()
     return Summary(
@@ -262,7 +260,7 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
 
 def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str, object]) -> bool:
     manifest = table.manifest()
-    if manifest is None or manifest.job_version != VERSION or manifest.parameters != parameters:
+    if manifest is None or not manifest.is_by(VERSION, parameters):
         return False
     return without_streams(manifest.inputs) == inputs
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -302,17 +301,14 @@ def run(
     table = Table(root, TABLE)
     before = table.manifest()
     said = asdict(pattern)
-    known: list[date] = []
-    if before is not None:
-        known = [date.fromisoformat(day) for day in before.days]
-        made_alike = before.job_version == VERSION and before.parameters == said
-        if inputs and made_alike and without_streams(before.inputs) == inputs:
-            return Summary(0, nothing="the table is made of these events already")
+    same = before is not None and before.is_by(VERSION, said) and without_streams(before.inputs) == inputs
+    if inputs and same:
+        return Summary(0, nothing="the table is made of these events already")
     progress("looking for small payments and large ones after them")
     found = alerts(events, pattern).persist()
     try:
         days = [row["date"] for row in found.select("date").distinct().collect()]
-        table.commit(found, {*days, *known}, inputs=inputs or {}, job="fraud", version=VERSION, parameters=said)
+        table.commit(found, {*days, *table.dates()}, inputs=inputs or {}, job="fraud", version=VERSION, parameters=said)
         return Summary(found.count(), unusable(payments(events, pattern)).count())
     finally:
         found.unpersist()

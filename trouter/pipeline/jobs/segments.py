@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Final
 
 from trouter.pipeline.datasets import manifest_of
 from trouter.pipeline.streams import without_streams
 from trouter.pipeline.tables import Table
 
-NO_RECORDS = "there are no records yet: run `trouter pipeline compact` first"
+NO_RECORDS: Final = "there are no records yet: run `trouter pipeline compact` first"
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ def material_of(
     segments = manifest_of(root).segments
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
     before = table.manifest()
-    same = before is not None and before.job_version == version and before.parameters == dict(parameters) and not again
+    same = before is not None and before.is_by(version, parameters) and not again
     held = without_streams(before.inputs) if before is not None and same else {}
     fresh = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}
-    kept = {date.fromisoformat(day) for day in (before.days if before is not None else ())}
+    kept = table.dates()
     gone = not fresh <= inputs.keys()  # then nobody knows which days they were of
-    days = {name: {date.fromisoformat(day) for day in facts.dates} for name, facts in segments.items()}
+    days = {name: facts.days() for name, facts in segments.items()}
     there = set[date]().union(*days.values())
     changed = set[date]().union(*(days.get(name, set()) for name in fresh))
     if (not same and fresh) or gone:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.window import Window as Over
 
+from trouter.pipeline.jobs.derived import Summary, changed_days, generations, summary_of
 from trouter.pipeline.jobs.meter import METER
-from trouter.pipeline.jobs.rollup import changed_days, generations, why_nothing
 from trouter.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -44,14 +43,6 @@ class Parameters:
             raise ValueError("most must be at least 1")
         if self.measure not in MEASURES:
             raise ValueError(f"{self.measure}: there are {', '.join(MEASURES)}")
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Which days were computed, and why none if none was."""
-
-    days: Sequence[date] = ()
-    nothing: str | None = None
 
 
 def top(meter: DataFrame, most: int, measure: str) -> DataFrame:
@@ -90,9 +81,8 @@ def run(
     told = {"most": asked.most, "measure": asked.measure}
     inputs = generations(source)
     days = changed_days(table, inputs, VERSION, told, again=asked.again)
-    if not days:
-        return Summary(nothing=why_nothing(source))
-    progress(f"ranking {len(days)} days")
-    frame = top(source.read(spark, days), asked.most, asked.measure).orderBy("date", "hour", "dimension", "rank")
-    table.commit(frame, days, inputs=inputs, job="top", version=VERSION, parameters=told)
-    return Summary(sorted(days))
+    if days:
+        progress(f"ranking {len(days)} days")
+        frame = top(source.read(spark, days), asked.most, asked.measure).orderBy("date", "hour", "dimension", "rank")
+        table.commit(frame, days, inputs=inputs, job="top", version=VERSION, parameters=told)
+    return summary_of(root, days)

@@ -1,0 +1,48 @@
+"""Tables that are made of the meter: which days must be computed again when some of its days are others."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from trouter.pipeline.jobs.meter import METER
+from trouter.pipeline.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Which days were computed, and why none if none was."""
+
+    days: Sequence[date] = ()
+    nothing: str | None = None
+
+
+def summary_of(root: Path, days: set[date]) -> Summary:
+    """What a job has to say that computed these days; BadTable, OSError."""
+    if days:
+        return Summary(sorted(days))
+    if Table(root, METER).manifest() is None:
+        return Summary(nothing="there is no meter yet: run `trouter pipeline meter` first")
+    return Summary(nothing="nothing is new")
+
+
+def generations(meter: Table) -> dict[str, int]:
+    """The days of the meter, each with a number that is another once the day is; BadTable, OSError."""
+    manifest = meter.manifest()
+    days = {} if manifest is None else manifest.days
+    return {f"{meter.name}/{day}": zlib.crc32(path.encode()) for day, path in days.items()}
+
+
+def changed_days(
+    table: Table, inputs: Mapping[str, int], version: int, parameters: Mapping[str, object], *, again: bool
+) -> set[date]:
+    """Days that must be computed again; those that the meter has no more are among them. BadTable, OSError."""
+    before = table.manifest()
+    same = before is not None and before.is_by(version, parameters) and not again
+    held = before.inputs if before is not None and same else {}
+    names = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}
+    days = {date.fromisoformat(name.rpartition("/")[2]) for name in names}
+    return days if same else days | table.dates()
