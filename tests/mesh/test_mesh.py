@@ -10,6 +10,7 @@ import pytest
 
 from trouter.mesh import mesh as mesh_module
 from trouter.mesh import nodes as nodes_module
+from trouter.mesh import own as own_module
 from trouter.mesh.events import (
     AddressesChanged,
     Event,
@@ -42,6 +43,7 @@ from trouter.mesh.messages import (
     router_address,
 )
 from trouter.mesh.paths import Paths
+from trouter.mesh.questions import QUESTIONS_PER_TICK
 from trouter.wire.codec import encode
 from trouter.wire.types import Described, ULong
 
@@ -661,9 +663,9 @@ def test_a_neighbour_that_names_ten_thousand_peers_is_believed_within_bounds(ben
         bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 for n in range(10_000 + sequence % 2)}}))
     assert len(bench.mesh.routers) == nodes_module.MAX_ROUTERS
     assert bench.mesh.faults[Fault.TOO_MANY] > 0
-    assert len(bench.sent(LinkStateRequest)) <= mesh_module.QUESTIONS_PER_TICK
+    assert len(bench.sent(LinkStateRequest)) <= QUESTIONS_PER_TICK
     bench.tick()
-    assert len(bench.sent(LinkStateRequest)) == mesh_module.QUESTIONS_PER_TICK
+    assert len(bench.sent(LinkStateRequest)) == QUESTIONS_PER_TICK
 
 
 def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -685,7 +687,7 @@ def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, m
 
 
 def test_everybody_who_asks_for_many_addresses_is_told_in_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mesh_module, "ADDRESSES_PER_TICK", 150)
+    monkeypatch.setattr(own_module, "ADDRESSES_PER_TICK", 150)
     bench.neighbour()
     for number in range(100):
         bench.mesh.add_address(f"M0{number}", 3)

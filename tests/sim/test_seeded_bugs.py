@@ -9,7 +9,7 @@ import pytest
 
 from tests.sim import test_mesh, test_routers
 from trouter.core.router import Router
-from trouter.mesh import mesh, paths
+from trouter.mesh import mesh, paths, questions
 from trouter.mesh.events import AddressesChanged, Event, PathsChanged
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.nodes import Node
@@ -46,7 +46,7 @@ def nobody_lies_behind_us(patch: Patch) -> None:
 
 
 def a_lost_question_is_not_asked_again(patch: Patch) -> None:
-    patch.setattr(mesh, "ASK_AGAIN_S", float("inf"))
+    patch.setattr(questions, "ASK_AGAIN_S", float("inf"))
 
 
 def links_are_told_to_nobody(patch: Patch) -> None:

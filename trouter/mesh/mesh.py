@@ -11,7 +11,6 @@ second has bounds.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -48,21 +47,19 @@ from .messages import (
     router_address,
 )
 from .nodes import NO_HINT, Node, Nodes
+from .own import OwnAddresses
 from .paths import Paths
+from .questions import Questions, is_due
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 
 #: Ticks for which a router that nobody lists is kept.
 ORPHAN_TICKS: Final = 3
-#: A question that was not answered, for it or the answer was lost on the way, is asked again after so long.
-ASK_AGAIN_S: Final = 2.0
 #: Advertisements in a row that must be older than what is known before they are believed: one may have been late.
 OLDER_IN_A_ROW: Final = 2
 #: The same advertisement is sent on again no sooner: as long as routers disagree on the tree it comes by many ways.
 SPREAD_AGAIN_S: Final = 1.0
-#: Between two ticks: questions asked; links followed to find the ways anew, once at least; addresses told.
-QUESTIONS_PER_TICK: Final = 1000
+#: Links followed between two ticks to find the ways anew, once at least.
 LINKS_PER_TICK: Final = 50_000
-ADDRESSES_PER_TICK: Final = 1_000_000
 #: Where each message is taken: nobody is a neighbour whose hello was sent on by others.
 TAKEN_AT: Final[Mapping[type, str]] = {
     Hello: HELLO_ADDRESS,
@@ -125,24 +122,16 @@ class Mesh:
         #: By router: the connection over which it is our neighbour.
         self._neighbours: dict[str, int] = {}
         self._nodes = Nodes()
+        self._own = OwnAddresses(me)
+        self._questions = Questions(me, self._nodes)
         self._faults = Faults()
         self._link_sequence = 0
         self._links_changed = False
         self._reshaped = ""
         self._cause = ""
         self._links_left = LINKS_PER_TICK
-        self._questions_left = QUESTIONS_PER_TICK
         self._last_hello_s = _NEVER
         self._last_ra_s = _NEVER
-        self._mobile_sequence = 0
-        #: Our addresses as they are, as told to all at ``_mobile_sequence``, and which have been touched since.
-        self._addresses: dict[str, int] = {}
-        self._told: dict[str, int] = {}
-        self._touched: dict[str, None] = {}
-        #: Who asked for our addresses and is to be told; all of them in one message, made once.
-        self._asking: dict[str, None] = {}
-        self._addresses_left = ADDRESSES_PER_TICK
-        self._all_told: MobileAddressUpdate | None = None
 
     # --- what there is
 
@@ -185,21 +174,19 @@ class Mesh:
 
     def add_address(self, key: str, hint: int) -> None:
         """Somebody here listens on ``key``; told to the others at the next tick."""
-        self._addresses[key] = hint
-        self._touched[key] = None
+        self._own.add(key, hint)
 
     def delete_address(self, key: str) -> None:
         """Nobody here listens on ``key`` any longer."""
-        if self._addresses.pop(key, None) is not None:
-            self._touched[key] = None
+        self._own.delete(key)
 
     # --- time
 
     def tick(self, now_s: float) -> None:
         """What a second brings: hellos, advertisements, and the end of what was not heard of for too long."""
         self._links_left = LINKS_PER_TICK
-        self._questions_left = QUESTIONS_PER_TICK
-        self._addresses_left = ADDRESSES_PER_TICK
+        self._questions.renew()
+        self._own.renew()
         self._say_hello(now_s)
         flux = now_s - self.last_change_s <= 2 * self._timers.ra_interval_flux_s
         interval_s = self._timers.ra_interval_flux_s if flux else self._timers.ra_interval_s
@@ -208,7 +195,7 @@ class Mesh:
         self._recompute(now_s)
         if self._count_links():
             advertise = True
-        self._ask_again(now_s)
+        self.events += self._questions.again(self.paths.next_hop, now_s)
         if self._tell_addresses():
             advertise = True
         self._answer_addresses()
@@ -266,59 +253,19 @@ class Mesh:
         self._link_sequence += changed
         return changed
 
-    def _ask_again(self, now_s: float) -> None:
-        """Ask whoever can be reached for what they have advertised and we have not heard; who waited longest first."""
-        before_s = now_s - ASK_AGAIN_S
-        waiting = [
-            (min(node.asked_links_s, node.asked_addresses_s), router)
-            for router, node in self._nodes.items()
-            if (node.wants_links() and node.asked_links_s <= before_s)
-            or (node.wants_addresses() and node.asked_addresses_s <= before_s)
-        ]
-        for _, router in heapq.nsmallest(self._questions_left, waiting):
-            node = self._nodes[router]
-            if node.asked_links_s <= before_s:
-                self._ask_links(node, now_s)
-            if node.asked_addresses_s <= before_s:
-                self._ask_addresses(node, now_s)
-
-    def _ask_links(self, node: Node, now_s: float) -> None:
-        if node.wants_links() and self._may_ask(node):
-            node.asked_links_s = now_s
-            self._send(LinkStateRequest(self.me), router_address(node.id))
-
-    def _ask_addresses(self, node: Node, now_s: float, unprompted: bool = False) -> None:
-        """Ask for what was advertised; of whom we have just met, before it advertises: it may be long until it does."""
-        if (unprompted or node.wants_addresses()) and self._may_ask(node):
-            node.asked_addresses_s = now_s
-            self._send(MobileAddressRequest(self.me, node.mobile_sequence), mobile_address(node.id))
-
-    def _may_ask(self, node: Node) -> bool:
-        """Whether a question would get to ``node``, and is not one too many; if it may be asked, it counts."""
-        may = node.id in self.paths.next_hop and self._questions_left > 0
-        self._questions_left -= may
-        return may
-
     def _tell_addresses(self) -> bool:
         """Tell the others how our addresses have changed since we told them last; whether they had."""
-        touched, self._touched = self._touched, {}
-        added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._told}
-        deleted = tuple(key for key in touched if key in self._told and key not in self._addresses)
-        if not (added or deleted):
-            return False
-        self._mobile_sequence += 1
-        self._told.update(added)
-        for key in deleted:
-            del self._told[key]
-        self._all_told = None
-        update = MobileAddressUpdate(self.me, self._mobile_sequence, None, tuple(added), deleted, tuple(added.values()))
-        if self._links:
+        update = self._own.news()
+        if update is not None and self._links:
             self._send(update, ALL_ADDRESSES_TO)
-        return True
+        return update is not None
+
+    def _ask_links(self, node: Node, now_s: float) -> None:
+        self.events += self._questions.about_links(node, self.paths.next_hop, now_s)
 
     def _advertise(self, now_s: float) -> None:
         self._last_ra_s = now_s
-        advertisement = RouterAdvertisement(self.me, self.instance, self._link_sequence, self._mobile_sequence)
+        advertisement = RouterAdvertisement(self.me, self.instance, self._link_sequence, self._own.sequence)
         self._send(advertisement, ALL_ROUTERS_TO)
 
     def _send(self, message: Message, to: str) -> None:
@@ -412,7 +359,7 @@ class Mesh:
         node.spread_change = min(node.spread_change, heard.mobile_sequence)
         news = known != (node.instance, node.advertised_links)
         self._recompute(now_s)
-        if news or node.asked_links_s <= now_s - ASK_AGAIN_S:
+        if news or is_due(node.asked_links_s, now_s):
             self._ask_links(node, now_s)
         if heard == node.spread and now_s - node.spread_s < SPREAD_AGAIN_S:
             return Spread.NOWHERE
@@ -467,7 +414,7 @@ class Mesh:
         else:
             self._complain(Fault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
         if is_first and node.asked_addresses_s == _NEVER:
-            self._ask_addresses(node, now_s, unprompted=True)
+            self.events += self._questions.about_addresses(node, self.paths.next_hop, now_s, unprompted=True)
 
     def _answer_links(self, router: str) -> None:
         peers = {neighbour: self._links[connection].cost for neighbour, connection in self._neighbours.items()}
@@ -477,20 +424,14 @@ class Mesh:
     def _hear_question(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
         if request.id not in self._nodes:
             self._complain(Fault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
-        elif request.have_sequence < self._mobile_sequence:
-            self._asking[request.id] = None
+        elif request.have_sequence < self._own.sequence:
+            self._own.ask(request.id)
             self._answer_addresses()
 
     def _answer_addresses(self) -> None:
         """Tell all our addresses to those who asked; if that is much, to some of them at the next tick."""
-        while self._asking and self._addresses_left > 0:
-            router = next(iter(self._asking))
-            del self._asking[router]
-            if self._all_told is None:
-                keys, hints = tuple(self._told), tuple(self._told.values())
-                self._all_told = MobileAddressUpdate(self.me, self._mobile_sequence, keys, hints=hints)
-            self._addresses_left -= len(self._told) + 1
-            self._send(self._all_told, mobile_address(router))
+        for router, update in self._own.answers():
+            self._send(update, mobile_address(router))
 
     def _hear_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Spread:
         node = self._nodes.get(heard.id)
@@ -507,8 +448,8 @@ class Mesh:
         elif heard.sequence > node.mobile_sequence:
             unasked = not node.wants_addresses()
             node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
-            if unasked or node.asked_addresses_s <= now_s - ASK_AGAIN_S:
-                self._ask_addresses(node, now_s)
+            if unasked or is_due(node.asked_addresses_s, now_s):
+                self.events += self._questions.about_addresses(node, self.paths.next_hop, now_s)
         if heard.sequence <= node.spread_change:
             return Spread.NOWHERE
         node.spread_change = heard.sequence

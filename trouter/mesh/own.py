@@ -1,0 +1,73 @@
+"""The addresses of this router: as they are, as they were told to all, and who asked for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from .messages import MobileAddressUpdate
+
+#: Told between two ticks to those who ask.
+ADDRESSES_PER_TICK: Final = 1_000_000
+
+
+class OwnAddresses:
+    """What the others are to know of the addresses of ``me``."""
+
+    def __init__(self, me: str) -> None:
+        self._me = me
+        #: Counts what was told to all.
+        self.sequence = 0
+        self._addresses: dict[str, int] = {}
+        #: As told at ``sequence``, and which have been touched since.
+        self._told: dict[str, int] = {}
+        self._touched: dict[str, None] = {}
+        #: Who asked and is to be told; all addresses in one message, made once.
+        self._asking: dict[str, None] = {}
+        self._left = ADDRESSES_PER_TICK
+        self._all_told: MobileAddressUpdate | None = None
+
+    def add(self, key: str, hint: int) -> None:
+        """Somebody here listens on ``key``."""
+        self._addresses[key] = hint
+        self._touched[key] = None
+
+    def delete(self, key: str) -> None:
+        """Nobody here listens on ``key`` any longer."""
+        if self._addresses.pop(key, None) is not None:
+            self._touched[key] = None
+
+    def news(self) -> MobileAddressUpdate | None:
+        """How they have changed since that was told last, with its number; None if they have not."""
+        touched, self._touched = self._touched, {}
+        added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._told}
+        deleted = tuple(key for key in touched if key in self._told and key not in self._addresses)
+        if not (added or deleted):
+            return None
+        self.sequence += 1
+        self._told.update(added)
+        for key in deleted:
+            del self._told[key]
+        self._all_told = None
+        return MobileAddressUpdate(self._me, self.sequence, None, tuple(added), deleted, tuple(added.values()))
+
+    # --- to those who ask
+
+    def ask(self, router: str) -> None:
+        """``router`` wants to know all of them."""
+        self._asking[router] = None
+
+    def renew(self) -> None:
+        """A second has passed: as much may be told again."""
+        self._left = ADDRESSES_PER_TICK
+
+    def answers(self) -> Iterator[tuple[str, MobileAddressUpdate]]:
+        """Who is told, and what; if that is much, some of them not before the next second."""
+        while self._asking and self._left > 0:
+            router = next(iter(self._asking))
+            del self._asking[router]
+            if self._all_told is None:
+                keys, hints = tuple(self._told), tuple(self._told.values())
+                self._all_told = MobileAddressUpdate(self._me, self.sequence, keys, hints=hints)
+            self._left -= len(self._told) + 1
+            yield router, self._all_told

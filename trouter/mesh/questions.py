@@ -1,0 +1,69 @@
+"""What others have advertised and we have not heard is asked for: not too often, and not too much in a second."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from .events import Send
+from .messages import LinkStateRequest, MobileAddressRequest, mobile_address, router_address
+from .nodes import Node, Nodes
+
+#: A question that was not answered, for it or the answer was lost on the way, is asked again after so long.
+ASK_AGAIN_S: Final = 2.0
+#: Asked between two ticks.
+QUESTIONS_PER_TICK: Final = 1000
+
+
+def is_due(asked_s: float, now_s: float) -> bool:
+    """Whether an answer to what was asked then is not to be waited for any longer."""
+    return asked_s <= now_s - ASK_AGAIN_S
+
+
+class Questions:
+    """Those of the router ``me``. A question is asked of those only who are in ``reach``."""
+
+    def __init__(self, me: str, nodes: Nodes) -> None:
+        self._me = me
+        self._nodes = nodes
+        self._left = QUESTIONS_PER_TICK
+
+    def renew(self) -> None:
+        """A second has passed: as many may be asked again."""
+        self._left = QUESTIONS_PER_TICK
+
+    def again(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
+        """Ask for all that nobody has answered for too long; who waited longest first."""
+        waiting = [
+            (min(node.asked_links_s, node.asked_addresses_s), router)
+            for router, node in self._nodes.items()
+            if (node.wants_links() and is_due(node.asked_links_s, now_s))
+            or (node.wants_addresses() and is_due(node.asked_addresses_s, now_s))
+        ]
+        for _, router in heapq.nsmallest(self._left, waiting):
+            node = self._nodes[router]
+            if is_due(node.asked_links_s, now_s):
+                yield from self.about_links(node, reach, now_s)
+            if is_due(node.asked_addresses_s, now_s):
+                yield from self.about_addresses(node, reach, now_s)
+
+    def about_links(self, node: Node, reach: Collection[str], now_s: float) -> Iterator[Send]:
+        """Ask for the links that were advertised."""
+        if node.wants_links() and self._may_ask(node, reach):
+            node.asked_links_s = now_s
+            yield Send(LinkStateRequest(self._me), router_address(node.id))
+
+    def about_addresses(
+        self, node: Node, reach: Collection[str], now_s: float, unprompted: bool = False
+    ) -> Iterator[Send]:
+        """Ask for what was advertised; of whom we have just met, before it advertises: it may be long until it does."""
+        if (unprompted or node.wants_addresses()) and self._may_ask(node, reach):
+            node.asked_addresses_s = now_s
+            yield Send(MobileAddressRequest(self._me, node.mobile_sequence), mobile_address(node.id))
+
+    def _may_ask(self, node: Node, reach: Collection[str]) -> bool:
+        """Whether a question would get to ``node``, and is not one too many; if it may be asked, it counts."""
+        may = node.id in reach and self._left > 0
+        self._left -= may
+        return may
