@@ -10,6 +10,7 @@ import trio
 
 from trouter.config import load
 from trouter.core.check import RESERVED, TARGET
+from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Plugins, VhostPolicy, hookimpl
 from trouter.net import host_names
 from trouter.net.hold import UNFIT, Hold
@@ -18,7 +19,6 @@ from trouter.net.policing import (
     CONNECTION_DENIED,
     EVERYTHING,
     NOTHING,
-    ROUTER_ROLES,
     SESSION_DENIED,
     Applicant,
     Denied,

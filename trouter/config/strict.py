@@ -23,12 +23,12 @@ from trouter.config.entities import (
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.problems import Place, Problem
+from trouter.config.rules import ROUTER_ROLES
 
 OTHERS_MAY_READ: Final = stat.S_IROTH
 OTHERS_MAY_WRITE: Final = stat.S_IWOTH
 GROUP_MAY_WRITE: Final = stat.S_IWGRP
 OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
-ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from trouter.core.terms import ROUTER_ROLES
 from trouter.wire.performatives import Error
 
 from .context import Node
@@ -19,8 +20,6 @@ log = logging.getLogger("trouter.AGENT")
 
 #: Words that stand for a boolean, in any case.
 BOOLEANS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
-#: Roles whose connections belong to the network itself.
-NETWORK_ROLES: Final = frozenset({"inter-router", "edge"})
 _ABSENT: Final = object()
 
 LiveUpdate = Callable[[Node, Mapping[str, Any], Found, Mapping[str, Any]], Awaitable[Answer]]
@@ -42,7 +41,7 @@ async def _update_connection(node: Node, attributes: Mapping[str, Any], found: F
         raise bad_request("nothing to change: a connection has adminStatus (enabled, deleted) and enableProtocolTrace")
     if status not in (None, "enabled", "deleted"):
         raise bad_request(f"adminStatus must be enabled or deleted, not {shown(status)}")
-    if status == "deleted" and connection.role in NETWORK_ROLES:
+    if status == "deleted" and connection.role in ROUTER_ROLES:
         raise forbidden(f"Forbidden: a connection of role {connection.role} cannot be closed")
     if trace is not None:
         connection.trace = _boolean("enableProtocolTrace", trace)

@@ -307,7 +307,7 @@ class OutgoingPeer(Peer):
 
     async def _finish_sasl(self, code: int, additional: bytes | None) -> None:
         if code != SASL_OK:
-            self._tell_failure(f"the peer refused authentication by {self.mechanism}")
+            self.tell_failure(f"the peer refused authentication by {self.mechanism}")
             return
         try:
             if isinstance(self._chosen, PluginMechanism):
@@ -323,7 +323,7 @@ class OutgoingPeer(Peer):
 
     def _note_close(self, event: ConnectionClosed) -> None:
         if event.error is not None:
-            self._tell_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
+            self.tell_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
 
     def _note_detach(self, event: LinkDetached) -> None:
         """Without the links that routers tell each other on, the connection is of no use."""
@@ -335,7 +335,7 @@ class OutgoingPeer(Peer):
 
     def give_up(self, why: str) -> None:
         """The peer is not who it should be: end the connection, and let the connector try again later."""
-        self._tell_failure(why)
+        self.tell_failure(why)
         self.turn_out(Error("amqp:connection:forced", "there is no router at the other end"))
 
     def _hear_router(self) -> None:

@@ -17,6 +17,7 @@ import trio
 from trouter.core.inprocess import Received, Subscription
 from trouter.core.outcomes import ACCEPTED, ACCEPTED_STATE, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from trouter.core.router import Router
+from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Consumer, ConsumerTerms, Decision, IncomingMessage, Plugins, Rejected
 from trouter.management.ports import REQUESTER
 from trouter.records.text import clean
@@ -26,7 +27,7 @@ from trouter.wire.errors import DecodeError
 from trouter.wire.types import Described
 
 from .decisions import Decisions
-from .policing import ROUTER_ROLES, Denied, Policing
+from .policing import Denied, Policing
 
 #: Messages that wait to be read.
 MAX_WAITING: Final = 100

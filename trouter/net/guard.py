@@ -12,9 +12,10 @@ import trio
 
 from trouter.config.entities import RouterEntity
 from trouter.config.operational import AUTH_LOCKOUT
+from trouter.core.terms import ROUTER_ROLES
 from trouter.records.text import clean
 
-from .handshakes import ROUTER_ROLES, HandshakeRules, Handshakes
+from .handshakes import HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
 from .memory import MemoryWatch
 from .orders import Orders

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from trouter.core.terms import ROUTER_ROLES
+
 from .lockout import LOOPBACK, Network, place_of, within
 
 #: For so long nobody is too slow.
@@ -20,7 +22,6 @@ GRACE_S: Final = 2.0
 MAX_PLACES: Final = 100_000
 #: A connection whose login is turned away because too many before it failed counts as so many arrivals more.
 IN_VAIN: Final = 10
-ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 
 
 @dataclass(frozen=True, slots=True)

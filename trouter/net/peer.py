@@ -1,9 +1,7 @@
-"""One connection: a socket, an engine, and a nursery with what belongs to them.
+"""One connection: an engine, the octets that it is made of, and a nursery with what belongs to them.
 
-The poller reads and routes; ``run``'s own task handles what is rare, and
-nothing more is read until it has. A task that waits for a blocked socket exists
-only while there is one.
-Whatever ends the peer ends all of them.
+The poller reads and routes (``transport``); ``run``'s own task handles what is rare, and nothing more is read until it
+has. Whatever ends the peer ends all of them.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
+from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -49,40 +48,18 @@ from .handshakes import Newcomer
 from .hold import Hold
 from .login import Login
 from .membership import Membership
-from .policing import CONNECTION_DENIED, ROUTER_ROLES, Applicant
-from .poller import HUNG_UP
+from .policing import CONNECTION_DENIED
 from .secure import BARE, Ground
 from .sessions import Sessions
 from .shared import PeerSettings, Services
 from .tenancy import NoTenant
-from .tls.problems import TlsFailed
-
-READ_BYTES: Final = 131072
-#: How long a peer has to take in our last words and close.
-LINGER_S: Final = 2.0
+from .transport import Transport
 
 TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs to another tenant now")
 
 server_log = logging.getLogger("trouter.SERVER")
 message_log = logging.getLogger("trouter.MESSAGE")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
-
-
-class Absence:
-    """Notices that a peer has gone which is not read at the moment."""
-
-    __slots__ = ("_peer",)
-
-    def __init__(self, peer: Peer) -> None:
-        self._peer = peer
-
-    def on_readable(self) -> None:
-        """The peer hung up."""
-        self._peer.vanish()
-
-    def crash(self, error: Exception) -> None:
-        """A bug of ours."""
-        self._peer.crash(error)
 
 
 class Peer:
@@ -100,7 +77,6 @@ class Peer:
         ground: Ground = BARE,
     ) -> None:
         self._ground = ground
-        self._channel = ground.channel
         self.facts = facts
         self.settings = settings
         self.user = ""
@@ -112,13 +88,11 @@ class Peer:
         #: Why the connection failed, if it did.
         self.failure = ""
         self._opened_at_s = 0.0
-        self._sock = sock
         self._hub = services.hub
         self._plugins = services.plugins
         self._connections = services.connections
         self._budget = services.budget
         self._ticker = services.ticker
-        self._poller = services.poller
         self._guard = services.guard
         self._auth_services = services.auth_services
         self._policing = services.policing
@@ -126,12 +100,6 @@ class Peer:
         self._hold: Hold | None = None
         self._recorder = services.recorder
         self._account = Account(services.recorder)
-        self._bell = trio.Event()
-        #: Set once a blocked output is written; None while nothing blocks.
-        self._writing: trio.Event | None = None
-        self._gone = False
-        #: As those at the door count it, until its Open; None for who was dialled.
-        self._newcomer: Newcomer | None = None
         self._login: Login | None = None
         self._entrance: Entrance | None = None
         #: What the close says when it is ours.
@@ -140,6 +108,19 @@ class Peer:
         self.connection = self._converse()
         self.connection.owner = self
         self._frames = FrameLog(self._label, self.connection.out)
+        self._transport = Transport(
+            self,
+            sock,
+            ground.channel,
+            self.connection,
+            settings.limits,
+            self._account,
+            self._frames,
+            services.hub,
+            services.poller,
+        )
+        #: Straight to the socket: the hub calls it for every write.
+        self.write_nowait = self._transport.write_nowait
         self._sessions = Sessions(
             self._hub, self.connection, self._label, self.turn_out, self._recorder, services.uplinks
         )
@@ -218,12 +199,6 @@ class Peer:
         """Show frames from here on if they are wanted or the module's level says so, else no more."""
         self._frames.follow(self._frames.wanted, midway=self.opened)
 
-    def _sent(self, count: int) -> None:
-        """Drop from the front of the output what the socket took."""
-        self._account.bytes_out += count
-        del self.connection.out[:count]
-        self._frames.dropped(count)
-
     def links(self) -> Iterator[int]:
         """The identities of its links."""
         for session in self.connection.sessions():
@@ -263,7 +238,7 @@ class Peer:
         """Serve until the connection is over; its links and deliveries are settled on the way out."""
         try:
             async with trio.open_nursery() as nursery:
-                self._nursery = nursery
+                self._nursery = self._transport.nursery = nursery
                 self._hub.flush()  # what an outgoing connection begins with
                 began_s = trio.current_time() if self._ground.began_s is None else self._ground.began_s
                 with trio.CancelScope(deadline=began_s + self.settings.handshake_timeout_s) as handshake:
@@ -272,13 +247,13 @@ class Peer:
                     await self._serve()
                 if handshake.cancelled_caught and self.opened and trio.current_time() >= self._expires_at_s:
                     self._expire()
-                ordered = self.opened or self._gone or self._farewell is not None or self.connection.finished
+                ordered = self.opened or self._transport.gone or self._farewell is not None or self.connection.finished
                 if handshake.cancelled_caught and not ordered:
-                    self._tell_failure(f"timed out: no open within {self.settings.handshake_timeout_s:g} s")
-                elif not self._gone:
+                    self.tell_failure(f"timed out: no open within {self.settings.handshake_timeout_s:g} s")
+                elif not self._transport.gone:
                     self.connection.close(self._farewell)
                     self._hub.flush()
-                    await self._linger()
+                    await self._transport.linger()
                 nursery.cancel_scope.cancel()
         finally:
             self._forget()
@@ -314,78 +289,26 @@ class Peer:
         """Where the connection came in."""
         return f"{self.facts.listener.host}:{self.facts.listener.port}"
 
-    def _tell_failure(self, why: str) -> None:
+    def tell_failure(self, why: str) -> None:
         """Log that the connection ends for no good reason."""
         self.failure = why
         way = f"to {self._other}" if self.outgoing else f"from {self._other} (to {self._own})"
         server_log.info("%s Connection %s failed: %s", self._label, way, why)
 
     async def _receive_early(self) -> None:
-        """Take in what came before our turn: octets read to tell what they are, or behind the TLS handshake."""
-        data = self._ground.early if self._channel is None else self._decrypted(b"")
-        if data:
-            if self._frames.on:
-                self._frames.received(data)
-            self._hub.tell_time()
-            self.connection.receive_data(data)
+        """Take in what came before our turn."""
+        self._hub.tell_time()
+        if self._transport.receive_early(self._ground.early):
             self._hub.flush()
             await self._handle_events()
-            await self._wait_for_room()
+            await self._transport.wait_for_room()
 
     async def _serve(self) -> None:
         """Let the poller read, and handle the events of a read before the next one."""
-        while not (self.connection.finished or self._gone):
-            self._bell = trio.Event()
-            self._poller.add(self._sock, self)
-            await self._bell.wait()
+        while not (self.connection.finished or self._transport.gone):
+            await self._transport.wait_for_events()
             await self._handle_events()
-            await self._wait_for_room()
-
-    async def _wait_for_room(self) -> None:
-        """A peer that makes us answer and does not read the answers is not read either."""
-        while len(self.connection.out) > self.settings.limits.output_limit_bytes and self._writing is not None:
-            await self._writing.wait()
-
-    # --- reading
-
-    def on_readable(self) -> None:
-        """Read once, and work through it; events stop the reading until they are handled."""
-        connection = self.connection
-        try:
-            data = self._sock.recv(READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._lost(str(error))
-            return
-        if not data:
-            self._lost("peer closed the socket")
-            return
-        if self._channel is not None:
-            data = self._decrypted(data)
-            if not data:
-                return
-        self._account.bytes_in += len(data)
-        if self._frames.on:
-            self._frames.received(data)
-        if self._newcomer is not None:
-            self._newcomer.received_bytes += len(data)
-        connection.receive_data(data)
-        if connection.events or len(connection.out) > self.settings.limits.output_limit_bytes:
-            self._ring()
-
-    def _decrypted(self, data: bytes) -> bytes:
-        """What ``data`` says within TLS; b"" if nothing whole, or if that was the end."""
-        channel = self._channel
-        assert channel is not None  # noqa: S101 - who calls has looked
-        try:
-            data = channel.decrypt(data)
-        except TlsFailed as failed:
-            self._lost(str(failed))
-            return b""
-        if channel.ended and not data:
-            self._lost("peer closed the socket")
-        return data
+            await self._transport.wait_for_room()
 
     def crash(self, error: Exception) -> None:
         """A bug of ours ends this connection; the peer hears no details."""
@@ -393,86 +316,8 @@ class Peer:
         self._farewell = Error("amqp:internal-error", "the router failed on this connection")
         self._handshake.cancel()
 
-    def _ring(self) -> None:
-        """Wake the peer's own task and read no more until it has looked."""
-        self._poller.remove(self._sock)
-        self._bell.set()
-
     def _lost(self, why: str) -> None:
-        if not (self._gone or self.connection.finished):
-            self._tell_failure(why)
-        self._gone = True
-        self._ring()
-
-    async def _linger(self) -> None:
-        """Let the peer take in what was written last, then close: closing over unread input would cut it off."""
-        self._poller.remove(self._sock)
-        with trio.move_on_after(LINGER_S):
-            if self._writing is not None:
-                await self._writing.wait()
-            try:
-                if self._channel is not None:
-                    self._channel.say_end(self._sock)
-                self._sock.shutdown(socket.SHUT_WR)
-                while True:
-                    await trio.lowlevel.wait_readable(self._sock)
-                    if not self._sock.recv(READ_BYTES):
-                        return
-            except OSError:
-                return
-
-    # --- writing
-
-    def write_nowait(self) -> None:
-        """Write what stands in the output; what the socket does not take now goes when it can."""
-        out = self.connection.out
-        if self._writing is not None or self._gone or not out:
-            return
-        if self._frames.on:
-            self._frames.show_output()
-        channel = self._channel
-        try:
-            sent = self._sock.send(out) if channel is None else channel.send(self._sock, out)
-        except BlockingIOError:
-            sent = 0
-        except (OSError, TlsFailed) as error:
-            self._lost(str(error))
-            return
-        if sent == len(out) and (channel is None or not channel.unsent):
-            out.clear()
-            self._account.bytes_out += sent
-            self._frames.dropped(sent)
-            if self.connection.paused:
-                self.connection.resume_output()
-        else:
-            self._sent(sent)
-            self._writing = trio.Event()
-            self._nursery.start_soon(self._write_blocked, self._writing)
-
-    async def _write_blocked(self, written: trio.Event) -> None:
-        """Write as the socket takes it; links that paused go on once there is room again."""
-        connection = self.connection
-        out = connection.out
-        channel = self._channel
-        low = self.settings.limits.low_water_bytes
-        try:
-            while out or (channel is not None and channel.unsent):
-                await trio.lowlevel.wait_writable(self._sock)
-                if self._frames.on:
-                    self._frames.show_output()
-                try:
-                    sent = self._sock.send(out) if channel is None else channel.send(self._sock, out)
-                except BlockingIOError:
-                    continue
-                self._sent(sent)
-                if len(out) <= low and connection.paused:
-                    connection.resume_output()
-                    self._hub.flush()
-        except (OSError, TlsFailed) as error:
-            self._lost(str(error))
-        finally:
-            self._writing = None
-            written.set()
+        self._transport.lose(why)
 
     # --- what happened
 
@@ -507,15 +352,13 @@ class Peer:
         login = self._login
         if login is None:
             return
-        if self._newcomer is not None:
-            self._newcomer.waits(trio.current_time())
-        self._poller.add(self._sock, Absence(self), HUNG_UP)
-        try:
+        newcomer = self._transport.newcomer
+        if newcomer is not None:
+            newcomer.waits(trio.current_time())
+        with self._transport.noticing_absence():
             entered = await self._take_step(login, event)
-        finally:
-            self._poller.remove(self._sock)
-        if self._newcomer is not None:
-            self._newcomer.answered(trio.current_time())
+        if newcomer is not None:
+            newcomer.answered(trio.current_time())
         if entered:
             self.user = login.user
             self._hub.tell_time()
@@ -540,13 +383,13 @@ class Peer:
 
     def comes_as(self, newcomer: Newcomer) -> None:
         """It is counted so until its Open, and ends when it is too slow."""
-        self._newcomer = newcomer
+        self._transport.newcomer = newcomer
         newcomer.came_s = trio.current_time()  # TLS has had a time of its own
         newcomer.cut = self._too_slow
 
     def _too_slow(self) -> None:
-        self._tell_failure("too slow: less than minHandshakeRate before its open")
-        self._gone = True
+        self.tell_failure("too slow: less than minHandshakeRate before its open")
+        self._transport.gone = True
         self._handshake.cancel()
 
     def vanish(self) -> None:
@@ -560,65 +403,27 @@ class Peer:
 
     def _settled_in(self) -> None:
         """It is no newcomer any more; a second call does nothing."""
-        if self._newcomer is not None:
-            self._guard.handshakes.end(self._newcomer)
-            self._newcomer = None
+        if self._transport.newcomer is not None:
+            self._guard.handshakes.end(self._transport.newcomer)
+            self._transport.newcomer = None
 
     def _open(self, remote: Open) -> None:
+        """Let the peer in if it may come in, and tell everybody who has to know."""
         if not (self.user or self.outgoing) and self.facts.tls is not None:
             self.user = self.facts.tls.subject  # who came without SASL is whom its certificate names
-        settings = self.settings
-        entrance = Entrance(remote, self.facts, self.user, self._login, settings.tenancy, self._plugins)
-        applicant = entrance.applicant(
-            mechanism=self.mechanism,
-            listener=self.listener,
-            role=self.role,
-            policy_vhost=settings.policy_vhost,
-            outgoing=self.outgoing,
-        )
-        try:
-            entrance.check()
-        except NoTenant as refusal:
-            self._refuse_tenant(applicant, refusal)
-            return
-        admission = self._policing.admit(applicant)
+        entrance = Entrance(remote, self.facts, self.user, self._login, self.settings.tenancy, self._plugins)
+        admission = self._admit(entrance)
         if admission is None:
-            self._turn_away(CONNECTION_DENIED)
             return
-        try:
-            self.tenant = entrance.tenant(self._hub.router.table.tenants, admission.vhost)
-        except NoTenant as refusal:
-            self._refuse_tenant(applicant, refusal)
-            return
-        tenant = "" if self.tenant is None else self.tenant.name
-        if self._policing.is_barred(applicant, admission, tenant):
-            self._turn_away(CONNECTION_DENIED)
-            return
-        self._entrance = entrance
-        held = self._policing.hold(applicant, admission, self, tenant)
-        self._hold = Hold(self._policing, self._plugins, held, stamps=self.settings.stamp_user_id)
         self.opened = True
         self._settled_in()
         self._opened_at_s = trio.current_time()
         self._handshake.deadline = self._expires_at_s
-        strips = self._plugins.annotation_filter(self.facts.listener)
         components = self.settings.logged_components
         message_log = MessageLog(components, self._log_message) if components else None
         self._membership.come(remote, self.user, message_log)
-        terms = PeerTerms(
-            connection_number=self.number,
-            link_capacity=self.settings.link_capacity,
-            max_unsettled=self.settings.max_unsettled,
-            # Only routers are believed what they say of a message's way (security.md R-6.2a).
-            strip_in=strips.strip_in or self.role not in ROUTER_ROLES,
-            strip_out=strips.strip_out,
-            log=message_log,
-            tenant=self.tenant,
-            trunk=self._membership.trunk,
-            role=self.role,
-            edge=self._membership.edge,
-        )
-        self._sessions.admit(terms, self._hold)
+        assert self._hold is not None  # noqa: S101 - whoever is admitted is held to something
+        self._sessions.admit(self._terms(message_log), self._hold)
         if not self.outgoing:
             go_by(admission.settings, self.connection)
         self.connection.open()
@@ -632,6 +437,54 @@ class Peer:
         if self.role in (ROUTE_CONTAINER, "inter-router"):
             self._hub.router.container_came(self.as_container())
 
+    def _admit(self, entrance: Entrance) -> Admission | None:
+        """What the policy lets the peer in as, whose it is and what it is held to; None if it was turned away."""
+        settings = self.settings
+        applicant = entrance.applicant(
+            mechanism=self.mechanism,
+            listener=self.listener,
+            role=self.role,
+            policy_vhost=settings.policy_vhost,
+            outgoing=self.outgoing,
+        )
+        try:
+            entrance.check()
+            admission = self._policing.admit(applicant)
+            if admission is None:
+                self._turn_away(CONNECTION_DENIED)
+                return None
+            self.tenant = entrance.tenant(self._hub.router.table.tenants, admission.vhost)
+        except NoTenant as refusal:
+            self._policing.deny_tenant(applicant, str(refusal))
+            server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
+            self._turn_away(refusal.error)
+            return None
+        tenant = "" if self.tenant is None else self.tenant.name
+        if self._policing.is_barred(applicant, admission, tenant):
+            self._turn_away(CONNECTION_DENIED)
+            return None
+        self._entrance = entrance
+        held = self._policing.hold(applicant, admission, self, tenant)
+        self._hold = Hold(self._policing, self._plugins, held, stamps=settings.stamp_user_id)
+        return admission
+
+    def _terms(self, message_log: MessageLog | None) -> PeerTerms:
+        """What its links are held to."""
+        strips = self._plugins.annotation_filter(self.facts.listener)
+        return PeerTerms(
+            connection_number=self.number,
+            link_capacity=self.settings.link_capacity,
+            max_unsettled=self.settings.max_unsettled,
+            # Only routers are believed what they say of a message's way (security.md R-6.2a).
+            strip_in=strips.strip_in or self.role not in ROUTER_ROLES,
+            strip_out=strips.strip_out,
+            log=message_log,
+            tenant=self.tenant,
+            trunk=self._membership.trunk,
+            role=self.role,
+            edge=self._membership.edge,
+        )
+
     def _hear_router(self) -> None:
         """Somebody speaks as a router at the other end."""
 
@@ -639,11 +492,6 @@ class Peer:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""
         self.connection.open()
         self.turn_out(error)
-
-    def _refuse_tenant(self, applicant: Applicant, refusal: NoTenant) -> None:
-        self._policing.deny_tenant(applicant, str(refusal))
-        server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
-        self._turn_away(refusal.error)
 
     def follow(self, admission: Admission) -> None:
         """The policy has changed: what stands is held to it, and what comes. Links do not move to another tenant."""
@@ -688,7 +536,7 @@ class Peer:
     def _close(self, event: ConnectionClosed) -> None:
         if event.fault is not None:
             self._account.ends("local", event.fault.condition)
-            self._tell_failure(str(event.fault))
+            self.tell_failure(str(event.fault))
         else:
             self._account.ends("peer", "" if event.error is None else event.error.condition)
         self._membership.lose_all_links()
@@ -713,10 +561,9 @@ class Peer:
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
         self._settled_in()
-        self._gone = True
+        self._transport.stop()
         if self._login is not None:
             self._login.close()
-        self._poller.remove(self._sock)
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)
         if self._hold is not None:
@@ -729,6 +576,6 @@ class Peer:
         if self.tenant is not None:
             self._hub.router.table.tenants.leave(self.tenant, self.number)
         self.connection.forget()
-        self._sock.close()
+        self._transport.close()
         if self.opened:
             core_log.info("%s Connection Closed", self._label)

@@ -20,6 +20,7 @@ import trio
 from trouter.config.entities import PolicyEntity, Quotas
 from trouter.config.schema import camel
 from trouter.core.messagelog import MessageLog
+from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
 from trouter.hooks import ConnectionRequest, Permissions, Plugins
 from trouter.management.ports import Rights
@@ -49,7 +50,6 @@ SINGLY: Final = 16
 #: Denials that come with every message or request, told in the log to nobody but who looks for faults.
 EACH: Final = 1
 #: Roles of connections of other routers.
-ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 
 NO_SAMPLINGS: Final[Mapping[str, Sampling]] = MappingProxyType({})
 

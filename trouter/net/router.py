@@ -38,7 +38,6 @@ from .observers import Observers
 from .own_links import OwnLinks
 from .pacing import keep_pace
 from .parts import Change
-from .peer import LINGER_S
 from .poller import Poller
 from .privileges import PrivilegeError, forbid_core_files
 from .record_logs import RecordLogs
@@ -51,6 +50,7 @@ from .standing import keep_standing
 from .supervision import Supervisor
 from .telemetry import Telemetry
 from .ticker import Ticker
+from .transport import LINGER_S
 from .uplinks import Uplinks
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Final
 import trouter
 from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.config.entities import ends
+from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.limits import UNLIMITED, EngineLimits
 from trouter.wire.performatives import Open
 from trouter.wire.transfers import Undecodable
 from trouter.wire.types import Int
 
-from .policing import ROUTER_ROLES
 from .shared import PeerSettings
 from .tenancy import tenancy_of
 
