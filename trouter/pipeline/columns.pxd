@@ -1,4 +1,10 @@
+cimport cython
+
 from trouter.wire cimport octets
+
+
+@cython.locals(end="int")
+cdef Py_ssize_t skip(int[::1] offsets, Py_ssize_t filled, Py_ssize_t row) except -1
 
 
 cdef class Numbers:

@@ -11,6 +11,15 @@ from array import array
 from trouter.wire import octets
 
 
+def skip(offsets: array[int], filled: int, row: int) -> int:
+    """Let the rows from ``filled`` up to ``row`` be empty: where the next one begins, which is ``row``."""
+    end = offsets[filled]
+    while filled < row:
+        filled += 1
+        offsets[filled] = end
+    return filled
+
+
 class Numbers:
     """Whole numbers of up to 64 bits: integers, times in microseconds, and booleans as 0 and 1."""
 
@@ -52,9 +61,8 @@ class Texts:
             self.used = True
             self.offsets = array("i", bytes(4 * self._capacity + 4))
             self.valid = bytearray(self._capacity)
-        while self._filled < row:
-            self.offsets[self._filled + 1] = self.offsets[self._filled]
-            self._filled += 1
+        if self._filled < row:
+            self._filled = skip(self.offsets, self._filled, row)
         octets.append_slice(self.data, data, start, end)
         self.offsets[row + 1] = len(self.data)
         self._filled = row + 1
@@ -69,10 +77,8 @@ class Texts:
 
     def finish(self, rows: int) -> None:
         """Give every row up to ``rows`` its offset."""
-        if self.used:
-            while self._filled < rows:
-                self.offsets[self._filled + 1] = self.offsets[self._filled]
-                self._filled += 1
+        if self.used and self._filled < rows:
+            self._filled = skip(self.offsets, self._filled, rows)
 
 
 class Items:
@@ -122,9 +128,8 @@ class Lists:
             self.keys = Items()
             self.kinds = Items()
             self.values = Items()
-        while self._filled < row:
-            self.offsets[self._filled + 1] = self.offsets[self._filled]
-            self._filled += 1
+        if self._filled < row:
+            self._filled = skip(self.offsets, self._filled, row)
         self.valid[row] = 1
 
     def end(self, row: int) -> None:
@@ -144,7 +149,5 @@ class Lists:
 
     def finish(self, rows: int) -> None:
         """Give every row up to ``rows`` its offset."""
-        if self.used:
-            while self._filled < rows:
-                self.offsets[self._filled + 1] = self.offsets[self._filled]
-                self._filled += 1
+        if self.used and self._filled < rows:
+            self._filled = skip(self.offsets, self._filled, rows)
