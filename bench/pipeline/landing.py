@@ -15,8 +15,9 @@ from typing import Final
 from bench.chapters import Bench
 from bench.measure import Sample
 
+from .beside import rates
 from .processes import Process
-from .receiving import THEIRS, rates
+from .receiving import THEIRS
 
 _SIZE: Final = 100
 _COUNT: Final = 600_000

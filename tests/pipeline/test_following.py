@@ -98,6 +98,16 @@ def test_what_was_deleted_before_it_was_read_is_an_error(tmp_path: Path) -> None
     )  # whoever begins takes what there is
 
 
+def test_segments_that_were_deleted_are_forgotten(tmp_path: Path) -> None:
+    scribe_of(tmp_path, 50)
+    source = reader(tmp_path)
+    end = source.latestOffset()
+    for path in segments(tmp_path)[:3]:
+        lose(path)
+    assert source.latestOffset() == end
+    assert len(source._last) == 2
+
+
 def test_what_is_not_as_it_was_written_is_told_with_its_octet(tmp_path: Path) -> None:
     scribe_of(tmp_path, 20)
     source = reader(tmp_path)

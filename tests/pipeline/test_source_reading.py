@@ -28,7 +28,16 @@ from trouter.pipeline.options import BadOption, Options, Side
 from trouter.pipeline.schema import SCHEMA
 from trouter.pipeline.slices import Slice, Undecodable
 from trouter.pipeline.stream_source import SourceOf40, _Source
-from trouter.spool import SegmentMissing, Spool, SpoolBusy, SpoolError, SpoolGap, SpoolReader, SpoolReplaced
+from trouter.spool import (
+    SegmentMissing,
+    Spool,
+    SpoolBusy,
+    SpoolCorrupt,
+    SpoolError,
+    SpoolGap,
+    SpoolReader,
+    SpoolReplaced,
+)
 
 BAD = [b"", b"garbage", numbered(1)[0][:-1]]
 
@@ -369,6 +378,16 @@ def test_no_messages_are_no_rows(router: RunningRouter, tmp_path: Path) -> None:
     reader = AmqpReader(embedded(router, tmp_path / "s", "nobody", idleTimeoutMs="100"), SCHEMA, "one")
     assert reader.partitions() == []
     assert list(reader.read(None)) == []
+
+
+def test_who_cannot_know_which_messages_were_handed_out_says_where_and_what_to_do(
+    router: RunningRouter, tmp_path: Path
+) -> None:
+    Spool.open(tmp_path, address="batched").close()
+    (tmp_path / "batch.json").write_text('{"spool": ')
+    reader = AmqpReader(embedded(router, tmp_path, "batched"), SCHEMA)
+    with pytest.raises(SpoolCorrupt, match=r"batch\.json, offset 0: .* without the file, all in the spool come again"):
+        reader.partitions()
 
 
 def test_a_stream_receives_while_nobody_asks_and_settles_at_its_end(router: RunningRouter, tmp_path: Path) -> None:

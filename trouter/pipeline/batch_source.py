@@ -9,7 +9,6 @@ failed finds its messages again with `receiver=none`, until the next ``load`` wi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -21,6 +20,8 @@ from trouter.pipeline.embedded import open_spool, receive_some
 from trouter.pipeline.options import Options, Receiver
 from trouter.pipeline.shards import open_shards
 from trouter.pipeline.slices import Slice, SliceReader, cut
+from trouter.pipeline.tables import replace
+from trouter.spool import SpoolCorrupt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,24 +86,19 @@ def _receive(options: Options, load: str) -> list[InputPartition]:
             receive_some(spool, options, start)
             end = min(spool.durable, start + options.max_messages)
             out = _HandedOut(spool.uuid, start, end, [*out.loads, load][-_MOST_LOADS:])
-            _hand_out(mark, out)
+            replace(mark, msgspec.json.encode(out))
         elif load != out.loads[-1]:
             raise LoadedAnew("what this DataFrame had is consumed, for a later one was loaded: cache it before that")
         return list(cut(str(shard.folder), spool.uuid, out.start, out.end, options.read_parallelism))
 
 
 def _handed_out(mark: Path, uuid: str) -> _HandedOut:
+    """Which messages of this spool were handed out; SpoolCorrupt, OSError."""
     try:
         said = msgspec.json.decode(mark.read_bytes(), type=_HandedOut)
     except FileNotFoundError:
         return _HandedOut(uuid)
+    except ValueError:
+        why = "this does not say which messages were handed out; without the file, all in the spool come again"
+        raise SpoolCorrupt(mark, 0, why) from None
     return said if said.spool == uuid else _HandedOut(uuid)
-
-
-def _hand_out(mark: Path, out: _HandedOut) -> None:
-    part = mark.with_name(f".{mark.name}")
-    with part.open("wb") as file:
-        file.write(msgspec.json.encode(out))
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(mark)

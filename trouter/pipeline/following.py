@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from trouter.pipeline.proof import there
 from trouter.records.reader import SegmentReader, last_number
-from trouter.records.segments import COMPRESSED, EMPTY, OPEN, Place, opened, segments_in
+from trouter.records.segments import EMPTY, OPEN, Place, opened, segments_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,6 +74,7 @@ class _Reader(DataSourceStreamReader):
     def __init__(self, folders: list[Path], kinds: frozenset[str] | None) -> None:
         self._folders = folders
         self._kinds = kinds
+        #: By the name of a segment that was there when it was looked last: the number of its last record.
         self._last: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's names
@@ -86,18 +88,18 @@ class _Reader(DataSourceStreamReader):
 
     def _segments(self) -> Iterator[_Segment]:
         """What is complete, in order; RecordsGone for a segment whose end cannot be read, OSError."""
+        known, self._last = self._last, {}
         for folder in self._folders:
             for place in segments_in(folder):
                 if place.rest in {OPEN, EMPTY}:
                     continue
-                if place.name not in self._last:
+                last = known.get(place.name)
+                if last is None:
                     last = last_number(_there(place.path))
-                    if last is None:
-                        raise RecordsGone(
-                            f"{place.path}: no trailer can be read at its end; see `trouter records check`"
-                        )
-                    self._last[place.name] = last
-                yield _Segment(place, self._last[place.name])
+                if last is None:
+                    raise RecordsGone(f"{place.path}: no trailer can be read at its end; see `trouter records check`")
+                self._last[place.name] = last
+                yield _Segment(place, last)
 
     def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[_Slice]:
         slices: list[_Slice] = []
@@ -134,13 +136,11 @@ class _Reader(DataSourceStreamReader):
 
 
 def _there(path: Path) -> Path:
-    """The segment, or what became of it when it was compressed; RecordsGone if it cannot be seen here."""
-    if path.exists():
-        return path
-    compressed = path.with_name(path.name + COMPRESSED)
-    if compressed.exists():
-        return compressed
-    raise RecordsGone(f"{path} is not there: it was deleted, or this machine does not see the folder")
+    """The segment under the name it has now; RecordsGone if it cannot be seen here."""
+    found = there(path)
+    if not found.exists():
+        raise RecordsGone(f"{path} is not there: it was deleted, or this machine does not see the folder")
+    return found
 
 
 def records(spark: SparkSession, folders: list[Path], kinds: list[str]) -> DataFrame:

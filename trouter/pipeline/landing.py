@@ -144,7 +144,7 @@ def landed(spark: SparkSession, root: Path, name: str, *, dead: bool = False) ->
         raise NotLanded(f"{landing.folder}: nothing was landed here yet")
     data = (landing.graves if dead else landing.folder) / "data"
     schema = f"{known.schema}, `address` string, `date` date"
-    return spark.read.schema(schema).option("basePath", str(data)).parquet(str(data)).drop("batch").drop("batch")
+    return spark.read.schema(schema).option("basePath", str(data)).parquet(str(data)).drop("batch")
 
 
 def _batch(number: int) -> str:

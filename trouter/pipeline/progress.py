@@ -56,7 +56,7 @@ class Progress:
             self._step = step
             self._told = ""
             self._next = self._clock() + LINE_S
-            self._print(step, end="" if self._terminal else "\n")
+            self._print(step)
 
     def detail(self, text: str) -> None:
         """How far the step is."""
@@ -66,7 +66,7 @@ class Progress:
                 return
             self._told = text
             self._next = now + LINE_S
-            self._print(f"{self._step}: {text}" if self._step else text, end="" if self._terminal else "\n")
+            self._print(f"{self._step}: {text}" if self._step else text)
 
     def close(self) -> None:
         """What comes next stands on a line of its own."""
@@ -79,7 +79,7 @@ class Progress:
             self._stream.flush()
             self._open = False
 
-    def _print(self, text: str, end: str) -> None:
+    def _print(self, text: str) -> None:
         if self._quiet:
             return
         line = f"{self._name}: {text}"
@@ -87,7 +87,7 @@ class Progress:
             self._stream.write(f"\r{line[:_WIDTH]}\x1b[K")
             self._open = True
         else:
-            self._stream.write(line + end)
+            self._stream.write(f"{line}\n")
         self._stream.flush()
 
     @contextmanager
