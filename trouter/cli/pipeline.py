@@ -21,6 +21,7 @@ ACTIONS: Final[tuple[str, ...]] = (
     "report",
     "run",
     "publish",
+    "prune",
     "doctor",
 )
 

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from trouter.pipeline.datasets import (
     MANIFEST,
+    Manifest,
     SegmentFacts,
     column_of,
     columns_of,
@@ -203,6 +204,12 @@ class _Compaction:
         finally:
             shutil.rmtree(self._staged, ignore_errors=True)
         self._summary.gaps = gaps_under(self._root, self._manifest)
+        pruned = {day for days in self._manifest.pruned.values() for day in days}
+        if late := sorted(pruned.intersection(self._summary.dates)):
+            self._summary.notes.append(
+                f"there are new rows of {len(late)} days of which others were pruned, from {late[0]}: tables that are "
+                "frozen there do not take them, and `trouter pipeline prune` lets them go"
+            )
         return self._summary
 
     def mark(self) -> None:
@@ -355,7 +362,7 @@ class _Compaction:
         for name in replaced:
             os.utime(self._folder / name)  # from now on it is old
         replace(self._folder / MANIFEST, msgspec.json.encode(self._manifest))
-        self._clear()
+        clear(self._folder, self._manifest)
 
     def _merge(self, kind: str, day: str) -> list[str]:
         """Make one file of many small ones; those that it replaces."""
@@ -372,18 +379,17 @@ class _Compaction:
         self._manifest.kinds[kind][day] = [*kept, str(place.relative_to(self._folder))]
         return small
 
-    def _clear(self) -> None:
-        """Delete what nobody names any more, once nobody reads it."""
-        old = time.time() - KEEP_S
-        named = {
-            self._folder / name for days in self._manifest.kinds.values() for names in days.values() for name in names
-        }
-        for path in self._folder.glob("kind=*/date=*/*.parquet"):
-            if path not in named and path.stat().st_mtime < old:
-                path.unlink()
-        for path in self._folder.glob(".staging/*"):
-            if path.stat().st_mtime < old:
-                shutil.rmtree(path, ignore_errors=True)
+
+def clear(folder: Path, manifest: Manifest, keep_s: int = KEEP_S) -> None:
+    """Delete what a manifest does not name and nobody reads: what is as old as that. The folder is locked; OSError."""
+    old = time.time() - keep_s
+    named = {folder / name for days in manifest.kinds.values() for names in days.values() for name in names}
+    for path in folder.glob("kind=*/date=*/*.parquet"):
+        if path not in named and path.stat().st_mtime <= old:
+            path.unlink()
+    for path in folder.glob(".staging/*"):
+        if path.stat().st_mtime <= old:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _ends(ranges: list[tuple[int, int]]) -> tuple[list[int], list[int]]:

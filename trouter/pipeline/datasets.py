@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 #: Where a kind goes that is not known here: its lines as they were written.
 UNKNOWN: Final = "_unknown"
 MANIFEST: Final = "_manifest.json"
-#: Stands in the manifest.
+#: Stands in the manifest; and once something was pruned, which a program that knows nothing of it would undo.
 VERSION: Final = 1
+PRUNED_VERSION: Final = 2
 
 
 class Column(NamedTuple):
@@ -99,6 +100,8 @@ class Manifest(msgspec.Struct):
     version: int = VERSION
     kinds: dict[str, dict[str, list[str]]] = {}
     segments: dict[str, SegmentFacts] = {}
+    #: By kind and day whose rows were pruned (`pruned`); the facts of their segments stay.
+    pruned: dict[str, dict[str, list[str]]] = {}
 
 
 def columns_of(kind: str) -> tuple[Column, ...]:
@@ -171,8 +174,8 @@ def manifest_of(root: Path) -> Manifest:
         manifest = msgspec.json.decode(octets, type=Manifest)
     except ValueError as error:
         raise NoRecords(f"{path}: this is no manifest of records: {error}") from None
-    if manifest.version != VERSION:
-        raise NoRecords(f"{path}: is of version {manifest.version}, and this program reads version {VERSION}")
+    if manifest.version not in {VERSION, PRUNED_VERSION}:
+        raise NoRecords(f"{path}: is of version {manifest.version}, and this program reads version {PRUNED_VERSION}")
     return manifest
 
 

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST: Final = "_manifest.json"
-#: Stands in the manifest.
+#: Stands in the manifest; and once rows were pruned, which a program that knows nothing of it would undo.
 VERSION: Final = 1
+PRUNED_VERSION: Final = 2
 #: How long what nobody names any more is kept for those who still read it.
 KEEP_S: Final = 3600
 _LOCK: Final = "LOCK"
@@ -59,6 +60,8 @@ class Commit(msgspec.Struct, omit_defaults=True):
     #: Whatever the rows were made of, with its checksum; for records the names of segments.
     inputs: dict[str, int] = {}
     parameters: dict[str, Any] = {}
+    #: Days of which rows were pruned, and whose: such a day is never replaced.
+    pruned: dict[str, list[str]] = {}
 
     def is_by(self, version: int, parameters: Mapping[str, object]) -> bool:
         """Whether this version of the job would make the same of the same, told this."""
@@ -83,8 +86,8 @@ class Table:
             manifest = msgspec.json.decode(octets, type=Commit)
         except ValueError as error:
             raise BadTable(f"{path}: this is no manifest of a table: {error}") from None
-        if manifest.version != VERSION:
-            raise BadTable(f"{path}: is of version {manifest.version}, and this program reads version {VERSION}")
+        if manifest.version not in {VERSION, PRUNED_VERSION}:
+            raise BadTable(f"{path}: is of version {manifest.version}, and this program reads version {PRUNED_VERSION}")
         return manifest
 
     def inputs(self) -> Mapping[str, int]:
@@ -124,10 +127,12 @@ class Table:
         job: str,
         version: int,
         parameters: Mapping[str, object],
+        frozen: Collection[date] = (),
     ) -> Commit:
         """Replace exactly these days by the rows of ``frame``, which says in a column ``date`` where each belongs.
 
-        A day that has no rows has none from then on; other days stay as they are. ``inputs`` is all that the table is
+        A day that has no rows has none from then on; other days stay as they are, and whatever the frame has of them so
+        do ``frozen`` ones, and those of which rows were pruned. ``inputs`` is all that the table is
         made of from then on. ``frame`` is computed once. BadTable if there is a row of another day, and then, as with
         whatever Spark raises, all is as it was; TableBusy, OSError.
         """
@@ -135,8 +140,13 @@ class Table:
         if len(columns) == len(frame.columns):
             raise BadTable(f"{self.name}: the rows have no column `date`")
         schema = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in columns)
-        replaced = {day.isoformat() for day in dates}
-        with self._locked():
+        with self.locked():
+            before = self.manifest() or Commit()
+            shut = {*before.pruned, *(day.isoformat() for day in frozen)}
+            replaced = {day.isoformat() for day in dates} - shut
+            if shut:
+                days_shut = ", ".join(f"DATE'{day}'" for day in sorted(shut))
+                frame = frame.where(f"date IS NULL OR date NOT IN ({days_shut})")
             run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
             staged = self.folder / ".staging" / run
             try:
@@ -144,9 +154,9 @@ class Table:
                 days = self._place(staged, run, replaced)
             finally:
                 shutil.rmtree(staged, ignore_errors=True)
-            before = self.manifest() or Commit()
             kept = {day: path for day, path in before.days.items() if day not in replaced}
             manifest = Commit(
+                version=PRUNED_VERSION if before.pruned else VERSION,
                 run=run,
                 committed=datetime.now(UTC).isoformat(timespec="seconds"),
                 job=job,
@@ -155,12 +165,17 @@ class Table:
                 days=dict(sorted({**kept, **days}.items())),
                 inputs=dict(inputs),
                 parameters=dict(parameters),
+                pruned=before.pruned,
             )
-            for path in {*before.days.values()} - {*manifest.days.values()}:
-                os.utime(self.folder / path)  # from now on it is old
-            replace(self.folder / MANIFEST, msgspec.json.encode(manifest))
-            self._clear({*manifest.days.values()})
+            self.put(before, manifest)
             return manifest
+
+    def put(self, before: Commit, manifest: Commit, keep_s: int = KEEP_S) -> None:
+        """Have another manifest count, and delete what nobody has named for so long. The table is locked; OSError."""
+        for path in {*before.days.values()} - {*manifest.days.values()}:
+            os.utime(self.folder / path)  # from now on it is old
+        replace(self.folder / MANIFEST, msgspec.json.encode(manifest))
+        self._clear({*manifest.days.values()}, keep_s)
 
     def _place(self, staged: Path, run: str, wanted: Collection[str]) -> dict[str, str]:
         """Put the days of a finished run where they will be named; the folder of each. BadTable, OSError."""
@@ -179,15 +194,15 @@ class Table:
             places[day] = str(place.relative_to(self.folder))
         return places
 
-    def _clear(self, named: Collection[str]) -> None:
+    def _clear(self, named: Collection[str], keep_s: int) -> None:
         """Delete what was left by runs that were killed, and generations that nobody names, once they are old."""
-        old = time.time() - KEEP_S
+        old = time.time() - keep_s
         for path in (*self.folder.glob(".staging/*"), *self.folder.glob("data/date=*/gen=*")):
-            if str(path.relative_to(self.folder)) not in named and _changed_s(path) < old:
+            if str(path.relative_to(self.folder)) not in named and _changed_s(path) <= old:
                 shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the table alone; TableBusy, OSError."""
         make_folder(self.folder)
         with locked(self.folder / _LOCK):

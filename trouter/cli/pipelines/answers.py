@@ -18,13 +18,21 @@ from trouter.tools.table import Cell, Grid, aligned
 Answer = Callable[[Any, Any, argparse.Namespace], int]
 
 
+def day(text: str) -> date:
+    """A date of the command line; argparse.ArgumentTypeError."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-03-01") from None
+
+
 def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
     """The options of an action that brings tables up to date and shows some of their rows."""
     parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
     for name, what in (("since", "first"), ("until", "last")):
         parser.add_argument(
             f"--{name}",
-            type=date.fromisoformat,
+            type=day,
             metavar="DATE",
             help=f"the {what} day to be shown, such as 2026-03-01 (UTC)",
         )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import date
 from typing import Any
 
-from trouter.cli.pipelines.answers import add_table, answered, of_days, show
+from trouter.cli.pipelines.answers import add_table, answered, day, of_days, show
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +19,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument(
         "--closed-before",
-        type=date.fromisoformat,
+        type=day,
         metavar="DATE",
         help="days before this were billed and stay as they are; records that came too late for them are told of",
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from trouter.cli.pipelines.answers import day
 
 if TYPE_CHECKING:
     from trouter.config import Configuration
@@ -23,10 +25,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
     parser.add_argument("--out", "-o", type=Path, default=Path("report.html"), help="default: report.html")
-    parser.add_argument(
-        "--since", type=date.fromisoformat, metavar="DATE", help="the first date, such as 2026-03-01 (UTC)"
-    )
-    parser.add_argument("--until", type=date.fromisoformat, metavar="DATE", help="the last date")
+    parser.add_argument("--since", type=day, metavar="DATE", help="the first date, such as 2026-03-01 (UTC)")
+    parser.add_argument("--until", type=day, metavar="DATE", help="the last date")
     parser.add_argument(
         "--config", "-c", type=Path, metavar="FILE", help="a router's configuration: shows the limits of its vhosts"
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from trouter.pipeline.datasets import dataset, manifest_of, records_folder, sche
 from trouter.pipeline.detector import Row
 from trouter.pipeline.following import records
 from trouter.pipeline.jobs.segments import NO_RECORDS
+from trouter.pipeline.pruned import frozen_by
 from trouter.pipeline.stateful import detect
 from trouter.pipeline.streams import Pace, add_to, without_streams
 from trouter.pipeline.tables import Table, make_folder
@@ -50,6 +52,8 @@ _SAID: Final = (
 )
 #: The kinds that are looked at for alerts.
 KINDS: Final = ("sasl.outcome", "policy.decision")
+#: What two alerts of one attack have in common.
+_SAME: Final = ("rule", "user", "host", "vhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +247,15 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
         later = table.read(spark).where(F.col("first_at") > F.timestamp_micros(F.lit(as_of)))
         found = found.unionByName(later.select(*found.columns))
     settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": said}
-    table.commit(found, {*every_day, *table.dates()}, **settings)
+    frozen = frozen_by(manifest, ALERTS)
+    if frozen and table.manifest() is not None:
+        found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")
+    table.commit(found, {*every_day, *table.dates()}, **settings, frozen=frozen)
     progress("counting what rules decided")
     used = rules_used(
         dataset(spark, root, "policy.decision"), dataset(spark, root, "policy.loaded"), days[-1] if days else date.min
     )
-    rules.commit(used, {*every_day, *rules.dates()}, **settings)
+    rules.commit(used, {*every_day, *rules.dates()}, **settings, frozen=frozen_by(manifest, RULES))
     unused = rules.read(spark).where("allowed + denied = 0").select("vhost", "rule").distinct()
     used_once = rules.read(spark).where("allowed + denied > 0").select("vhost", "rule").distinct()
     return Summary(
@@ -256,6 +263,17 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
         unused_rules=unused.join(used_once, ["vhost", "rule"], "anti").count(),
         segments=len(inputs),
     )
+
+
+def _attacks(alerts: DataFrame) -> DataFrame:
+    """Who did what until when, of alerts on days that stay as they are."""
+    return alerts.select(*[F.col(name).alias(f"{name}_") for name in (*_SAME, "last_at")])
+
+
+def _goes_on() -> Column:
+    """Whether an alert is the rest of one of those: its first records were pruned."""
+    same = [F.col(name).eqNullSafe(F.col(f"{name}_")) for name in _SAME]
+    return reduce(lambda one, other: one & other, [*same, F.col("first_at") <= F.col("last_at_")])
 
 
 def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str, object]) -> bool:

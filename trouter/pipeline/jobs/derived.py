@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from trouter.pipeline.jobs.meter import METER
+from trouter.pipeline.pruned import pruned_days
 from trouter.pipeline.tables import Table
 
 
@@ -37,12 +38,21 @@ def generations(meter: Table) -> dict[str, int]:
 
 
 def changed_days(
-    table: Table, inputs: Mapping[str, int], version: int, parameters: Mapping[str, object], *, again: bool
+    table: Table,
+    meter: Table,
+    inputs: Mapping[str, int],
+    version: int,
+    parameters: Mapping[str, object],
+    *,
+    again: bool,
 ) -> set[date]:
-    """Days that must be computed again; those that the meter has no more are among them. BadTable, OSError."""
+    """Days that must be computed again; those that the meter has no more are among them. BadTable, OSError.
+
+    Days of which rows of the meter were pruned are not: they would say less than they do.
+    """
     before = table.manifest()
     same = before is not None and before.is_by(version, parameters) and not again
     held = before.inputs if before is not None and same else {}
     names = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}
     days = {date.fromisoformat(name.rpartition("/")[2]) for name in names}
-    return days if same else days | table.dates()
+    return (days if same else days | table.dates()) - pruned_days(meter)

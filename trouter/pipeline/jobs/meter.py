@@ -29,6 +29,7 @@ from trouter.pipeline.metering.counters import COUNTED
 from trouter.pipeline.metering.presence import connections
 from trouter.pipeline.metering.repairs import missing_of
 from trouter.pipeline.metering.traffic import meter
+from trouter.pipeline.pruned import frozen_by
 from trouter.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -84,10 +85,13 @@ def run(
 ) -> Summary:
     """Bring the three tables up to date with the data sets; NoRecords, BadTable, TableBusy, OSError."""
     asked = parameters or Parameters()
-    segments = {name: facts for name, facts in manifest_of(root).segments.items() if facts.count}
+    manifest = manifest_of(root)
+    segments = {name: facts for name, facts in manifest.segments.items() if facts.count}
     if not segments:
         return Summary(nothing=NO_RECORDS)
-    metered, connected = (_Work(Table(root, name), segments, asked) for name in (METER, CONNECTIONS))
+    metered, connected = (
+        _Work(Table(root, name), segments, asked, frozen_by(manifest, name)) for name in (METER, CONNECTIONS)
+    )
     missed = _Work(Table(root, GAPS), segments, Parameters(again=asked.again))
     fresh = {*metered.fresh, *connected.fresh, *missed.fresh}
     too_late = sorted({*metered.too_late, *connected.too_late})
@@ -134,16 +138,21 @@ def _connections(spark: SparkSession, root: Path, work: _Work, progress: Callabl
 class _Work:
     """What is to be done for one table: which segments are in it, and which are to come into it."""
 
-    def __init__(self, table: Table, segments: Mapping[str, SegmentFacts], asked: Parameters) -> None:
+    def __init__(
+        self, table: Table, segments: Mapping[str, SegmentFacts], asked: Parameters, frozen: Collection[date] = ()
+    ) -> None:
+        """``frozen``: days whose records were pruned."""
         self.table = table
         self.segments = segments
         self._asked = asked
+        self._frozen = frozen
         before = table.manifest()
         inputs = {} if before is None else before.inputs
         same = before is not None and before.job_version == VERSION and not asked.again
         same = same and all(name in segments for name in inputs)
-        #: Segments that the table was made of.
-        self.held = {name: segments[name] for name in inputs if segments[name].crc == inputs[name]} if same else {}
+        held = {name: segments[name] for name, crc in inputs.items() if name in segments and segments[name].crc == crc}
+        #: Segments that the table was made of; where it is to be made anew, those of the days that stay.
+        self.held = {name: facts for name, facts in held.items() if same or not self.open_days(facts.days())}
         other = {name: facts for name, facts in segments.items() if name not in self.held}
         #: Segments that tell only of days that are closed, and those that the table is to be made of as well.
         self.too_late = sorted(name for name, facts in other.items() if not self.open_days(facts.days()))
@@ -156,7 +165,7 @@ class _Work:
     def open_days(self, days: Iterable[date]) -> set[date]:
         """Those that may be computed again."""
         closed = self._asked.closed_before
-        return {day for day in days if closed is None or day >= closed}
+        return {day for day in days if (closed is None or day >= closed) and day not in self._frozen}
 
     def commit(self, frame: DataFrame, days: Collection[date]) -> None:
         self.table.commit(

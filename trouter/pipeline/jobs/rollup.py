@@ -72,7 +72,7 @@ def run(
     done: set[date] = set()
     for name, period in ((HOURS, "hour"), (DAYS, "day")):
         table = Table(root, name)
-        days = changed_days(table, inputs, VERSION, told, again=asked.again)
+        days = changed_days(table, source, inputs, VERSION, told, again=asked.again)
         if days:
             progress(f"{name}: {len(days)} days")
             frame = rollup(source.read(spark, days), asked.by, period).orderBy("date", *told["by"][:1])

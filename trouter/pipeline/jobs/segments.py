@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from trouter.pipeline.datasets import manifest_of
+from trouter.pipeline.pruned import frozen_by
 from trouter.pipeline.streams import without_streams
 from trouter.pipeline.tables import Table
 
@@ -25,7 +26,7 @@ class Material:
     fresh: frozenset[str]
     #: Days of which those, or the table, have rows.
     fresh_days: frozenset[date]
-    #: All days from the first to the last of which there are records or rows.
+    #: All days from the first to the last of which there are records or rows; as above, without those that are frozen.
     days: frozenset[date]
     #: The time of the last record, in microseconds.
     until: int
@@ -45,7 +46,8 @@ def material_of(
 
     NoRecords, BadTable, OSError.
     """
-    segments = manifest_of(root).segments
+    manifest = manifest_of(root)
+    segments, frozen = manifest.segments, frozen_by(manifest, table.name)
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
     before = table.manifest()
     same = before is not None and before.is_by(version, parameters) and not again
@@ -61,8 +63,8 @@ def material_of(
     return Material(
         inputs,
         frozenset(fresh),
-        frozenset(changed),
-        frozenset(_every_day(there) | kept),
+        frozenset(changed - frozen),
+        frozenset((_every_day(there) | kept) - frozen),
         max((facts.t_max for facts in segments.values()), default=0),
     )
 

@@ -80,7 +80,7 @@ def run(
     source, table = Table(root, METER), Table(root, TOP)
     told = {"most": asked.most, "measure": asked.measure}
     inputs = generations(source)
-    days = changed_days(table, inputs, VERSION, told, again=asked.again)
+    days = changed_days(table, source, inputs, VERSION, told, again=asked.again)
     if days:
         progress(f"ranking {len(days)} days")
         frame = top(source.read(spark, days), asked.most, asked.measure).orderBy("date", "hour", "dimension", "rank")

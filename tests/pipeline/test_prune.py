@@ -1,0 +1,446 @@
+"""Pruning lets go what it says and nothing else, at once or not at all, and no table says less for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace as changed
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.pipeline.attacked import login
+from tests.pipeline.generate import DAY, HOUR, MINUTE, START, Ledger, Scribe, segments, traffic
+from trouter.cli import main
+from trouter.pipeline.compact import compact
+from trouter.pipeline.datasets import UNKNOWN, columns_of, files_of, manifest_of
+from trouter.pipeline.prune import Refused, Scope, prunable, prune
+from trouter.pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_days
+from trouter.pipeline.tables import Table, replace
+from trouter.records import KINDS, Record
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAYS = 4
+CUT = date(2026, 3, 3)
+TENANT = "tenant-1"
+#: What says that something began or how far it was, of which a part is needed later on.
+PARTLY = ("connection.opened", "link.attached", "delivery.interval")
+
+
+def history(folder: Path) -> list[Record]:
+    """Four days of a router: connections that last for days, a start that ended with the first day, and a gap."""
+    everything: list[Record] = []
+    for begin, end, first in ((START, START + DAY, 1), (START + DAY, START + DAYS * DAY, 100)):
+        scribe = Scribe(folder, at=begin)
+        records: list[Record] = traffic(
+            Ledger("QDR.A", scribe.boot),
+            seed=first,
+            begin=begin,
+            end=end,
+            first_conn=first,
+            connections=40,
+            step=2 * HOUR,
+        )
+        records += [login(begin + number * MINUTE, "alice", "192.0.2.9") for number in range(3)]
+        scribe.write_all(records, 60)
+        scribe.stop()
+        everything += records
+    gone = segments(folder)
+    gone[len(gone) // 2].unlink()
+    return everything
+
+
+@pytest.fixture(scope="module")
+def compacted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pruned")
+    history(folder / "in")
+    compact([folder / "in"], folder / "root")
+    return folder
+
+
+@pytest.fixture
+def root(compacted: Path, tmp_path: Path) -> Path:
+    """A copy to prune."""
+    return Path(shutil.copytree(compacted / "root", tmp_path / "root"))
+
+
+def everything(before: date = CUT, *tenants: str) -> Scope:
+    return Scope(before, tenants, prunable(tenants))
+
+
+def rows(root: Path, kind: str) -> list[dict[str, Any]]:
+    """The rows of a kind, with the day on which each is found."""
+    manifest = manifest_of(root)
+    return [
+        {**row, "date": day}
+        for day, names in sorted(manifest.kinds.get(kind, {}).items())
+        for name in names
+        for row in pq.ParquetFile(root / "records" / name).read().to_pylist()
+    ]
+
+
+def all_rows(root: Path) -> Counter[str]:
+    return Counter(str((kind, *row.items())) for kind in manifest_of(root).kinds for row in rows(root, kind))
+
+
+def old(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in found if row["date"] < CUT.isoformat()]
+
+
+def new(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in found if row["date"] >= CUT.isoformat()]
+
+
+def living(found: Callable[[str], list[dict[str, Any]]], what: str, ended: str) -> set[tuple[int, int]]:
+    """By start and number the connections or links that had not ended by then, of the start that went on."""
+    over = {(row["boot"], row[what]) for row in old(found(ended))}
+    if what == "link":
+        over |= {(row["boot"], row["link"]) for row in old(found("delivery.interval")) if row["final"]}
+    begun = {(row["boot"], row[what]) for row in old(found("link.attached" if what == "link" else "connection.opened"))}
+    latest = max(boot for boot, _ in begun)
+    return {(boot, number) for boot, number in begun - over if boot == latest}
+
+
+def test_without_yes_nothing_changes(root: Path) -> None:
+    there = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file() and path.name != "LOCK"}
+    summary = prune(root, everything())
+    assert not summary.done
+    assert there == {
+        path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file() and path.name != "LOCK"
+    }
+    assert {part.what for part in summary.parts} == set(manifest_of(root).kinds) - set(KEPT)
+    assert all(day < CUT.isoformat() for part in summary.parts for day in part.days)
+
+
+def test_old_days_go_but_for_what_later_ones_need(root: Path, compacted: Path) -> None:
+    summary = prune(root, everything(), really=True)
+    assert summary.done
+
+    def before(kind: str) -> list[dict[str, Any]]:
+        return rows(compacted / "root", kind)
+
+    for kind in KINDS:
+        found = rows(root, kind)
+        assert new(found) == new(before(kind))
+        if kind not in PARTLY:
+            assert old(found) == []
+    conns, links = living(before, "conn", "connection.closed"), living(before, "link", "link.detached")
+    assert conns
+    assert links
+    assert {(row["boot"], row["conn"]) for row in old(rows(root, "connection.opened"))} == conns
+    assert {(row["boot"], row["link"]) for row in old(rows(root, "link.attached"))} == links
+    counts = old(rows(root, "delivery.interval"))
+    last = {
+        (row["boot"], row["link"]): row["n"]
+        for row in old(before("delivery.interval"))
+        if (row["boot"], row["link"]) in links
+    }
+    assert {(row["boot"], row["link"]): row["n"] for row in counts} == last
+    assert len(counts) == len(last)
+    assert sum(part.rows for part in summary.parts) == all_rows(compacted / "root").total() - all_rows(root).total()
+    assert {part.what: part.days for part in prune(root, everything()).parts} == {}
+
+
+def test_of_a_tenant_go_its_rows_and_nobody_elses(root: Path, compacted: Path) -> None:
+    prune(root, everything(CUT, TENANT), really=True)
+    before, after = all_rows(compacted / "root"), all_rows(root)
+    assert after < before
+    assert all(
+        f"('vhost', '{TENANT}')" in row and any(f"('date', '2026-03-0{day}')" in row for day in (1, 2))
+        for row in before - after
+    )
+    stayed = [row for kind in prunable([TENANT]) for row in old(rows(root, kind)) if row["vhost"] == TENANT]
+    assert stayed
+    assert {row["boot"] for row in stayed} == {max(row["boot"] for row in rows(root, "link.attached"))}
+    assert len(old(rows(root, "sasl.outcome"))) == len(old(rows(compacted / "root", "sasl.outcome"))) > 0
+    manifest = manifest_of(root)
+    assert {tuple(whose) for days in manifest.pruned.values() for whose in days.values()} == {(TENANT,)}
+    prune(root, everything(), really=True)
+    assert manifest_of(root).pruned["link.detached"]["2026-03-01"] == [EVERYBODY, TENANT]
+
+
+def test_nothing_is_missing_afterwards_and_nothing_comes_back(root: Path, compacted: Path) -> None:
+    before = compact([compacted / "in"], root)
+    prune(root, everything(), really=True)
+    after = compact([compacted / "in"], root)
+    assert (after.segments, after.records, after.errors) == (0, 0, [])
+    assert after.gaps == before.gaps != []
+    assert manifest_of(root).version == 2
+
+
+def test_late_rows_of_days_that_were_pruned_are_told_of_and_go_the_next_time(root: Path, tmp_path: Path) -> None:
+    prune(root, everything(), really=True)
+    scribe = Scribe(tmp_path / "late", "QDR.B", START + HOUR)
+    scribe.write(login(START + HOUR, "bob", "192.0.2.1"))
+    scribe.stop()
+    (note,) = compact([tmp_path / "late"], root).notes
+    assert note.startswith("there are new rows of 1 days of which others were pruned, from 2026-03-01")
+    assert [part.what for part in prune(root, everything(), really=True).parts] == ["sasl.outcome"]
+    assert old(rows(root, "sasl.outcome")) == []
+
+
+def test_files_that_are_replaced_stay_for_their_readers_or_go_at_once(root: Path) -> None:
+    def files() -> set[Path]:
+        return set((root / "records").rglob("*.parquet"))
+
+    before = files()
+    prune(root, Scope(CUT, (TENANT,), prunable([TENANT])), really=True)
+    assert before < files()
+    prune(root, everything(), really=True, at_once=True)
+    manifest = manifest_of(root)
+    assert files() == {Path(name) for kind in manifest.kinds for name in files_of(root, kind)}
+
+
+REFUSED = {
+    "a day that is not over": (Scope(datetime.now(UTC).date() + timedelta(days=2)), "is not over"),
+    "what others need": (Scope(CUT, kinds=("policy.loaded",)), "policy.loaded is never pruned: it says which rules"),
+    "no kind": (Scope(CUT, kinds=("what",)), "what: there is no such kind of records"),
+    "nobody's": (Scope(CUT, (TENANT,), ("clock.step",)), "clock.step does not say whose it is"),
+    "an end alone": (Scope(CUT, kinds=("link.detached",)), "link.attached and link.detached go together"),
+    "no table": (Scope(CUT, tables=("cards",)), "there is no table that is replaced by days"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_must_not_be_is_refused(root: Path, case: str) -> None:
+    scope, why = REFUSED[case]
+    with pytest.raises(Refused, match=why):
+        prune(root, scope, really=True)
+    assert manifest_of(root).pruned == {}
+
+
+def made_of(root: Path, name: str, inputs: dict[str, int], **parameters: Any) -> None:
+    table = Table(root, name)
+    table.folder.mkdir(parents=True, exist_ok=True)
+    told = {"version": 1, "job": "x", "inputs": inputs, "parameters": parameters}
+    replace(table.folder / "_manifest.json", json.dumps(told).encode())
+
+
+def test_nothing_goes_before_the_tables_are_made_of_it(root: Path) -> None:
+    scope = changed(everything(), kinds=("latency.sketch", *MADE_OF["meter"]))
+    notes = prune(root, scope).notes
+    assert [note for note in notes if note.startswith("there is no table meter yet")]
+    inputs = {name: facts.crc for name, facts in manifest_of(root).segments.items()}
+    first = min(name for name, facts in manifest_of(root).segments.items() if facts.dates[0] == "2026-03-02")
+    for table in ("meter", "meter_conn"):
+        made_of(root, table, {name: crc for name, crc in inputs.items() if name != first})
+    with pytest.raises(Refused, match=f"meter is not made of 1 segments .*run `trouter pipeline meter {root}` first"):
+        prune(root, scope, really=True)
+    assert manifest_of(root).pruned == {}
+    for table in ("meter", "meter_conn"):
+        made_of(root, table, inputs)
+    assert prune(root, scope, really=True).notes == [
+        f"{table} stays as it is on 2 days from 2026-03-01 to 2026-03-02, and is not computed again there"
+        for table in ("meter", "meter_conn")
+    ]
+    assert frozen_days(root, "meter") == {date(2026, 3, 1), date(2026, 3, 2)}
+    assert frozen_days(root, "audit_alerts") == frozen_days(root, "rollup_day") == frozenset()
+
+
+def test_segments_that_came_too_late_for_closed_days_are_no_reason_to_wait(root: Path) -> None:
+    inputs = {name: facts.crc for name, facts in manifest_of(root).segments.items() if facts.dates[-1] > "2026-03-02"}
+    for table in ("meter", "meter_conn"):
+        made_of(root, table, inputs, closed_before=CUT.isoformat())
+    assert prune(root, changed(everything(), kinds=MADE_OF["meter"]), really=True).done
+
+
+STEPS = ("staged", "placed", "before the rename", "after the rename")
+KILLED = """
+import os, signal, sys
+from datetime import date
+from pathlib import Path
+from trouter.pipeline import prune, tables
+step, root = sys.argv[1], Path(sys.argv[2])
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+write, replaced, clear = prune._write, prune.replace, prune.clear
+count = []
+def dying_write(rows, staged, place):
+    count.append(place)
+    if len(count) == 1 and step == "staged":
+        prune.sync = lambda _: die()
+    write(rows, staged, place)
+    if len(count) == 2 and step == "placed":
+        die()
+prune._write = dying_write
+if step == "before the rename":
+    Path.rename = lambda self, to, rename=Path.rename: die() if self.name == "_manifest.json.tmp" else rename(self, to)
+if step == "after the rename":
+    prune.clear = lambda *_: die()
+prune.prune(root, prune.Scope(date(2026, 3, 3), (), prune.prunable(())), really=True, at_once=True)
+"""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_any_step_it_leaves_all_of_it_or_none(root: Path, step: str) -> None:
+    before = all_rows(root)
+    killed = subprocess.run([sys.executable, "-c", KILLED, step, str(root)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    after = all_rows(root)
+    if step == "after the rename":
+        assert after < before
+    else:
+        assert after == before
+        assert manifest_of(root).pruned == {}
+    prune(root, everything(), really=True, at_once=True)
+    assert all(
+        row["date"] >= CUT.isoformat() for kind in set(KINDS) - set(PARTLY) - set(KEPT) for row in rows(root, kind)
+    )
+    assert set((root / "records").rglob("*.parquet")) == {
+        Path(name) for kind in manifest_of(root).kinds for name in files_of(root, kind)
+    }
+    assert list((root / "records" / ".staging").iterdir()) == []
+
+
+def test_the_command_shows_and_then_does_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["pipeline", "prune", str(root), "--before", CUT.isoformat(), "--quiet"]
+    assert main([*arguments, "--tenant", TENANT]) == 0
+    told = capsys.readouterr().out
+    assert "Nothing was changed: these rows go with --yes." in told
+    assert "delivery.interval                2  2026-03-01  2026-03-02" in told
+    assert main([*arguments, "--kind", "sasl.outcome", "--yes", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["done"], said["parts"][0]["days"]) == (True, {"2026-03-01": 3, "2026-03-02": 3})
+    assert main([*arguments, "--kind", "sasl.outcome"]) == 0
+    assert capsys.readouterr().out == "Nothing is to go.\n"
+    assert main([*arguments, "--kind", "records.dropped"]) == 1
+    assert "records.dropped is never pruned" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*arguments[:-2], "someday"])
+    assert "argument --before: 'someday' is no date" in capsys.readouterr().err
+
+
+def test_what_it_believes_of_kinds_is_so() -> None:
+    named = {
+        *KEPT,
+        *(kind for pair in TOGETHER for kind in pair),
+        *(kind for kinds in MADE_OF.values() for kind in kinds),
+    }
+    assert named <= set(KINDS)
+    assert set(JOBS) == set(MADE_OF)
+    assert UNKNOWN in prunable(())
+    assert all("vhost" in {column.name for column in columns_of(kind)} for kind in prunable([TENANT]))
+
+
+# --- with Spark
+
+
+@pytest.fixture
+def quiet() -> Callable[[str], None]:
+    return lambda _: None
+
+
+def table_rows(spark: SparkSession, root: Path, name: str) -> Iterator[tuple[date, str]]:
+    for row in Table(root, name).read(spark).collect():
+        yield row["date"], str(sorted(row.asDict(recursive=True).items(), key=lambda item: item[0]))
+
+
+def compare(
+    spark: SparkSession, pruned: Path, whole: Path, names: tuple[str, ...], former: dict[str, list[Any]]
+) -> None:
+    """From the cut on both have the same; before it the pruned one has what it had."""
+    for name in names:
+        mine, theirs = sorted(table_rows(spark, pruned, name)), sorted(table_rows(spark, whole, name))
+        assert [row for row in mine if row[0] >= CUT] == [row for row in theirs if row[0] >= CUT], name
+        assert [row for row in mine if row[0] < CUT] == [row for row in former[name] if row[0] < CUT], name
+        assert [row for row in mine if row[0] < CUT], name
+
+
+def test_the_meter_says_of_later_days_what_it_would_say_and_of_pruned_ones_what_it_said(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from trouter.pipeline.jobs import meter
+
+    names = ("meter", "meter_conn")
+    history(tmp_path / "in")
+    made = segments(tmp_path / "in")
+    late = tmp_path / "late"
+    late.mkdir()
+    compact([tmp_path / "in"], tmp_path / "all")
+    days = {name: facts.dates for name, facts in manifest_of(tmp_path / "all").segments.items()}
+    for path in [path for path in made if days[path.name][-1] == "2026-03-04"][1:-1]:
+        path.rename(late / path.name)
+    early = next(path for path in made if days[path.name] == ("2026-03-01",))
+    early.rename(late / early.name)
+    whole, pruned = tmp_path / "root", tmp_path / "pruned"
+    compact([tmp_path / "in"], whole)
+    meter.run(spark, whole)
+    shutil.copytree(whole, pruned)
+    former = {name: sorted(table_rows(spark, whole, name)) for name in names}
+    assert prune(
+        pruned,
+        changed(everything(), kinds=tuple(dict.fromkeys((*MADE_OF["meter"], *MADE_OF["meter_conn"])))),
+        really=True,
+    ).done
+    for root in (whole, pruned):
+        compact([late], root)
+    summary = meter.run(spark, pruned)
+    assert summary.too_late == [early.name]
+    meter.run(spark, whole)
+    compare(spark, pruned, whole, names, former)
+    assert meter.run(spark, pruned).nothing == "all that is new is of days that are closed"
+    meter.run(spark, pruned, meter.Parameters(again=True))
+    compare(spark, pruned, whole, names, former)
+
+
+@pytest.mark.slow
+@pytest.mark.pipeline_long
+def test_other_tables_and_rows_of_tables(spark: SparkSession, tmp_path: Path) -> None:
+    from trouter.pipeline.jobs import audit, latency, meter, rollup, top
+
+    scribe = Scribe(tmp_path / "in")
+    records: list[Record] = traffic(
+        Ledger("QDR.A", scribe.boot), seed=1, begin=START, end=START + DAYS * DAY, connections=12, step=HOUR
+    )
+    midnight = START + 2 * DAY
+    for at, user in ((START + HOUR, "first"), (midnight - MINUTE, "over"), (midnight + 9 * HOUR, "last")):
+        records += [login(at + number * 3_000_000, user, "192.0.2.66") for number in range(40)]
+    scribe.write_all(records, 60)
+    scribe.stop()
+    whole, pruned = tmp_path / "root", tmp_path / "pruned"
+    late = segments(tmp_path / "in")[-2]
+    (tmp_path / "late").mkdir()
+    late = late.rename(tmp_path / "late" / late.name)
+    compact([tmp_path / "in"], whole)
+
+    def run(root: Path, **more: Any) -> None:
+        meter.run(spark, root)
+        rollup.run(spark, root)
+        top.run(spark, root)
+        latency.run(spark, root)
+        audit.run(spark, root, audit.Parameters(), lambda _: None)
+
+    run(whole)
+    names = ("audit_alerts",)
+    former = {name: sorted(table_rows(spark, whole, name)) for name in (*names, "rollup_day", "top", "meter")}
+    assert [row for row in former["audit_alerts"] if "'over'" in row[1]]
+    shutil.copytree(whole, pruned)
+    scope = Scope(CUT, (TENANT,), (), ("meter", "rollup_hour"))
+    assert {part.what for part in prune(pruned, scope, really=True).parts} == {"table meter", "table rollup_hour"}
+    prune(pruned, everything(), really=True)
+    for root in (whole, pruned):
+        compact([tmp_path / "late"], root)
+        run(root)
+    compare(spark, pruned, whole, names, former)
+    assert sorted(table_rows(spark, pruned, "rollup_day")) == sorted(table_rows(spark, whole, "rollup_day"))
+    assert sorted(table_rows(spark, pruned, "top")) == sorted(table_rows(spark, whole, "top"))
+    left = sorted(table_rows(spark, pruned, "meter"))
+    assert left == [
+        row for row in sorted(table_rows(spark, whole, "meter")) if row[0] >= CUT or f"'{TENANT}'" not in row[1]
+    ]
+    assert {row[0] for row in former["meter"] if row[0] < CUT and f"'{TENANT}'" in row[1]}
+    with pytest.raises(Refused, match="top does not say whose rows are"):
+        prune(pruned, Scope(CUT, (TENANT,), (), ("top",)))
+    assert prune(pruned, Scope(CUT, (), (), ("top",)), really=True).done
+    top.run(spark, pruned, top.Parameters(again=True))
+    assert min(row[0] for row in table_rows(spark, pruned, "top")) == CUT

@@ -1,0 +1,107 @@
+"""`trouter pipeline prune`: rows of days that are long past leave the data sets and tables, whole or by tenant."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trouter.cli.pipelines.answers import day
+
+if TYPE_CHECKING:
+    from trouter.pipeline.prune import Scope, Summary
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "prune",
+        help="let rows of old days go, of everybody or of some tenants",
+        description="Say which rows of days before DATE would go, and with --yes let them go: files are written anew "
+        "without them, and change all at once. Without --kind and --table that is every kind of records that may go. "
+        "Tables stay, unless they are named, as they are on the days of which records went: they are not computed "
+        "again there. Rows go only once the tables that there are were made of them. What later days need stays, such "
+        "as the beginnings of connections that have not ended.",
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    parser.add_argument("--before", type=day, required=True, metavar="DATE", help="days before this one")
+    parser.add_argument(
+        "--tenant", action="append", default=[], metavar="VHOST", help="only rows of this vhost; may be given again"
+    )
+    parser.add_argument(
+        "--kind", action="append", default=[], metavar="KIND", help="only records of this kind; may be given again"
+    )
+    parser.add_argument(
+        "--table", action="append", default=[], metavar="NAME", help="rows of this table; may be given again"
+    )
+    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument(
+        "--at-once",
+        action="store_true",
+        help="delete replaced files at once, though somebody may be reading them; else an hour later, when "
+        "this or what else writes there runs again",
+    )
+    parser.add_argument("--json", action="store_true", help="print what goes as JSON")
+    parser.add_argument("--quiet", action="store_true", help="no lines of progress")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prune, or say what that would do; 1 if it must not be done."""
+    from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter.pipeline.progress import Progress  # noqa: PLC0415
+    from trouter.pipeline.prune import Refused, prune  # noqa: PLC0415
+    from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
+
+    progress = Progress("trouter pipeline prune", quiet=arguments.quiet)
+    try:
+        summary = prune(
+            arguments.root,
+            scope_of(arguments),
+            really=arguments.yes,
+            at_once=arguments.at_once,
+            progress=progress.detail,
+        )
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except (Refused, NoRecords, BadTable, TableBusy) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        progress.close()
+    if arguments.json:
+        parts = [
+            {"what": part.what, "days": part.days, "kept": part.kept, "octets": part.octets} for part in summary.parts
+        ]
+        print(json.dumps({"done": summary.done, "parts": parts, "notes": summary.notes}))
+    else:
+        _print(summary)
+    return 0
+
+
+def scope_of(arguments: argparse.Namespace) -> Scope:
+    """What the command line asks for."""
+    from trouter.pipeline.prune import Scope, prunable  # noqa: PLC0415
+
+    kinds = arguments.kind if arguments.kind or arguments.table else prunable(arguments.tenant)
+    return Scope(arguments.before, *(tuple(dict.fromkeys(each)) for each in (arguments.tenant, kinds, arguments.table)))
+
+
+def _print(summary: Summary) -> None:
+    for note in summary.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if not summary.parts:
+        print("Nothing is to go.")
+        return
+    print(f"{'what':<28}{'days':>6}  {'from':<12}{'to':<12}{'rows':>12}{'rows that stay':>16}{'octets':>14}")
+    for part in summary.parts:
+        first, last = min(part.days), max(part.days)
+        print(
+            f"{part.what:<28}{len(part.days):>6}  {first:<12}{last:<12}{part.rows:>12}{part.kept:>16}{part.octets:>14}"
+        )
+    if summary.done:
+        print("These rows have gone.")
+    else:
+        print("Nothing was changed: these rows go with --yes. The octets are those of the files that are replaced.")
