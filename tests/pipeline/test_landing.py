@@ -13,8 +13,9 @@ import pytest
 
 from trouter.cli import main
 from trouter.cli.pipelines.land import _print as tell
-from trouter.pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish, reason_of
+from trouter.pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish
 from trouter.pipeline.landing import DEAD, Landing, NotLanded, Part
+from trouter.pipeline.reasons import reason_of
 from trouter.pipeline.tables import TableBusy
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ def test_letters_for_kafka_say_where_they_come_from(spark: SparkSession) -> None
         ("[X] ended: Traceback:\n  File ...\nOSError: [Errno 28] full\nIdentifier: [id]", "OSError: [Errno 28] full"),
         ("[STREAM_FAILED] Query [id = 1] terminated with exception: no worker SQLSTATE\nName: x", "no worker SQLSTATE"),
         ("[CANNOT] do this\nat org.apache", "[CANNOT] do this"),
+        ("\n[CANNOT] do this.\n\n== SQL ==", "[CANNOT] do this."),
+        ("An error occurred while calling o1.load.\n: org.apache.E: [BAD] file\n\tat org", "[BAD] file"),
     ],
 )
 def test_the_reason_is_found_in_what_spark_says(said: str, reason: str) -> None:

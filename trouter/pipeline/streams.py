@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import StreamingQueryException
 
+from trouter.pipeline.reasons import reason_of
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -91,7 +93,7 @@ def watch(query: StreamingQuery, pace: Pace) -> Counted:
     try:
         _wait(query, pace, counted)
     except StreamingQueryException as error:
-        raise StreamFailed(str(error)) from error
+        raise StreamFailed(reason_of(error)) from error
     if counted.late and pace.late == "fail":
         raise LateRows(
             f"{counted.late} rows came more than {pace.late_s} s after others: let more time pass (--late-by), or go "

@@ -43,7 +43,7 @@ def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
 
 
 def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
-    """Run an action on Spark; 1, and why, if a folder is not what it should be."""
+    """Run an action on Spark; 1, and why, if a folder is not what it should be or a query fails."""
     from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
     from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
 
@@ -51,12 +51,17 @@ def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
         print(f"{arguments.root}: there is no such folder", file=sys.stderr)
         return 1
     with started(arguments, name) as (spark, progress):
+        from trouter.pipeline.reasons import FAILURES, reason_of  # noqa: PLC0415  # Spark is here by now
+
         try:
             return answer(spark, progress, arguments)
         except (NoRecords, BadTable, TableBusy) as error:
             print(error, file=sys.stderr)
         except OSError as error:
             print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        except FAILURES as error:
+            progress.close()
+            print(f"trouter pipeline {name}: {reason_of(error)}", file=sys.stderr)
     return 1
 
 
@@ -71,14 +76,17 @@ def of_days(frame: Any, arguments: argparse.Namespace) -> Any:
 
 def show(title: str, frame: Any, order: Sequence[str], *, as_json: bool) -> None:
     """Print rows, in this order."""
-    rows: Iterable[Any] = frame.orderBy(*order).collect()
+    show_rows(title, tuple(frame.columns), frame.orderBy(*order).collect(), as_json=as_json)
+
+
+def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Any], *, as_json: bool) -> None:
+    """Print rows as they stand; what has no table of its own is to be read at once."""
     if as_json:
         for row in rows:
-            print(json.dumps(row.asDict(recursive=True), default=str))
+            print(json.dumps(row.asDict(recursive=True), default=str), flush=True)
         return
-    heads = tuple(frame.columns)
     cells = [[Cell(shown(row[name])) for name in heads] for row in rows]
-    print("\n".join(aligned(Grid(title, heads, cells))))
+    print("\n".join(aligned(Grid(title, heads, cells))), flush=True)
 
 
 def shown(value: object) -> str:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from trouter.cli.pipelines.answers import answered, show
+from trouter.cli.pipelines.answers import answered, show, show_rows
 from trouter.cli.pipelines.spark import add_spark
 from trouter.cli.pipelines.streaming import add_pace, pace_of, watched
 
@@ -27,6 +27,8 @@ _PATTERN: Final = (
     ("testers", int, "so many small ones must come before"),
     ("mute_s", int, "no further alert of a card for so many seconds"),
 )
+#: Columns that people need not see.
+_HIDDEN: Final = ("large_n", "date")
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -89,7 +91,9 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
 
             def told(rows: Any) -> None:
                 progress.close()
-                show("", spark.createDataFrame(rows), ["large_t"], as_json=True)
+                found = sorted(rows, key=lambda row: row["large_t"])
+                heads = tuple(name for name in rows[0].asDict() if name not in _HIDDEN)
+                show_rows("Frauds", heads, found, as_json=arguments.json)
 
             progress("following")
             query = fraud.follow(events, arguments.root, arguments.checkpoint, pattern, pace, told)
@@ -103,9 +107,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     if summary.unusable:
         print(f"{summary.unusable} payments have no card, time, id or amount", file=sys.stderr)
     table = Table(arguments.root, fraud.TABLE).read(spark)
-    show(
-        "Frauds", table if arguments.json else table.drop("large_n", "date"), ["large_t", "key"], as_json=arguments.json
-    )
+    show("Frauds", table if arguments.json else table.drop(*_HIDDEN), ["large_t", "key"], as_json=arguments.json)
     return 0
 
 

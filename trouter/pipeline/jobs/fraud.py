@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlparse
 
 import msgspec
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql.types import StructType
 
 from trouter.pipeline.detector import Judge, Row
+from trouter.pipeline.reasons import reason_of
 from trouter.pipeline.stateful import detect
 from trouter.pipeline.streams import Pace, add_to, without_streams
 from trouter.pipeline.tables import Table
@@ -110,8 +112,7 @@ def payments(events: DataFrame, pattern: Pattern) -> DataFrame:
     """Events of the two kinds, in our columns: key, t, t_us, id, kind, amount, place; MissingColumn."""
     wanted = [pattern.key, pattern.time, pattern.identity, pattern.kind, pattern.amount]
     for name in [*wanted, *([] if pattern.place is None else [pattern.place])]:
-        if name not in events.columns:
-            raise MissingColumn(f"the events have no column {name!r}; they have {', '.join(events.columns)}")
+        _need(events, name)
     t = F.col(pattern.time).try_cast("timestamp")
     place = F.lit(None) if pattern.place is None else F.col(pattern.place)
     return events.where(F.col(pattern.kind).isin(pattern.tester, pattern.large)).select(
@@ -330,8 +331,18 @@ def follow(
     return add_to(Table(root, TABLE), alarms, latest, pace, checkpoint, told, **made_by)
 
 
+def _need(events: DataFrame, name: str) -> None:
+    if name not in events.columns:
+        raise MissingColumn(f"the events have no column {name!r}; they have {', '.join(events.columns)}")
+
+
 def read_bodies(frame: DataFrame, column: str, schema: str) -> DataFrame:
-    """What stands in a column of JSON, as columns beside those of the message."""
+    """What stands in a column of JSON, as columns beside those of the message; MissingColumn, BadEvents."""
+    _need(frame, column)
+    try:
+        StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise BadEvents(f"the schema {schema[:100]!r} is none: {reason_of(error)}") from None
     said = F.from_json(F.col(column).cast("string"), schema).alias("said")
     kept = [name for name in frame.columns if name != column]
     read = frame.select(*kept, said)

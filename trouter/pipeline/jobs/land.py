@@ -10,7 +10,6 @@ The time is that of landing, and not of arrival: so no row is ever too late, and
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from pyspark.sql.types import StructField, StructType
 from trouter.pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
 from trouter.pipeline.datasource import register
 from trouter.pipeline.landing import DEAD, Landing, NotLanded, Part
+from trouter.pipeline.reasons import reason_of
 from trouter.pipeline.schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -251,12 +251,3 @@ def _duplicates(query: StreamingQuery) -> int:
         for progress in query.recentProgress
         for operator in progress["stateOperators"]
     )
-
-
-def reason_of(error: Exception) -> str:
-    """What went wrong, out of all that Spark says of it: what ours raised, else Python, else Spark."""
-    text = str(error)
-    ours = re.findall(r"^trouter\.[\w.]+: (.+)$", text, re.MULTILINE)
-    raised = ours or re.findall(r"^\w[\w.]*(?:Error|Exception): .+$", text, re.MULTILINE)
-    ended = re.search(r"terminated with exception: (.+)", text)
-    return str(raised[-1] if raised else ended[1] if ended else text.partition("\n")[0]).strip()
