@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 
+from tests.pipeline.landed import read_with_duckdb
 from trouter.client import Message, Properties
 from trouter.pipeline.jobs.land import Parameters, Summary, run
 from trouter.pipeline.landing import NotLanded, landed
@@ -35,18 +35,8 @@ def letter(name: str | None, body: bytes = b"{}") -> bytes:
     return Message(body, properties=Properties(message_id=name)).encode()
 
 
-def read_with_duckdb(root: Path, name: str, what: str) -> list[tuple[Any, ...]]:
-    """What somebody sees who knows nothing of us."""
-    pattern = root / "tables" / name / "data" / "*" / "*" / "*" / "*.parquet"
-    return duckdb.execute(f"select {what} from read_parquet(?, hive_partitioning = true)", [str(pattern)]).fetchall()
-
-
-def silent(_: str) -> None:
-    pass
-
-
 def land(spark: SparkSession, root: Path, *spools: Path, **given: Any) -> Summary:
-    return run(spark, root, Parameters(spools=list(map(str, spools)), **given), silent)
+    return run(spark, root, Parameters(spools=list(map(str, spools)), **given))
 
 
 def test_every_message_lands_once_in_the_partition_of_its_source(spark: SparkSession, tmp_path: Path) -> None:

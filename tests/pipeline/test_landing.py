@@ -6,11 +6,11 @@ import json
 import shutil
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 
+from tests.pipeline.landed import read_with_duckdb
 from trouter.cli import main
 from trouter.cli.pipelines.land import _print as tell
 from trouter.pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish
@@ -20,16 +20,6 @@ from trouter.pipeline.tables import TableBusy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def read_with_duckdb(root: Path, name: str, what: str) -> list[tuple[Any, ...]]:
-    """What somebody sees who knows nothing of us."""
-    pattern = root / "tables" / name / "data" / "*" / "*" / "*" / "*.parquet"
-    return duckdb.execute(f"select {what} from read_parquet(?, hive_partitioning = true)", [str(pattern)]).fetchall()
-
-
-def silent(_: str) -> None:
-    pass
 
 
 def rows(spark: SparkSession, *ids: int, dead: bool = False, address: str = "a/b c") -> DataFrame:
@@ -98,7 +88,7 @@ def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path)
         with pytest.raises(NotLanded, match="is no checkpoint of Spark's"):
             landing.claim(second, "`id` bigint", {})
         (landing.folder / "_land.json").write_text("{}")
-        with pytest.raises(NotLanded, match="says nothing of a landed table"):
+        with pytest.raises(NotLanded, match="this is no manifest of a landed table"):
             landing.identity()
 
 
@@ -110,7 +100,7 @@ def test_a_checkpoint_that_cannot_be_written_is_told_before_anything_starts(tmp_
 
 def test_kafka_is_refused_where_spark_has_no_connector(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NotLanded, match=r"no connector for Kafka: .*spark-sql-kafka-0-10_2.13:\d"):
-        publish(spark, tmp_path, Parameters(spools=["x"]), Kafka(servers="localhost:9092", topic="t"), silent)
+        publish(spark, tmp_path, Parameters(spools=["x"]), Kafka(servers="localhost:9092", topic="t"))
 
 
 def test_letters_for_kafka_say_where_they_come_from(spark: SparkSession) -> None:

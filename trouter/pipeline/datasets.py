@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union, get_args, get_o
 
 import msgspec
 
+from trouter.pipeline.manifests import read_manifest
 from trouter.records import KINDS, Record
 
 if TYPE_CHECKING:
@@ -166,17 +167,7 @@ def records_folder(root: Path) -> Path:
 def manifest_of(root: Path) -> Manifest:
     """The manifest under ``root``, an empty one where nothing was compacted yet; NoRecords, OSError."""
     path = records_folder(root) / MANIFEST
-    try:
-        octets = path.read_bytes()
-    except FileNotFoundError:
-        return Manifest()
-    try:
-        manifest = msgspec.json.decode(octets, type=Manifest)
-    except ValueError as error:
-        raise NoRecords(f"{path}: this is no manifest of records: {error}") from None
-    if manifest.version not in {VERSION, PRUNED_VERSION}:
-        raise NoRecords(f"{path}: is of version {manifest.version}, and this program reads version {PRUNED_VERSION}")
-    return manifest
+    return read_manifest(path, Manifest, (VERSION, PRUNED_VERSION), "records", NoRecords) or Manifest()
 
 
 def files_of(root: Path, kind: str, dates: Iterable[str] | None = None) -> list[str]:

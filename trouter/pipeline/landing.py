@@ -25,6 +25,7 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow.parquet as pq
 
+from trouter.pipeline.manifests import read_manifest
 from trouter.pipeline.tables import locked, make_folder, replace, sync
 
 if TYPE_CHECKING:
@@ -98,16 +99,7 @@ class Landing:
 
     def identity(self) -> Identity | None:
         """What is landed here; None before anything is. NotLanded, OSError."""
-        path = self.folder / IDENTITY
-        try:
-            known = msgspec.json.decode(path.read_bytes(), type=Identity)
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise NotLanded(f"{path} says nothing of a landed table: {error}") from None
-        if known.version != VERSION:
-            raise NotLanded(f"{path} is of version {known.version}, and this program knows version {VERSION}")
-        return known
+        return read_manifest(self.folder / IDENTITY, Identity, (VERSION,), "a landed table", NotLanded)
 
     def land(self, frame: DataFrame, batch: int) -> Counter[Part]:
         """Have the rows of a batch there, once, however often this is called; how many of each source.

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from trouter.pipeline.manifests import read_manifest
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -77,18 +79,7 @@ class Table:
 
     def manifest(self) -> Commit | None:
         """What was committed last; None if nothing was. BadTable, OSError."""
-        path = self.folder / MANIFEST
-        try:
-            octets = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        try:
-            manifest = msgspec.json.decode(octets, type=Commit)
-        except ValueError as error:
-            raise BadTable(f"{path}: this is no manifest of a table: {error}") from None
-        if manifest.version not in {VERSION, PRUNED_VERSION}:
-            raise BadTable(f"{path}: is of version {manifest.version}, and this program reads version {PRUNED_VERSION}")
-        return manifest
+        return read_manifest(self.folder / MANIFEST, Commit, (VERSION, PRUNED_VERSION), "a table", BadTable)
 
     def inputs(self) -> Mapping[str, int]:
         """What the rows were made of, and the checksum of each; empty before the first commit. BadTable, OSError."""

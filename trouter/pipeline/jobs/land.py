@@ -141,7 +141,7 @@ def run(
     spark: SparkSession,
     root: Path,
     parameters: Parameters,
-    progress: Callable[[str], None],
+    progress: Callable[[str], None] = lambda _: None,
     wants_to_end: Callable[[], bool] = bool,
 ) -> Summary:
     """Land until all is landed, or with ``every_s`` until ``wants_to_end``. NotLanded, TableBusy, OSError."""
@@ -175,7 +175,7 @@ def publish(
     root: Path,
     parameters: Parameters,
     kafka: Kafka,
-    progress: Callable[[str], None],
+    progress: Callable[[str], None] = lambda _: None,
     wants_to_end: Callable[[], bool] = bool,
 ) -> None:
     """Send messages on to Kafka, at least once each; NotLanded if this Spark has no connector."""
