@@ -227,7 +227,9 @@ def test_only_days_that_may_have_changed_are_computed_again(tmp_path: Path) -> N
 
     def work(held: dict[str, SegmentFacts], now: dict[str, SegmentFacts], **asked: Any) -> _Work:
         inputs = {name: each.crc for name, each in held.items()}
-        commit = Commit(job_version=VERSION, inputs=inputs)
+        commit = Commit(
+            job_version=VERSION, inputs=inputs, days={day: day for each in held.values() for day in each.dates}
+        )
         (table.folder / "_manifest.json").write_bytes(msgspec.json.encode(commit))
         return _Work(table, now, Parameters(**asked))
 
@@ -251,6 +253,9 @@ def test_only_days_that_may_have_changed_are_computed_again(tmp_path: Path) -> N
     # A segment that is gone or other than it was, or the wish, begins anew.
     assert work({"1": one, "2": two}, {"1": one}).fresh.keys() == {"1"}
     assert work({"1": one}, {"1": one}, again=True).fresh.keys() == {"1"}
+    # What the table has of days that no segment tells of any more goes then.
+    gone = work({"1": one, "2": two}, {"1": one})
+    assert (_metered_days(gone, set()), _connected_days(gone)) == (set(days[:2]), set(days[:2]))
     assert not work({"1": one}, {"1": one}).fresh
     # Days that are closed stay as they are, and what only tells of them is named.
     closed = work({"2": two}, {"1": one, "2": two, "3": three}, closed_before=days[2])

@@ -153,6 +153,8 @@ class _Work:
         held = {name: segments[name] for name, crc in inputs.items() if name in segments and segments[name].crc == crc}
         #: Segments that the table was made of; where it is to be made anew, those of the days that stay.
         self.held = {name: facts for name, facts in held.items() if same or not self.open_days(facts.days())}
+        #: Days of a table that is made anew: of some of them there may be no segment any more.
+        self.stale = set() if same else table.dates()
         other = {name: facts for name, facts in segments.items() if name not in self.held}
         #: Segments that tell only of days that are closed, and those that the table is to be made of as well.
         self.too_late = sorted(name for name, facts in other.items() if not self.open_days(facts.days()))
@@ -194,7 +196,7 @@ def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
 
     Where other records are missing than before, any day of that start: a link may have been idle for long.
     """
-    days: set[date] = set()
+    days = set(work.stale)
     before, now = missing_of(work.held.values()), missing_of(work.counted.values())
     fresh, every = _days_by_boot(work.fresh), _days_by_boot(work.counted)
     for boot, dates in every.items():
@@ -215,7 +217,7 @@ def _incomplete_days(spark: SparkSession, table: Table) -> set[date]:
 
 def _connected_days(work: _Work) -> set[date]:
     """Days that new segments may have changed: what was there at the last record heard of is still there."""
-    days: set[date] = set()
+    days = set(work.stale)
     held, every = _by_boot(work.held.values()), _by_boot(work.counted.values())
     for boot, fresh in _days_by_boot(work.fresh).items():
         first = min(fresh, default=date.max)
