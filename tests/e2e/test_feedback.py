@@ -21,6 +21,7 @@ from tests.e2e.by_proton import Client, Ear, Said, refusal
 from tests.e2e.test_records import of, records_of
 from tests.management.node import Node
 from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.waiting import until
 from trouter.wire.framing import SASL_HEADER
 from trouter_plugins.users_file import put_user
 
@@ -300,8 +301,7 @@ def test_everything_is_recorded(scene: Scene) -> None:
         found = of(records_of(scene.folder / "records"), "management.change")
         return [each for each in found if each["entity_name"] == "decision/lock-user/outsider"]
 
-    while len(told()) < 2:
-        time.sleep(0.02)
+    until(lambda: len(told()) >= 2)
     made, ended = told()
     assert (made["op"], made["user"], made["values"]["reason"]) == ("CREATE", "audit", "guessed")
     assert (ended["op"], ended["user"]) == ("DELETE", "audit")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from proton.utils import BlockingConnection, LinkDetached, SendException
 from tests.e2e.peer import Peer
 from tests.management.node import node_of
 from tests.routers import StartRouter, process, running
+from tests.waiting import until
 from trouter.records.check import check_folder
 from trouter.records.segments import segments_in
 from trouter.wire.performatives import Attach, Detach, Source, Target
@@ -245,8 +245,7 @@ def test_a_killed_router_loses_nothing_that_was_written(tmp_path: Path) -> None:
         BlockingConnection(f"127.0.0.1:{router.port}", timeout=10).close()
         router.wait_for_line(r"\[C1\] Connection Closed")
         (place,) = segments_in(tmp_path / "kept")
-        while b"connection.closed" not in place.path.read_bytes():
-            time.sleep(0.01)
+        until(lambda: b"connection.closed" in place.path.read_bytes())
         router.process.kill()
         router.wait()
     with running(configuration, tmp_path):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pipeline.small import MASTER, settings_in
 from tests.routers import start_router  # noqa: F401 - a fixture
 from trouter.pipeline.needs import missing
 
@@ -31,21 +32,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.skip("; ".join(need.what for need in needs))
     from trouter.pipeline.session import session
 
-    folder = tmp_path_factory.mktemp("spark")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        started = session(
-            "tests",
-            master="local[2,4]",
-            settings={
-                "spark.driver.memory": "1g",
-                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-                "spark.local.dir": str(folder / "local"),
-                "spark.sql.shuffle.partitions": "2",
-                "spark.sql.warehouse.dir": str(folder / "warehouse"),
-                "spark.ui.enabled": "false",
-            },
-        )
+        started = session("tests", master=MASTER, settings=settings_in(tmp_path_factory.mktemp("spark")))
     started.sparkContext.setLogLevel("ERROR")
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+def amqp(spark: SparkSession) -> SparkSession:
+    """The same, which knows ``format("amqp")``."""
+    from trouter.pipeline.datasource import register
+
+    register(spark)
+    return spark

@@ -21,6 +21,8 @@ from proton import Delivery, Message
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
+from tests.pipeline.small import MASTER, settings_in
+
 #: How often `send` tells.
 TELL_EVERY = 2000
 BODY_BYTES = 100
@@ -98,18 +100,8 @@ def land(url: str, address: str, folder: Path) -> None:
     from trouter.pipeline.datasource import register
     from trouter.pipeline.session import session
 
-    spark = session(
-        "ledger",
-        master="local[2,4]",
-        settings={
-            "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.local.dir": str(folder / "local"),
-            "spark.sql.shuffle.partitions": "2",
-            "spark.ui.enabled": "false",
-            "spark.python.authenticate.socketTimeout": "120s",  # of a machine that is busy with all this
-        },
-    )
+    busy = {"spark.python.authenticate.socketTimeout": "120s"}  # of a machine that is busy with all this
+    spark = session("ledger", master=MASTER, settings=settings_in(folder) | busy)
     spark.sparkContext.setLogLevel("OFF")
     register(spark)
     given = {"url": f"amqp://{url}", "address": address, "spool": str(folder / "spool"), "maxRowsPerBatch": "20000"}

@@ -12,7 +12,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -29,6 +28,7 @@ from tests.management.node import Node
 from tests.networks import interior, router_port
 from tests.routers import DEADLINE_S, RunningRouter, process, running
 from tests.tls.pki import Authority
+from tests.waiting import until
 from trouter.cli import main
 from trouter.pipeline.datasets import dataset, files_of
 from trouter.pipeline.tables import Table
@@ -118,13 +118,13 @@ def install_faulty(folder: Path) -> str:
 
 def wait_for(folder: Path, kind: str, **wanted: object) -> dict[str, Any]:
     """The first such record, once it is there."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while True:
+
+    def look() -> list[dict[str, Any]]:
         with suppress(FileNotFoundError):  # a segment that is completed gets another name
-            if found := of(records_of(folder), kind, **wanted):
-                return found[0]
-        assert time.monotonic() < deadline_s, f"no {kind} with {wanted}"
-        time.sleep(0.05)
+            return of(records_of(folder), kind, **wanted)
+        return []
+
+    return until(look, f"{kind} with {wanted}")[0]
 
 
 def live(router: RunningRouter, folder: Path, clock: Clock) -> None:

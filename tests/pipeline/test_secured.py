@@ -21,7 +21,6 @@ from tests.pipeline.spooled import send
 from tests.pipeline.test_sink import taking
 from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.cli import main
-from trouter.pipeline.datasource import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,12 +91,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(router, folder, ours.certificate, theirs.certificate)
         assert PASSWORD not in router.text()
         assert WRONG not in router.text()
-
-
-@pytest.fixture(scope="module")
-def amqp(spark: SparkSession) -> SparkSession:
-    register(spark)
-    return spark
 
 
 class Sending:

@@ -17,7 +17,6 @@ from proton.reactor import ApplicationEvent, Container, EventInjector
 from pyspark.errors import PySparkException
 
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, RunningRouter, running
-from trouter.pipeline.datasource import register
 from trouter.pipeline.options import BadOption, Options, Side
 from trouter.pipeline.sending import Tally
 from trouter.pipeline.sink import AmqpStreamWriter, AmqpWriter, Sent, as_batches, chunks
@@ -92,12 +91,6 @@ def send(router: RunningRouter, frame: DataFrame, address: str, **options: objec
     url = f"amqp://127.0.0.1:{router.port}"
     given = {"url": url, "address": address, **{name: str(value) for name, value in options.items()}}
     frame.write.format("amqp").options(**given).mode("append").save()
-
-
-@pytest.fixture(scope="module")
-def amqp(spark: SparkSession) -> SparkSession:
-    register(spark)
-    return spark
 
 
 def test_a_batch_arrives_whole_with_its_ids(amqp: SparkSession, router: RunningRouter) -> None:

@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException
 
 from tests.pipeline.spooled import INGEST_US, fill, numbered, send
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, running
-from trouter.pipeline.datasource import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,12 +21,6 @@ if TYPE_CHECKING:
 #: Whether this Spark lets a source say how much it reads at a time.
 ADMISSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2]) >= (4, 2)
 BAD = [b"", b"garbage", numbered(1)[0][:-1]]
-
-
-@pytest.fixture(scope="module")
-def amqp(spark: SparkSession) -> SparkSession:
-    register(spark)
-    return spark
 
 
 def over(amqp: SparkSession, spool: Path, **options: str) -> DataFrame:

@@ -21,6 +21,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from tests.pipeline.spooled import fill, numbered, send
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, ROOT, RunningRouter, running
+from tests.waiting import until
 from trouter.pipeline.batch_source import AmqpReader, LoadedAnew
 from trouter.pipeline.decoding import FrameFault
 from trouter.pipeline.embedded import ReceiverFailed
@@ -340,16 +341,6 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 def embedded(router: RunningRouter, folder: Path, address: str, **more: str) -> Options:
     given = {"url": f"amqp://127.0.0.1:{router.port}", "address": address, "spool": str(folder), **more}
     return Options.parse(given, Side.READ)
-
-
-def until(condition: Any) -> None:
-    """A poll of something that another process or thread does; only a hang takes long."""
-    pause = threading.Event()
-    for _ in range(int(DEADLINE_S / 0.02)):
-        if condition():
-            return
-        pause.wait(0.02)
-    raise AssertionError("it did not come")
 
 
 def test_a_batch_with_a_receiver_has_its_messages_however_often_it_is_asked_and_the_next_has_the_next(

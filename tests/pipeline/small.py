@@ -1,0 +1,20 @@
+"""Spark as tests start it: two threads, each task tried four times, little memory, and a quick start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+MASTER: Final = "local[2,4]"
+
+
+def settings_in(folder: Path) -> dict[str, str]:
+    """What such a session is told; what it leaves is in the folder."""
+    return {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+    }
