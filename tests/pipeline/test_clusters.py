@@ -16,6 +16,7 @@ import pytest
 from tests.house.sources import ROOT
 from tests.pipeline.generate import Ledger, Scribe, traffic
 from trouter.cli import main
+from trouter.pipeline.datasets import manifest_of
 from trouter.pipeline.needs import missing, spark_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.pipeline_long]
@@ -71,6 +72,14 @@ def test_a_cluster_of_two_workers(root: Path, tmp_path: Path) -> None:
     done = run(*TROUTER, "meter", root, *on, "--again", "--json", SPARK_HOME=str(spark_home()))
     assert done.returncode == 0, done.stderr
     assert sum(json.loads(line)["msgs"] for line in done.stdout.splitlines()) == metered(root) > 0
+
+
+def test_compaction_on_two_workers(root: Path, tmp_path: Path) -> None:
+    on = ("--master", "local-cluster[2,1,1024]", "--json")
+    done = run(*TROUTER, "compact", root.parent / "segments", tmp_path / "root", *on, SPARK_HOME=str(spark_home()))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["records"] == sum(each.count for each in manifest_of(root).segments.values())
+    assert manifest_of(tmp_path / "root").segments == manifest_of(root).segments
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -40,6 +40,9 @@ from trouter.records.marks import Mark, is_marked, mark_path, read_mark
 from trouter.records.segments import Header
 from trouter.records.stream import Taken
 from trouter.records.writer import Bounds, Now, SegmentWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LAST = (1 << 63) - 1
 
@@ -426,6 +429,43 @@ def test_several_processes_make_the_same_rows(tmp_path: Path) -> None:
     summary = compact([tmp_path / "in"], tmp_path / "root", run=in_processes(2), cores=1 << 20)
     assert (summary.segments, summary.errors) == (len(made), [])
     assert numbers(tmp_path) == list(range(summary.records))
+
+
+def test_tasks_of_spark_make_the_same_rows_wherever_they_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tasks have another working folder than the command, and what is wrong in one of them stops nobody else."""
+    made = day(tmp_path, connections=40)
+    made[3].write_bytes(made[3].read_bytes()[:-10])
+    compact([tmp_path / "in"], tmp_path / "other")
+    monkeypatch.chdir(tmp_path)
+    assert main(["pipeline", "compact", "in", "root", "--master", "local[2]", "--mark", "--quiet", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["segments"], said["marked"], len(said["errors"])) == (len(made) - 1, len(made) - 1, 1)
+    assert f"{made[3]}: octet" in said["errors"][0]
+    there, expected = manifest_of(tmp_path / "root"), manifest_of(tmp_path / "other")
+    assert there.segments == expected.segments
+    assert {kind: sorted(days) for kind, days in there.kinds.items()} == {
+        kind: sorted(days) for kind, days in expected.kinds.items()
+    }
+    (tmp_path / "second").mkdir()
+    shutil.move(tmp_path / "other", tmp_path / "second" / "root")
+    for kind in there.kinds:
+        assert rows(tmp_path, kind) == rows(tmp_path / "second", kind)
+    assert main(["pipeline", "compact", "in", "root", "--master", "local[2]", "--quiet"]) == 1
+    assert f"0 segments with 0 new records; {len(made) - 1} known before" in capsys.readouterr().out
+
+
+def test_a_disk_that_refuses_a_task_is_told_as_such(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day(tmp_path)
+    (tmp_path / "root" / "records").mkdir(parents=True)
+    (tmp_path / "root" / "records" / ".staging").write_text("in the way")
+    arguments = ["pipeline", "compact", str(tmp_path / "in"), str(tmp_path / "root"), "--quiet"]
+    for more in (["--jobs", "1"], ["--master", "local[2]"]):
+        assert main([*arguments, *more]) == 1
+        assert f"{tmp_path / 'root' / 'records' / '.staging'}" in capsys.readouterr().err
 
 
 def test_two_at_once_are_one_too_many(tmp_path: Path) -> None:

@@ -219,6 +219,12 @@ def test_what_must_not_be_is_refused(root: Path, case: str) -> None:
     assert manifest_of(root).pruned == {}
 
 
+def test_a_folder_that_is_none_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="there are no records; is this the folder of a pipeline"):
+        prune(tmp_path / "rooot", everything())
+    assert list(tmp_path.iterdir()) == []
+
+
 def made_of(root: Path, name: str, inputs: dict[str, int], **parameters: Any) -> None:
     table = Table(root, name)
     table.folder.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -141,14 +142,26 @@ def in_processes(count: int) -> Runner:
 
 
 def in_tasks(spark: SparkSession) -> Runner:
-    """Run as tasks of Spark, on machines that all see the same folders."""
+    """Run as tasks of Spark, on machines that all see the same folders under the same, absolute, names."""
 
-    def run(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterable[Any]:
+    def run(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
         if not items:
-            return []
-        return spark.sparkContext.parallelize(items, len(items)).map(work).collect()
+            return
+        tasks = spark.sparkContext.parallelize(items, len(items))
+        for done in tasks.map(partial(_without_raising, work)).collect():
+            if isinstance(done, OSError):
+                raise done
+            yield done
 
     return run
+
+
+def _without_raising(work: Callable[[Any], Any], item: Any) -> Any:
+    """What comes of it, be it an OSError: raised in a task, that would be tried again and then told as Spark's."""
+    try:
+        return work(item)
+    except OSError as error:
+        return error
 
 
 def compact(

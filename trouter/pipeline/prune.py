@@ -101,7 +101,8 @@ def prune(
     Refused, NoRecords, BadTable, TableBusy, OSError.
     """
     _check(scope)
-    make_folder(records_folder(root))
+    if not (records_folder(root) / MANIFEST).is_file():
+        raise Refused(f"{root}: there are no records; is this the folder of a pipeline?")
     with ExitStack() as held:
         held.enter_context(locked(records_folder(root) / "LOCK"))
         records = _Records(root, scope, progress)

@@ -56,6 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
 
     if arguments.master:
+        # Tasks have another working folder.
+        arguments.segments = [folder.absolute() for folder in arguments.segments]
+        arguments.root = arguments.root.absolute()
         with started(arguments, "compact") as (spark, progress):
             return _run(arguments, in_tasks(spark), spark.sparkContext.defaultParallelism, progress)
     jobs = arguments.jobs or os.cpu_count() or 1

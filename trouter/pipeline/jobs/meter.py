@@ -29,7 +29,7 @@ from trouter.pipeline.metering.counters import COUNTED
 from trouter.pipeline.metering.presence import connections
 from trouter.pipeline.metering.repairs import missing_of
 from trouter.pipeline.metering.traffic import meter
-from trouter.pipeline.pruned import frozen_by
+from trouter.pipeline.pruned import frozen_by, pruned_days
 from trouter.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -141,11 +141,11 @@ class _Work:
     def __init__(
         self, table: Table, segments: Mapping[str, SegmentFacts], asked: Parameters, frozen: Collection[date] = ()
     ) -> None:
-        """``frozen``: days whose records were pruned."""
+        """``frozen``: days whose records were pruned; so are those of which rows of the table were."""
         self.table = table
         self.segments = segments
         self._asked = asked
-        self._frozen = frozen
+        self._frozen = {*frozen, *pruned_days(table)}
         before = table.manifest()
         inputs = {} if before is None else before.inputs
         same = before is not None and before.job_version == VERSION and not asked.again

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from trouter.pipeline.datasets import manifest_of
-from trouter.pipeline.pruned import frozen_by
+from trouter.pipeline.pruned import frozen_by, pruned_days
 from trouter.pipeline.streams import without_streams
 from trouter.pipeline.tables import Table
 
@@ -47,7 +47,7 @@ def material_of(
     NoRecords, BadTable, OSError.
     """
     manifest = manifest_of(root)
-    segments, frozen = manifest.segments, frozen_by(manifest, table.name)
+    segments, frozen = manifest.segments, frozen_by(manifest, table.name) | pruned_days(table)
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
     before = table.manifest()
     same = before is not None and before.is_by(version, parameters) and not again
