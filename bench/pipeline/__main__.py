@@ -30,6 +30,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "landed": landing.landed,
     "alerts": alerting.alerts,
     "meter": metering.meter,
+    "large": metering.large,
 }
 
 

@@ -1,0 +1,108 @@
+"""A data set of records by the formula by which ``recorded`` makes segments, made by DuckDB: a hundred million of them.
+
+What compaction would make of the segments, with one file for each, and with the manifest that it would write.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from trouter.pipeline.datasets import MANIFEST, Manifest, SegmentFacts, columns_of, records_folder
+from trouter.records.segments import segment_name
+
+from .recorded import BEGIN_US, MINUTE_US, ROUTER, Faults, Records
+
+KIND: Final = "delivery.interval"
+DATE: Final = "2026-03-01"
+_BOOT: Final = BEGIN_US // 1_000_000
+#: What is not null and not 0, by column.
+_MADE: Final = {
+    "v": "1::INTEGER",
+    "router": f"'{ROUTER}'",
+    "boot": f"{_BOOT}::BIGINT",
+    "seg": "$seg",
+    "n": "n",
+    "t": "make_timestamp(t0 + $minute)::TIMESTAMPTZ",
+    "t_us": "t0 + $minute",
+    "conn": "link // 5",
+    "link": "link",
+    "dir": "CASE link % 2 WHEN 1 THEN 'out' ELSE 'in' END",
+    "t0": "t0",
+    "t1": "t0 + $minute",
+    "d_msgs": "moved",
+    "d_accepted": "moved",
+    "c_msgs": "total",
+    "c_accepted": "total",
+    "d_bytes": "moved * 100",
+    "c_bytes": "total * 100",
+    "final": "made.step = $steps - 1",
+    "vhost": "'tenant-' || link // 50 % 40",
+    "user": "'user-' || link // 50",
+    "addr": "'queue/' || link % 5",
+}
+
+
+def make(root: Path, faults: Faults) -> int:
+    """Every segment but those that are lost, as a data set under ``root``; how many records that is."""
+    import duckdb  # noqa: PLC0415  # not where records are made otherwise
+
+    records = faults.records
+    folder = records_folder(root) / f"kind={KIND}" / f"date={DATE}"
+    folder.mkdir(parents=True)
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(
+        "CREATE TABLE runs AS SELECT residue, step, "
+        "sum(1 + (7 * residue + 13 * step) % 100) OVER (PARTITION BY residue ORDER BY step)::BIGINT AS total "
+        f"FROM range(100) AS links(residue), range({records.steps}) AS steps(step)"
+    )
+    manifest = Manifest(kinds={KIND: {DATE: []}})
+    for number in range(records.segments):
+        if number in faults.lost:
+            continue
+        first = number * records.each
+        name = segment_name(ROUTER, _BOOT, first)
+        file = folder / f"{number:04}.parquet"
+        connection.execute(f"COPY ({_query(records, first, name)}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)")
+        last = first + records.each - 1
+        manifest.kinds[KIND][DATE].append(str(file.relative_to(records_folder(root))))
+        manifest.segments[name] = SegmentFacts(
+            router=ROUTER,
+            boot=_BOOT,
+            first=first,
+            last=last,
+            count=records.each,
+            crc=number + 1,
+            t_min=_told_us(records, first),
+            t_max=_told_us(records, last),
+            dates=(DATE,),
+        )
+    (records_folder(root) / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    return len(manifest.segments) * records.each
+
+
+def _told_us(records: Records, n: int) -> int:
+    step, link = divmod(n, records.links)
+    return records.begun_us(link, step) + MINUTE_US
+
+
+def _query(records: Records, first: int, segment: str) -> str:
+    """The rows of one segment; COPY takes no parameters."""
+    none = {"string": "NULL::VARCHAR", "boolean": "false", "bigint": "0::BIGINT"}
+    columns = ", ".join(
+        f'{_MADE.get(column.name, none.get(column.type, "NULL"))} AS "{column.name}"' for column in columns_of(KIND)
+    )
+    query = (
+        f"SELECT {columns} FROM (SELECT n, n // {records.links} AS step, n % {records.links} AS link, "
+        f"1 + (7 * (n % {records.links}) + 13 * (n // {records.links})) % 100 AS moved, "
+        f"{BEGIN_US} + n // {records.links} * $minute + n % {records.links} * $minute // {records.links} AS t0 "
+        f"FROM range({first}, {first + records.each}) AS numbers(n)) AS made "
+        "JOIN runs ON runs.residue = made.link % 100 AND runs.step = made.step"
+    )
+    named = {"$seg": f"'{segment}'", "$minute": str(MINUTE_US), "$steps": str(records.steps)}
+    for name, value in named.items():
+        query = query.replace(name, value)
+    return query
