@@ -11,8 +11,10 @@ import pytest
 
 from tests.pipeline.landed import read_with_duckdb
 from trouter.client import Message, Properties
+from trouter.pipeline.jobs import fraud
 from trouter.pipeline.jobs.land import Parameters, Summary, run
 from trouter.pipeline.landing import NotLanded, landed
+from trouter.pipeline.tables import BadTable
 from trouter.spool import Spool
 
 if TYPE_CHECKING:
@@ -61,6 +63,26 @@ def test_every_message_lands_once_in_the_partition_of_its_source(spark: SparkSes
     assert (bytes(dead["raw"]), dead["seq"]) == (b"no message", 30)
     assert dead["error"]
     assert read_with_duckdb(root, "landed", "count(*), count(distinct (spool_id, seq))") == [(90, 90)]
+
+
+def test_fraud_is_looked_for_in_what_was_landed_and_once(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    bodies = [
+        b'{"id":1,"card":"c","channel":"atm","amount":1.00,"t":"2026-01-31T10:00:00Z"}',
+        b'{"id":2,"card":"c","channel":"pos","amount":900.00,"t":"2026-01-31T10:01:00Z"}',
+    ]
+    fill(spool, "cards", *(letter(f"m{n}", body) for n, body in enumerate(bodies)))
+    columns = "id bigint, card string, channel string, amount decimal(10,2), t timestamp"
+    land(spark, root, spool, name="cards", body_format="json", schema=columns)
+    rows, inputs = fraud.of_table(spark, root, "cards")
+    assert sorted(row["id"] for row in rows.collect()) == [1, 2]
+    assert fraud.run(root, rows, fraud.Pattern(), print, inputs).nothing is None
+    assert fraud.run(root, rows, fraud.Pattern(), print, fraud.of_table(spark, root, "cards")[1]).nothing
+    fill(spool, "cards", letter("m2", bodies[0]))
+    land(spark, root, spool, name="cards", body_format="json", schema=columns)
+    assert len(fraud.of_table(spark, root, "cards")[1]) == 2
+    with pytest.raises(BadTable, match="payments: nothing was committed here yet"):
+        fraud.of_table(spark, root, "payments")
 
 
 @pytest.mark.pipeline_long

@@ -101,6 +101,10 @@ class Landing:
         """What is landed here; None before anything is. NotLanded, OSError."""
         return read_manifest(self.folder / IDENTITY, Identity, (VERSION,), "a landed table", NotLanded)
 
+    def batches(self) -> dict[str, int]:
+        """What was landed, by batch, with its number: a batch never changes."""
+        return {path.name: int(path.name.partition("=")[2]) for path in (self.folder / "data").glob("batch=*")}
+
     def land(self, frame: DataFrame, batch: int) -> Counter[Part]:
         """Have the rows of a batch there, once, however often this is called; how many of each source.
 

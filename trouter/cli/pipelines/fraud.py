@@ -80,6 +80,7 @@ def _refuse(why: object) -> int:
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the table up to date, and show it; of a stream, what it finds."""
     from trouter.pipeline.jobs import fraud  # noqa: PLC0415  # Spark is here by now
+    from trouter.pipeline.landing import NotLanded  # noqa: PLC0415
     from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     try:
@@ -99,7 +100,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
             query = fraud.follow(events, arguments.root, arguments.checkpoint, pattern, pace, told)
             return watched(query, pace, progress, "fraud")
         summary = fraud.run(arguments.root, events, pattern, progress, inputs)
-    except (ValueError, fraud.MissingColumn, fraud.BadEvents) as error:
+    except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded) as error:
         return _refuse(error)
     progress.close()
     if summary.nothing is not None:
@@ -114,14 +115,12 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
 def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int]]:
     """What is looked at, and what that is made of."""
     from trouter.pipeline.jobs import fraud  # noqa: PLC0415
-    from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     inputs: dict[str, int] = {}
     if arguments.spool is not None:
         frame = fraud.of_spool(spark, arguments.spool)
     elif arguments.table is not None:
-        table = Table(arguments.root, arguments.table)
-        frame, inputs = table.read(spark), dict(table.inputs())
+        frame, inputs = fraud.of_table(spark, arguments.root, arguments.table)
     else:
         frame, inputs = fraud.of_files(spark, arguments.events, arguments.format, stream=arguments.stream)
     if arguments.schema is not None:

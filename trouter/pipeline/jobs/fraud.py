@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.types import StructType
 
 from trouter.pipeline.detector import Judge, Row
+from trouter.pipeline.landing import Landing, landed
 from trouter.pipeline.reasons import reason_of
 from trouter.pipeline.stateful import detect
 from trouter.pipeline.streams import Pace, add_to, without_streams
@@ -356,6 +357,15 @@ def of_spool(spark: SparkSession, folder: str) -> DataFrame:
 
     register(spark)
     return spark.readStream.format("amqp").option("spool", folder).option("receiver", "none").load()
+
+
+def of_table(spark: SparkSession, root: Path, name: str) -> tuple[DataFrame, dict[str, int]]:
+    """The rows of a table that `land` or a job made, and what it is made of; BadTable if there is none, NotLanded."""
+    landing = Landing(root, name)
+    if landing.identity() is not None:
+        return landed(spark, root, name), landing.batches()
+    table = Table(root, name)
+    return table.read(spark), dict(table.inputs())
 
 
 def of_files(spark: SparkSession, path: str, form: str, *, stream: bool) -> tuple[DataFrame, dict[str, int]]:
