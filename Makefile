@@ -36,7 +36,7 @@ help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
 	@echo "make test       run the tests, compiled and interpreted (ARGS='tests/wire -k name' to choose)"
 	@echo "make test-all   every test on both twins, with what takes minutes"
-	@echo "make test-spark40  the amqp source and sink on the oldest Spark that they run on"
+	@echo "make test-spark40  the amqp source and sink, and the jobs, on the oldest Spark that they run on"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       ruff"
 	@echo "make types      mypy --strict"
@@ -84,9 +84,10 @@ test-compiled: build interop-system
 test-pure: venv interop-system
 	TROUTER_PURE=1 $(PY) -m pytest $(ARGS)
 
-# The oldest Spark that the source and the sink run on; everything else as it is locked.
+# The oldest Spark that the source, the sink and the jobs with a state run on; everything else as it is locked.
+SPARK40 := $(addprefix tests/pipeline/test_,source.py source_reading.py sink.py secured.py audit.py fraud.py latency.py topology.py)
 test-spark40: build/spark40/ready interop-system
-	build/spark40/bin/python -m pytest $(or $(ARGS),tests/pipeline/test_source.py tests/pipeline/test_source_reading.py tests/pipeline/test_sink.py)
+	build/spark40/bin/python -m pytest $(or $(ARGS),$(SPARK40))
 build/spark40/ready: requirements-dev.lock | system
 	rm -rf build/spark40 && $(PYTHON) -m venv build/spark40
 	sed -e 's/^pyspark==.*/pyspark==4.0.1/' -e '/^py4j==/d' requirements-dev.lock > build/spark40/wanted
