@@ -49,7 +49,7 @@ class Router:
         """Every connection is gone, without a word."""
         peers: list[Any] = list(self.process.listeners[0].peers)
         for peer in peers:
-            peer._sock.shutdown(socket.SHUT_RDWR)
+            peer._transport._sock.shutdown(socket.SHUT_RDWR)
 
 
 class Server(LinkSink):
