@@ -92,8 +92,7 @@ def test_the_rest_of_the_walk_works_as_printed(walked: Path) -> None:
     Shell(walked, PORTS, deadline_s=SPARK_S).walk(commands[first_with_spark(commands) :])
     billed = next(rows for query, rows in ask(walked).items() if "AS messages, sum(bytes)" in query)
     assert {row[1]: (row[2], row[5]) for row in billed}["acme"] == (3000, True)
-    of_jobs = {name: columns for name, columns in made(walked / "root").items() if not name.startswith("cards")}
-    assert documented() == of_jobs
+    assert documented() == made(walked / "root")
 
 
 def documented() -> dict[str, list[tuple[str, str]]]:
@@ -105,13 +104,16 @@ def documented() -> dict[str, list[tuple[str, str]]]:
 
 
 def made(root: Path) -> dict[str, list[tuple[str, str]]]:
-    """The tables of a folder: columns and types as their manifests say."""
+    """The tables of a folder that jobs made: columns and types as their manifests say."""
+    from trouter.pipeline.landing import Landing
     from trouter.pipeline.tables import Table
 
     found = {}
     for folder in (root / "tables").iterdir():
         manifest = Table(root, folder.name).manifest()
-        assert manifest is not None
+        if manifest is None:
+            assert Landing(root, folder.name.removesuffix("_dead")).identity() is not None
+            continue
         found[folder.name] = re.findall(r"`(\w+)` ([^`]+?)(?=, `|\Z)", manifest.schema)
     return found
 
