@@ -14,11 +14,16 @@ from trouter.testing import MemoryRouter, compose
 EDGES = [0, 1, 31, 32, 33, 63, 64, 65, 2**20 - 1, 2**20, 2**53, 2**62, 2**63 - 1]
 
 
+def counted(times: Times) -> dict[int, int]:
+    return {bucket: count for bucket, count in enumerate(times.counts) if count}
+
+
+
 @pytest.mark.parametrize("value", EDGES)
 def test_edges_fall_into_the_buckets_that_records_know(value: int) -> None:
     times = Times()
     times.add(value)
-    assert times.buckets == {bucket_of(value): 1}
+    assert counted(times) == {bucket_of(value): 1}
 
 
 @given(st.lists(st.integers(0, 2**40)))
@@ -29,7 +34,7 @@ def test_the_buckets_are_those_that_records_know(values: list[int]) -> None:
     expected: dict[int, int] = {}
     for value in values:
         expected[bucket_of(value)] = expected.get(bucket_of(value), 0) + 1
-    assert times.buckets == expected
+    assert counted(times) == expected
     assert (times.smallest, times.largest) == (min(values, default=0), max(values, default=0))
 
 
@@ -42,7 +47,7 @@ def test_so_many_addresses_are_counted_and_no_more() -> None:
             times.count(record, -1.0)
         taken = times.take()
         assert [address for address, _ in taken] == ["q0", "q1"]
-        assert [each.buckets for _, each in taken] == [{bucket_of(500_000): 1, 0: 1}] * 2
+        assert [counted(each) for _, each in taken] == [{bucket_of(500_000): 1, 0: 1}] * 2
         assert all(record.times is None for record in records)
     assert times.take() == []
 
@@ -66,7 +71,7 @@ def test_deliveries_are_counted_by_address_only_while_somebody_asks() -> None:
     assert router.core.pulse.times is None
     router.core.pulse.times = TimesByAddress(10)
     deliver()
-    assert [(address, each.buckets) for address, each in router.core.pulse.times.take()] == [
+    assert [(address, counted(each)) for address, each in router.core.pulse.times.take()] == [
         ("a", {bucket_of(250_000): 1}),
         ("b", {bucket_of(250_000): 1}),
     ]

@@ -7,11 +7,11 @@ cdef int _SMALL_BITS
 
 
 cdef class Times:
-    cdef public dict buckets
+    cdef public list counts
     cdef public long long smallest
     cdef public long long largest
 
-    @cython.locals(bucket=cython.longlong, shift=int)
+    @cython.locals(bucket=Py_ssize_t, shift=int, counts=list)
     cpdef add(self, long long microseconds)
 
 

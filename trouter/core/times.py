@@ -14,12 +14,12 @@ _SMALL_BITS = 5
 
 
 class Times:
-    """Deliveries to one address by how long they took, in microseconds."""
+    """Deliveries to one address by how long they took, in microseconds: ``counts`` by bucket, as far as there are any."""
 
-    __slots__ = ("buckets", "largest", "smallest")
+    __slots__ = ("counts", "largest", "smallest")
 
     def __init__(self) -> None:
-        self.buckets: dict[int, int] = {}
+        self.counts: list[int] = []
         self.smallest = 0
         self.largest = 0
 
@@ -31,11 +31,14 @@ class Times:
             while microseconds >> shift >= 2 * _SMALL:
                 shift += 1
             bucket = ((shift + 1) << _SMALL_BITS) + (microseconds >> shift) - _SMALL
-        if not self.buckets or microseconds < self.smallest:
+        counts = self.counts
+        if not counts or microseconds < self.smallest:
             self.smallest = microseconds
         if microseconds > self.largest:
             self.largest = microseconds
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        if bucket >= len(counts):
+            counts.extend([0] * (bucket + 1 - len(counts)))
+        counts[bucket] += 1
 
 
 class TimesByAddress:

@@ -108,7 +108,7 @@ class Telemetry:
             self._recorder.emit(sketch)
         times: TimesByAddress | None = self._router.pulse.times
         for address, each in () if times is None else times.take():
-            buckets, counts = merged(each.buckets.items())
+            buckets, counts = merged(enumerate(each.counts))
             self._recorder.emit(
                 LatencySketch(
                     addr=address,
