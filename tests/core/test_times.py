@@ -18,7 +18,6 @@ def counted(times: Times) -> dict[int, int]:
     return {bucket: count for bucket, count in enumerate(times.counts) if count}
 
 
-
 @pytest.mark.parametrize("value", EDGES)
 def test_edges_fall_into_the_buckets_that_records_know(value: int) -> None:
     times = Times()

@@ -14,7 +14,7 @@ _SMALL_BITS = 5
 
 
 class Times:
-    """Deliveries to one address by how long they took, in microseconds: ``counts`` by bucket, as far as there are any."""
+    """Deliveries to one address by how long they took, in microseconds: ``counts`` by bucket, up to the last."""
 
     __slots__ = ("counts", "largest", "smallest")
 
