@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from trouter.pipeline.needs import Missing, missing_at_workers, require
@@ -27,6 +28,10 @@ SETTINGS: Final = {
 #: On one machine nothing of Spark is for others: it listens for its own processes only.
 LOOPBACK: Final = "127.0.0.1"
 LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+#: Into how many parts rows are dealt out; ours to say where nobody else has.
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+#: Rows that one part of a job has at most: as many are sorted in the memory of a task without end of spilling.
+ROWS_IN_PART: Final = 2_000_000
 #: Set by spark-submit for the program that it runs.
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
@@ -57,12 +62,25 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
     spark = builder.getOrCreate()
     context = spark.sparkContext
     if on_one_machine(context.master):
-        if context.getConf().get("spark.sql.shuffle.partitions") is None:
-            spark.conf.set("spark.sql.shuffle.partitions", str(context.defaultParallelism))
+        if context.getConf().get(PARTITIONS) is None:
+            spark.conf.set(PARTITIONS, str(context.defaultParallelism))
     elif needs := missing_at_workers(spark):
         spark.stop()
         raise Missing("; ".join(f"{need.what}: {need.cure}" for need in needs))
     return spark
+
+
+@contextmanager
+def dealt_out(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Work on so many rows in parts that fit a task's memory, unless whoever started Spark said into how many."""
+    before = spark.conf.get(PARTITIONS)
+    assert before is not None  # noqa: S101 - Spark has a default
+    if spark.sparkContext.getConf().get(PARTITIONS) is None:
+        spark.conf.set(PARTITIONS, str(max(int(before), -(-rows // ROWS_IN_PART))))
+    try:
+        yield
+    finally:
+        spark.conf.set(PARTITIONS, before)
 
 
 def is_running() -> bool:

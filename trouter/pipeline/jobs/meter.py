@@ -30,6 +30,7 @@ from trouter.pipeline.metering.presence import connections
 from trouter.pipeline.metering.repairs import missing_of
 from trouter.pipeline.metering.traffic import meter
 from trouter.pipeline.pruned import frozen_by, pruned_days
+from trouter.pipeline.session import dealt_out
 from trouter.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -96,10 +97,11 @@ def run(
     fresh = {*metered.fresh, *connected.fresh, *missed.fresh}
     too_late = sorted({*metered.too_late, *connected.too_late})
     days: set[date] = set()
-    if metered.fresh:
-        days |= _meter(spark, root, metered, progress)
-    if connected.fresh:
-        days |= _connections(spark, root, connected, progress)
+    with dealt_out(spark, sum(facts.count for facts in segments.values())):
+        if metered.fresh:
+            days |= _meter(spark, root, metered, progress)
+        if connected.fresh:
+            days |= _connections(spark, root, connected, progress)
     gaps = gaps_of(segments.values(), told_under(root))
     if missed.fresh:
         progress(f"naming {len(gaps)} gaps")
