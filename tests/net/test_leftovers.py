@@ -111,7 +111,7 @@ async def test_one_that_was_looked_at_in_passing_is_gone_at_once(looks: Counter[
     async with connect(url, idle_timeout=0.8):
         there = looks["refresh"]
         while looks["refresh"] < there + 2 or not looks["_tick"]:
-            await trio.testing.wait_all_tasks_blocked(0.01)
+            await trio.testing.wait_all_tasks_blocked()
         assert len(of_the_router()) > before
     while process.services.connections:
         await trio.testing.wait_all_tasks_blocked()
