@@ -56,7 +56,7 @@ run: build
 ONE_ROUTER := $(addprefix tests/,cli e2e)
 SEVERAL    := $(addprefix tests/,http interop management network tls)
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
-SHORT      := -m "not spark and not pipeline_long"
+SHORT      := -m "not spark and not pipeline_long and not long"
 test: build interop-system
 	@mkdir -p build && rm -f build/test-*.log
 	@$(MAKE) --no-print-directory --keep-going --jobs=4 test-one-router $(if $(ARGS),,test-several test-in-memory) test-twins; \
@@ -73,7 +73,7 @@ test-in-memory:
 	$(PY) -m pytest $(SHORT) $(addprefix --ignore=,$(ONE_ROUTER) $(SEVERAL)) >build/test-in-memory.log 2>&1
 
 test-twins:
-	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long" $(TWO_TWINS)) >build/test-twins.log 2>&1
+	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
 
 test-all: test-compiled test-pure test-spark40
 
@@ -121,6 +121,7 @@ pipeline-demo: build
 
 docs: venv
 	$(PY) -m trouter.config.manual docs/configuration.md
+	$(PY) -m trouter.config.migration docs/migration.md
 
 # The environment: exactly the locked versions, from whatever index pip is configured for.
 venv: $(VENV)/locked
@@ -149,6 +150,7 @@ interop-system:
 	$(call wants,openssl,openssl)
 	$(call wants,ip,iproute2)
 	$(call wants,java,openjdk-17-jre-headless)
+	$(call wants,rabbitmqctl,rabbitmq-server)
 ifneq ($(wildcard tests/interop/rhea/package-lock.json),)
 	$(call needs,npm,nodejs npm)
 	@if [ ! -e tests/interop/rhea/node_modules/.package-lock.json ] || \

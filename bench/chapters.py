@@ -21,6 +21,7 @@ from . import guessing as guesses
 from . import managing as managed
 from . import paths as ways
 from . import policies, syncing
+from . import sessions as flood
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_across, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
@@ -423,6 +424,20 @@ def greeting(bench: Bench) -> None:
     bench.figure("beside TLS handshakes: messages/s to those beside another router's", speed, "x")
 
 
+def sessions(bench: Bench) -> None:
+    """A client that begins 32,767 sessions and then goes, beside one that asks the router a thousand times a second."""
+    port = free_port()
+    runs = []
+    for _ in range(bench.extent.repetitions):
+        with Router(bench.new_folder("router"), more=flood.allowing(port)) as router:
+            runs.append(flood.measured(router, port))
+    bench.figure("a session: memory", Spread.of([run.session_bytes / KILO for run in runs]), "kB", 2.0)
+    for what, slowest in (("begin", [run.beginning_ms for run in runs]), ("end", [run.ending_ms for run in runs])):
+        bench.figure(
+            f"while {flood.SESSIONS:,} sessions {what}: a neighbour's slowest answer", Spread.of(slowest), "ms", 20.0
+        )
+
+
 def paths(bench: Bench) -> None:
     """The ways through a random network, worked out anew as after a change of its links."""
     bench.say(f"{ways.ROUTERS:,} routers")
@@ -482,6 +497,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "line": line,
     "guessing": guessing,
     "greeting": greeting,
+    "sessions": sessions,
     "paths": paths,
     "recording": recording,
 }

@@ -7,6 +7,8 @@ Allowed: nothing. A trace is a look at what others do.
 
 from __future__ import annotations
 
+import re
+
 from trouter.net.trace import KEPT_BYTES, FrameTrace
 from trouter.net.trace_text import MAX_SHOWN
 from trouter.wire.codec import encode
@@ -25,8 +27,8 @@ def lines_of(stream: bytes, step: int, midway: bool) -> list[str]:
         trace.sent(stream[start : start + step])
     for each in (trace._in, trace._out):
         assert len(each._kept) + len(each._head) <= MOST_KEPT
-    received = [line for line in lines if "<-" in line.split(" ", 2)[1]]
-    sent = [line for line in lines if "->" in line.split(" ", 2)[1]]
+    received = [line for line in lines if re.match(r"\S+\s+(\d+ )?<-", line)]
+    sent = [line for line in lines if re.match(r"\S+\s+(\d+ )?->", line)]
     assert len(received) == len(sent) == len(lines) // 2
     return received
 

@@ -84,12 +84,14 @@ class Wire:
         self.say(SaslMechanisms(mechanisms))
         return self.expect(SaslInit)
 
-    def let_in(self, properties: Mapping[Any, Any] | None, additional: bytes | None = None) -> Open:
+    def let_in(
+        self, properties: Mapping[Any, Any] | None, additional: bytes | None = None, container_id: str = "service"
+    ) -> Open:
         """Say yes, and in the open who and what; the router's open. Ends when the router drops the connection."""
         self.say(SaslOutcome(0, additional))
         self.header(AMQP_HEADER)
         opened = self.expect(Open)
-        self.say(Open(container_id="service", properties=None if properties is None else dict(properties)), 0)
+        self.say(Open(container_id=container_id, properties=None if properties is None else dict(properties)), 0)
         self.until_gone()
         return opened
 

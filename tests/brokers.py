@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from proton import Condition, Delivery, Described, Endpoint, Message, Terminus, ulong
+from proton import Condition, Delivery, Described, Endpoint, Message, Terminus, symbol, ulong
 from proton.handlers import MessagingHandler
 from proton.reactor import ApplicationEvent, Container, EventInjector
 
@@ -30,8 +30,10 @@ class Broker(MessagingHandler):
         self.port = 0
         self.queues: dict[str, deque[Message]] = defaultdict(deque)
         self.refused: dict[str, Condition] = {}
+        #: What comes to an address is for those who receive from it.
+        self.keeps = False
         #: Links as they were attached: name, whether we send, address, capabilities.
-        self.attached: list[tuple[str, bool, str | None, list[str]]] = []
+        self.attached: list[tuple[str, bool, str | None, str | list[str]]] = []
         self.detached: list[tuple[str, bool, str | None]] = []
         #: What was asked of the coordinator, and the transactions that messages came under.
         self.asked: list[int] = []
@@ -46,6 +48,8 @@ class Broker(MessagingHandler):
         self._container = Container(self)
         self._container.container_id = name
         self._transactions = 0
+        #: Transactions that were declared and are not discharged: there are no others to brokers.
+        self._open: set[bytes] = set()
         self._acceptor: Any = None
         self._sent: dict[str, tuple[Any, Message]] = {}
         self._refusing: dict[Any, Condition] = {}
@@ -176,13 +180,17 @@ class Broker(MessagingHandler):
         if event.link.remote_target.type == Terminus.COORDINATOR:
             self._coordinate(delivery, message)
         else:
-            if delivery.remote_state == TRANSACTIONAL:
+            if delivery.remote_state == TRANSACTIONAL and bytes(delivery.remote.data[0]) not in self._open:
+                self._refuse_unknown(delivery)
+            elif delivery.remote_state == TRANSACTIONAL:
                 self.enlisted.append(bytes(delivery.remote.data[0]))
                 delivery.local.data = [delivery.remote.data[0], Described(ulong(0x24), [])]
                 delivery.update(TRANSACTIONAL)
                 delivery.settle()
             else:
                 self.accept(delivery)
+                if self.keeps:
+                    self.put(event.link.target.address, message)
             self.received.append(message)
         self._tell()
 
@@ -191,10 +199,22 @@ class Broker(MessagingHandler):
         self.asked.append(what)
         if what == DECLARE:
             self._transactions += 1
-            delivery.local.data = [f"txn-{self._transactions}".encode()]
+            name = f"txn-{self._transactions}".encode()
+            self._open.add(name)
+            delivery.local.data = [name]
             delivery.update(DECLARED)
-        else:
+        elif bytes(message.body.value[0]) in self._open:
+            self._open.remove(bytes(message.body.value[0]))
             delivery.update(Delivery.ACCEPTED)
+        else:
+            self._refuse_unknown(delivery)
+            return
+        delivery.settle()
+
+    def _refuse_unknown(self, delivery: Any) -> None:
+        """There is no such transaction (part 4, 4.5.8)."""
+        delivery.local.condition = Condition("amqp:transaction:unknown-id")
+        delivery.update(Delivery.REJECTED)
         delivery.settle()
 
     def on_accepted(self, event: Any) -> None:
@@ -219,19 +239,27 @@ class Broker(MessagingHandler):
         self._tell()
 
 
-def _symbols(data: Any) -> list[str]:
-    """One symbol, or an array of them."""
+def _symbols(data: Any) -> str | list[str]:
+    """A bare symbol as a text and an array of symbols as a list: to some peers the one is not the other."""
     data.rewind()
     if not data.next():
         return []
     found = data.get_object()
-    return [str(found)] if isinstance(found, str) else [str(each) for each in found]
+    if isinstance(found, str):
+        assert isinstance(found, symbol), f"a capability that is no symbol: {found!r}"
+        return str(found)
+    assert all(isinstance(each, symbol) for each in found), f"capabilities that are no symbols: {found!r}"
+    return [str(each) for each in found]
 
 
 @contextmanager
-def broker(name: str = "B", dials: int = 0) -> Iterator[Broker]:
-    """A broker that runs; with ``dials`` it calls the router at that port, else it listens."""
+def broker(name: str = "B", dials: int = 0, *, keeps: bool = False) -> Iterator[Broker]:
+    """A broker that runs; with ``dials`` it calls the router at that port, else it listens.
+
+    With ``keeps`` it has what comes to an address for those who receive from it.
+    """
     made = Broker(name, dials)
+    made.keeps = keeps
     thread = threading.Thread(target=made.run, daemon=True)
     thread.start()
     try:

@@ -96,6 +96,13 @@ def wait_for_row(router: RunningRouter, kind: str, right: Callable[[dict[str, An
             assert time.monotonic() < give_up_s, rows
 
 
+def until_routed(router: RunningRouter, key: str) -> None:
+    """Wait until a router knows of a container that links with this key are routed to."""
+    wait_for_row(
+        router, "router.address", lambda row: row["key"] == key and bool(row["containerCount"] or row["remoteCount"])
+    )
+
+
 async def until_known(router: RunningRouter, key: str, count: int) -> None:
     """Wait until ``count`` others are known to a router that listen on an address; others may work meanwhile."""
 

@@ -46,21 +46,22 @@ Signature = tuple[int, int, int, int]
 class UsersStore:
     """The users of one file, as they were when it was last fit to be read."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the file; UsersFileError."""
+    def __init__(self, path: Path, *, follow: bool = True) -> None:
+        """Read the file, also through a symbolic link if ``follow``; UsersFileError."""
         self.path = path
-        users, signature = _read(path)
+        self._follow = follow
+        users, signature = _read(path, follow=follow)
         self.users = users
         self._signature: Signature | None = signature
 
     def refresh(self) -> bool:
         """Read the file again if it is another one now; True if so. An unfit one is logged, and users stay."""
-        signature = _signature(self.path)
+        signature = _signature(self.path, follow=self._follow)
         if signature == self._signature:
             return False
         self._signature = signature
         try:
-            self.users, self._signature = _read(self.path)
+            self.users, self._signature = _read(self.path, follow=self._follow)
         except UsersFileError as error:
             for problem in error.problems[:MAX_TOLD]:
                 log.error("%s: %s; the users of before stay", self.path, problem)
@@ -75,14 +76,14 @@ def open_store(router: RouterFacts) -> UsersStore | None:
     if path is None:
         return None
     try:
-        return UsersStore(Path(path))
+        return UsersStore(Path(path), follow=not router.secure_defaults)
     except UsersFileError as error:
         raise ConfigurationRefused(*(f"{path}: {problem}" for problem in error.problems)) from None
 
 
 def read_users(path: Path) -> Users:
-    """The users in the file; UsersFileError."""
-    return _read(path)[0]
+    """The users in the file, also through a symbolic link; UsersFileError."""
+    return _read(path, follow=True)[0]
 
 
 def edit_users(path: Path, change: Callable[[dict[str, Entry]], None]) -> None:
@@ -93,7 +94,7 @@ def edit_users(path: Path, change: Callable[[dict[str, Entry]], None]) -> None:
     """
     with _alone(path.parent):
         old = _lstat(path)
-        content = b"" if old is None else _content(path)[0].rstrip(b"\n")
+        content = b"" if old is None else _content(path, follow=False)[0].rstrip(b"\n")
         before = parse_users(content).entries
         if not any(line.startswith(DECOYS) for line in content.split(b"\n")):
             content = b"\n".join(filter(None, (decoys_line(), content)))
@@ -157,22 +158,23 @@ def _line(user: str, entry: Entry) -> bytes:
     return f"{user}:{entry.format()}".encode()
 
 
-def _read(path: Path) -> tuple[Users, Signature]:
-    content, signature = _content(path)
+def _read(path: Path, *, follow: bool) -> tuple[Users, Signature]:
+    content, signature = _content(path, follow=follow)
     return parse_users(content), signature
 
 
-def _content(path: Path) -> tuple[bytes, Signature]:
+def _content(path: Path, *, follow: bool) -> tuple[bytes, Signature]:
     """What is in the file; UsersFileError if it is none that can be trusted."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        direct = 0 if follow else os.O_NOFOLLOW
+        descriptor = os.open(path, os.O_RDONLY | direct | os.O_NONBLOCK | os.O_CLOEXEC)
         with _closing(descriptor):
             status = os.fstat(descriptor)
             _check(path, status)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        if path.is_symlink():
+        if not follow and path.is_symlink():
             raise UsersFileError(["a symbolic link: name the file that it leads to"]) from None
         raise UsersFileError([error.strerror or type(error).__name__]) from None
     if len(content) > MAX_FILE_BYTES:
@@ -188,9 +190,11 @@ def _check(path: Path, status: os.stat_result) -> None:
         raise UsersFileError([f"mode {mode:04o} lets others at the password hashes: chmod 0600 {path}"])
 
 
-def _signature(path: Path) -> Signature | None:
-    status = _lstat(path)
-    return None if status is None else _signature_of(status)
+def _signature(path: Path, *, follow: bool) -> Signature | None:
+    try:
+        return _signature_of(path.stat(follow_symlinks=follow))
+    except OSError:
+        return None
 
 
 def _signature_of(status: os.stat_result) -> Signature:

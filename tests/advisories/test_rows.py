@@ -190,7 +190,7 @@ RIGHTS: dict[str, tuple[str, ...]] = {
         "e2e.sasl_plugins.the_connection_ends_when_the_token_does",
         "tls.profiles.open_connections_are_judged_by_the_lists_of_now"),
     "CVE-2026-61837, 67241, 57221": ("e2e.policy.levels_of_management",
-                                     "e2e.policy.a_group_has_no_management_unless_it_says_so",
+                                     "e2e.policy.a_group_without_management_is_refused_each_request",
                                      "management.tenants.nothing_else_is_listed_or_read"),
     "CVE-2026-57215, 54475": ("core.addresses.temporary_tokens_hold_132_random_bits_and_never_repeat",
                               "e2e.tenants.a_dynamic_address_is_taken_over_by_nobody"),

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from trouter.cli import check
+from trouter.config.entities.oddities import NO_CONSOLE
 
 BROKEN = Path(__file__).parents[1] / "config" / "broken"
 EXPECTED: dict[str, list[list[object]]] = json.loads((BROKEN.parent / "broken.json").read_text(encoding="utf-8"))
 
 
-def checked(path: Path, *, strict: bool = False) -> int:
-    return check.run(argparse.Namespace(files=[path], strict=strict))
+def checked(path: Path, *, strict: bool = False, as_json: bool = False) -> int:
+    return check.run(argparse.Namespace(files=[path], strict=strict, json=as_json))
 
 
 @pytest.fixture
@@ -43,16 +44,50 @@ def test_check_shows_each_error_of_a_broken_file_with_line_and_cure(
 def test_what_is_unsafe_is_let_through_and_with_strict_is_not(
     unsafe_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    message = "will let in every client from other machines, without a name (write authenticatePeer: yes)"
+    line = f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message}"
     assert checked(unsafe_file) == 0
-    assert capsys.readouterr().out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s)\n"
+    told = capsys.readouterr()
+    assert told.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s), 1 unsafe\n"
+    assert told.err.splitlines() == [line]
     assert checked(unsafe_file, strict=True) == 1
     told = capsys.readouterr()
     assert told.out == ""
-    message = "other machines may connect without saying who they are (write authenticatePeer: yes)"
-    assert told.err.splitlines() == [
-        f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message}",
-        f"{unsafe_file}: not safe, 1 finding(s)",
-    ]
+    assert told.err.splitlines() == [line, f"{unsafe_file}: not safe, 1 finding(s)"]
+
+
+def test_what_will_not_be_served_fails_and_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text(
+        "router { secureDefaults: yes, mode: interior }\nlistener { host: ::1, role: edge, authenticatePeer: no }\n"
+    )
+    path.chmod(0o600)
+    assert checked(path) == 1
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"problem: {path}:2:1: listener: will not be opened: role edge: ")
+    assert last == f"{path}: will not do what it says, 1 problem(s)"
+
+
+def test_the_findings_as_a_document(
+    unsafe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checked(unsafe_file, strict=True, as_json=True) == 1
+    told = capsys.readouterr()
+    assert told.err == ""
+    (file,) = json.loads(told.out)["files"]
+    assert file["verdict"] == "not safe"
+    assert file["counts"] == {"problem": 0, "unsafe": 1, "warning": 0}
+    (finding,) = file["findings"]
+    assert finding["severity"] == "unsafe"
+    assert (finding["file"], finding["line"], finding["section"]) == (str(unsafe_file), 1, "listener")
+    assert (finding["point"], finding["page"]) == ("authenticate-peer", "docs/authentication.md")
+    broken = tmp_path / "broken.conf"
+    broken.write_text("listener {\n    port: none at all\n}\n")
+    assert checked(broken, as_json=True) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert file["verdict"] == "not usable"
+    found = [(each["severity"], each["line"], each["attribute"]) for each in file["findings"]]
+    assert found == [("problem", 2, "port")]
 
 
 def test_a_router_that_may_take_less_than_it_does_at_its_start_is_told_of(
@@ -64,7 +99,7 @@ def test_a_router_that_may_take_less_than_it_does_at_its_start_is_told_of(
         path.chmod(0o644)
         assert checked(path) == status
         told = capsys.readouterr().err
-        assert ("router.maxMemoryBytes: nobody could connect: the router takes " in told) == bool(status)
+        assert ("router.maxMemoryBytes: no client could connect: the router takes " in told) == bool(status)
 
 
 def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,19 +114,18 @@ def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.Capt
 
 def test_what_is_not_served_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "routers.conf"
-    path.write_text("exchange {\n    name: e\n    address: a\n}\n")
+    path.write_text("console {\n    home: a\n    proxy: b\n}\n")
     assert checked(path) == 0
-    why = "this version has no exchanges; its address is an ordinary one"
-    assert f"warning: {path}:1:1: exchange: not served: {why}\n" in capsys.readouterr().err
+    assert f"warning: {path}:1:1: console: not served: {NO_CONSOLE}; it does nothing\n" in capsys.readouterr().err
 
 
 def test_certificates_that_cannot_be_used_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "tls.conf"
     path.write_text("sslProfile { name: a }\nlistener {\n    port: 0\n    sslProfile: a\n}\n")
     assert checked(path) == 1
-    assert capsys.readouterr().err == (
-        f"sslProfile/a ({path}:1:1): certFile: a listener needs a certificate\n{path}: not usable, 1 error(s)\n"
-    )
+    told = capsys.readouterr().err
+    assert f"problem: {path}:1:1: sslProfile.a: certFile: a listener needs a certificate\n" in told
+    assert told.endswith(f"{path}: will not do what it says, 1 problem(s)\n")
 
 
 @pytest.mark.parametrize("output", ["{folder}", "{folder}/none/a.log", '""'])
@@ -113,16 +147,14 @@ def test_checking_opens_no_log_file(output: str, tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "a.log").exists()
 
 
-def test_what_is_grave_fails_without_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "grave.conf"
+def test_what_lets_others_in_fails_with_strict_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "idle.conf"
     path.write_text("listener { port: 0 }\nvhost { hostname: a }\n")
     path.chmod(0o600)
-    assert checked(path) == 1
-    message = "nobody is held to the rules of this vhost (write policy { enableVhostPolicy: yes })"
-    assert [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning: ")] == [
-        f"unsafe: {path}:2:1: vhost: {message}",
-        f"{path}: not safe, 1 finding(s)",
-    ]
+    assert checked(path) == 0
+    message = "no connection is held to the rules of this vhost (write policy { enableVhostPolicy: yes })"
+    assert f"unsafe: {path}:2:1: vhost: {message}\n" in capsys.readouterr().err
+    assert checked(path, strict=True) == 1
 
 
 NETWORK = "listener {{ name: routers, host: 127.0.0.1, port: {0}, role: inter-router, allowInsecureRole: yes }}"
@@ -150,7 +182,7 @@ def test_files_of_a_network_are_checked_together(
     paths = [tmp_path / "a.conf", tmp_path / "b.conf"]
     for name, path, text in zip("AB", paths, (first, second), strict=True):
         path.write_text(f"router {{ mode: interior, id: {name} }}\n{text}\n")
-    assert check.run(argparse.Namespace(files=paths, strict=False)) == status
+    assert check.run(argparse.Namespace(files=paths, strict=False, json=False)) == status
     told = capsys.readouterr().err
     assert said in told
     assert bool(said) is any(line.startswith(("network:", "warning:")) for line in told.splitlines())
@@ -160,5 +192,5 @@ def test_two_files_with_one_id_are_no_network(tmp_path: Path, capsys: pytest.Cap
     paths = [tmp_path / "a.conf", tmp_path / "b.conf"]
     for path, port in zip(paths, (7001, 7002), strict=True):
         path.write_text(f"router {{ mode: interior, id: A }}\n{NETWORK.format(port)}\n")
-    assert check.run(argparse.Namespace(files=paths, strict=False)) == 1
+    assert check.run(argparse.Namespace(files=paths, strict=False, json=False)) == 1
     assert f"{paths[1]}: the router has the id A, as that of {paths[0]} has" in capsys.readouterr().err

@@ -96,10 +96,10 @@ def test_check_counts_what_it_found_and_prints_warnings(tmp_path: Path) -> None:
     path.write_text("router { workerThreads: 4 }\nlistener { port: 0 }\naddress { prefix: a }\n")
     done = command("check", path)
     assert done.returncode == 0
-    assert done.stdout == f"{path}: good, 1 listener(s), 1 address rule(s), 1 warning(s)\n"
-    assert done.stderr == (
-        f"warning: {path}:1:25: router.workerThreads: accepted without effect: trouter runs in one thread\n"
-    )
+    assert done.stdout == f"{path}: good, 1 listener(s), 1 address rule(s), 1 warning(s), 1 unsafe\n"
+    unsafe, warning = done.stderr.splitlines()
+    assert unsafe.startswith(f"unsafe: {path}:2:1: listener.authenticatePeer: will let in every client")
+    assert warning == f"warning: {path}:1:25: router.workerThreads: accepted without effect: trouter runs in one thread"
 
 
 def test_run_refuses_what_check_refuses(bad_file: Path) -> None:

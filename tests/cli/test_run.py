@@ -27,7 +27,7 @@ def started(configuration: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
         hang.start()
         try:
             assert process.stderr is not None
-            ports = (re.search(r"SERVER \(info\) Listening on 127\.0\.0\.1:(\d+)", line) for line in process.stderr)
+            ports = (re.search(r"SERVER \(notice\) Listening on 127\.0\.0\.1:(\d+)", line) for line in process.stderr)
             listening = next(match for match in ports if match)
             yield process, int(listening[1])
         finally:
@@ -90,4 +90,4 @@ def test_what_is_unsafe_is_told_at_the_start(tmp_path: Path) -> None:
         told = next(line for line in process.stderr if "unsafe: " in line)
         process.kill()
     assert "MAIN (warning) unsafe: " in told
-    assert "listener.authenticatePeer: other machines may connect" in told
+    assert "listener.authenticatePeer: will let in every client from other machines" in told

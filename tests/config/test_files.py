@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trouter.config import files, passwords
-from trouter.config.schema import BadValue
+from trouter.config.schema import BadValue, Doubt
 
 
 def test_no_path_is_no_file() -> None:
@@ -30,7 +30,7 @@ def test_what_cannot_be_read_is_refused(path: str) -> None:
     for look in (files.readable, files.readable_file, files.directory, files.name_map):
         with pytest.raises(BadValue, match="cannot be read") as caught:
             look(path)
-        assert caught.value.suggestion
+        assert isinstance(caught.value, Doubt) == (look is not files.directory)
 
 
 def test_nobody_waits_for_a_pipe_or_a_device(tmp_path: Path) -> None:

@@ -46,8 +46,9 @@ def test_a_standalone_router() -> None:
 @pytest.mark.usefixtures("site")
 def test_a_router_of_a_network_with_a_broker() -> None:
     configuration = loaded("interior_with_broker.conf")
-    served = [entity.name for entity in (*configuration.connectors, *configuration.listeners) if not entity.unserved()]
-    assert served == ["INTER_ROUTER", "broker", "listener/0.0.0.0:5672", "second-broker"]
+    entities = (*configuration.connectors, *configuration.listeners)
+    assert not [entity for entity in entities if configuration.unserved(entity)]
+    assert "listener/0.0.0.0:5001" in {entity.name for entity in entities}
     assert [link.phase for link in configuration.auto_links] == [1, 0, 1]
     assert not any(each.unserved() for each in (*configuration.auto_links, *configuration.link_routes))
     assert configuration.addresses[0].egress_phase == 1

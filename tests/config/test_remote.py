@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from trouter.config import ChangeRefused, Configuration, created, load, type_named, updated
 
+SECURE = "secureDefaults: yes"
 LISTENER = "listener { name: l, host: 127.0.0.1, port: 0 }\n"
 
 
@@ -40,11 +42,19 @@ def test_a_listener_may_stand_where_others_stand_and_on_this_machine(host: str) 
     listening(configured(more="listener { host: 10.1.2.3, port: 1 }\n"), host=host)
 
 
-@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.1.2.4", "example.com"])
+ELSEWHERE = ["", "0.0.0.0", "::", "10.1.2.4", "example.com"]
+
+
+@pytest.mark.parametrize("host", ELSEWHERE)
+def test_a_listener_may_stand_anywhere_unless_defaults_are_secure(host: str) -> None:
+    listening(configured(), host=host)
+
+
+@pytest.mark.parametrize("host", ELSEWHERE)
 def test_a_listener_may_stand_nowhere_else_unless_it_is_said(host: str) -> None:
-    text = refused(listening, configured(), host=host)
+    text = refused(listening, configured(SECURE), host=host, requireSsl=False)
     assert text.endswith("is not among the allowedBindAddresses of the router")
-    listening(configured("allowedBindAddresses: *"), host=host)
+    listening(configured(f"{SECURE}\n allowedBindAddresses: *"), host=host, requireSsl=False)
 
 
 @pytest.mark.parametrize(
@@ -103,10 +113,21 @@ def test_management_logs_to_files_below_log_dir_only(tmp_path: Path) -> None:
 
 def test_without_log_dir_only_to_files_that_are_logged_to(tmp_path: Path) -> None:
     log = tmp_path / "router.log"
-    configuration = configured(more=f"log {{ module: DEFAULT, outputFile: {log} }}\n")
+    configuration = configured(SECURE, more=f"log {{ module: DEFAULT, outputFile: {log} }}\n")
     changed(configuration, "log/AGENT", outputFile=str(log))
     changed(configuration, "log/AGENT", outputFile="syslog")
     assert "log.outputFile" in refused(changed, configuration, "log/AGENT", outputFile=str(tmp_path / "other.log"))
+
+
+def test_management_logs_anywhere_but_to_special_files_unless_defaults_are_secure(tmp_path: Path) -> None:
+    configuration = configured()
+    changed(configuration, "log/AGENT", outputFile=str(tmp_path / "agent.log"))
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "out").symlink_to("/dev/null")
+    special = ("/dev/null", "/dev/sda", "/proc/self/mem", "/sys/power/state", tmp_path / "pipe", tmp_path / "out")
+    for name in special:
+        text = refused(changed, configuration, "log/AGENT", outputFile=str(name))
+        assert "no device and no other special file" in text
 
 
 def test_log_dir_holds_for_the_file_too(tmp_path: Path) -> None:
@@ -186,3 +207,62 @@ def test_the_file_of_a_key_s_password_is_held_to_it_too(tmp_path: Path) -> None:
     attributes: dict[str, object] = {"passwordFile": str(tmp_path / "password")}
     assert "passwordFile: management may name" in refused(with_secret, configured(), "sslProfile", attributes)
     with_secret(configured(f"secretDir: {tmp_path}"), "sslProfile", attributes)
+
+
+#: Attributes that name files, by the type of their entity, with what else it needs; and whether they are the older router's.
+FILES: dict[str, tuple[str, dict[str, object], str, bool]] = {
+    "caCertFile": ("sslProfile", {}, "{}", True),
+    "certFile": ("sslProfile", {"privateKeyFile": "{}"}, "{}", True),
+    "privateKeyFile": ("sslProfile", {"certFile": "{}"}, "{}", True),
+    "uidNameMappingFile": ("sslProfile", {}, "{}", True),
+    "trustedCertsFile": ("listener", {"host": "127.0.0.1", "port": "0"}, "{}", True),
+    "crlFile": ("sslProfile", {"caCertFile": "{}"}, "{}", False),
+    "sampleKeyFile": ("vhost", {"hostname": "v"}, "{}", False),
+    "tenantFrom": ("listener", {"host": "127.0.0.1", "port": "0", "multiTenant": True}, "file:{}", False),
+}
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("attribute", FILES)
+def test_management_does_not_tell_what_files_there_are(tmp_path: Path, attribute: str, secure: bool) -> None:
+    """One answer, whatever is there: a file of any kind, a folder, nothing."""
+    short, others, form, older = FILES[attribute]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to("/etc/passwd")
+    for name in ("in/named", "in/other", "private"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "private").chmod(0)
+    paths = [tmp_path / "private", tmp_path / "not there", tmp_path, Path("/etc/passwd"), tmp_path / "in" / "link"]
+    defaults = "secureDefaults: yes" if secure else ""
+
+    def asked(configuration: Configuration, path: Path) -> str:
+        """The refusal, without what the file was called; empty if it was made."""
+        rest = {name: value.format(path) if isinstance(value, str) else value for name, value in others.items()}
+        try:
+            with_secret(configuration, short, {**rest, attribute: form.format(path)})
+        except ChangeRefused as refused:
+            return f"{refused.status} {refused.description}"
+        return ""
+
+    for router in (defaults, f"{defaults}\n    secretDir: {tmp_path / 'in'}"):
+        answers = {asked(configured(router), path) for path in paths}
+        if secure or not older:
+            assert [answer.startswith("403 ") and "secretDir" in answer for answer in answers] == [True]
+        else:
+            assert not [answer for answer in answers if answer.startswith("403 ")]
+    assert not asked(configured(router), tmp_path / "in" / "other").startswith("403")
+    more = f"sslProfile {{ name: p, uidNameMappingFile: {tmp_path / 'in' / 'named'} }}\n"
+    assert not asked(configured(defaults, more), tmp_path / "in" / "named").startswith("403")
+
+
+def test_management_does_not_tell_what_folders_there_are(tmp_path: Path) -> None:
+    answers = {
+        refused(listening, configured(), host="::1", httpRootDir=str(path)) for path in (tmp_path, tmp_path / "none")
+    }
+    assert len(answers) == 1
+    configuration = configured("secureDefaults: yes", f"policy {{ policyDir: {tmp_path} }}\n")
+    answers = {
+        refused(changed, configuration, "policy/None", policyDir=path) for path in ("/etc", "/none", "/etc/passwd")
+    }
+    assert len(answers) == 1
+    changed(configuration, "policy/None", policyDir=str(tmp_path))

@@ -28,6 +28,20 @@ def test_a_password_in_the_configuration_itself(text: str, password: str) -> Non
     assert (secret.reveal(), secret.in_clear) == (password, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "password"),
+    [("literal:a", "literal:a"), ("pass:a", "a"), ("a", "a"), ("literally:a", "literally:a"), ("literal:", "literal:")],
+)
+def test_the_password_of_a_connector_may_begin_with_literal(text: str, password: str) -> None:
+    """Only an sslProfile knows it as a prefix, as with the older router."""
+    configuration = load(text=f'connector {{\n saslUsername: u\n saslPassword: "{text}"\n}}')
+    (connector,) = configuration.connectors
+    assert connector.sasl_password is not None
+    assert connector.sasl_password.reveal() == password
+    warned = [each for each in configuration.warnings if "`literal:` is part of the password" in each.message]
+    assert [each.key for each in warned] == (["saslPassword"] if text.startswith("literal:") else [])
+
+
 @pytest.mark.parametrize("text", ["env:PASSWORD_IN_A_TEST", "env: PASSWORD_IN_A_TEST"])
 def test_a_password_from_the_environment(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadValue, match="is not set"):
@@ -88,9 +102,12 @@ def test_no_secret_of_a_configuration_is_shown() -> None:
     assert len([warning for warning in configuration.warnings if "stands in the configuration" in warning.message]) == 2
 
 
-def test_a_secret_that_cannot_be_had_stops_the_start_and_is_not_shown() -> None:
+def test_a_secret_that_cannot_be_had_is_told_of_and_not_shown() -> None:
+    configuration = load(text=TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
+    told = [str(warning) for warning in configuration.warnings]
+    assert [line for line in told if "what needs it will not be served: '***' (set NO_SUCH_VARIABLE)" in line] == told
     with pytest.raises(ConfigurationError) as caught:
-        load(text=TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
+        load(text="router { secureDefaults: yes }\n" + TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
     assert str(caught.value).count("'***' (set NO_SUCH_VARIABLE)") == 2
 
 

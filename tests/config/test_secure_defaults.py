@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trouter.config import Configuration, ConfigurationError, created, load, type_named
-from trouter.config.strict import unsafe
+from trouter.config.findings import unsafe
 
 SECURE = "router { id: R, secureDefaults: yes }\n"
 
@@ -37,6 +37,14 @@ def test_a_listener_elsewhere_requires_tls_too() -> None:
         configured("listener { port: 0 }\n")
 
 
+def test_a_client_has_fewer_sessions_where_defaults_are_secure() -> None:
+    text = "listener { host: ::1, port: 0 }\nlistener { host: ::1, port: 0, maxSessions: 32768 }\n"
+    assert [each.max_sessions for each in configured(text).listeners] == [256, 32768]
+    assert [each.max_sessions for each in load(text=text).listeners] == [1024, 32768]
+    interior = "router { mode: interior, id: A }\nlistener { port: 0, role: inter-router }\n"
+    assert load(text=interior).listeners[0].max_sessions == 32768
+
+
 def test_what_is_given_counts_and_is_told() -> None:
     text = "listener { host: ::1, port: 0, authenticatePeer: no, stripAnnotations: no }\npolicy { enableVhostPolicy: no }\n"
     configuration = configured(text)
@@ -59,3 +67,44 @@ def test_management_is_held_to_it_too() -> None:
     assert kind is not None
     _, entity = created(configuration, kind, "new", {"host": "::1", "port": "0", "http": True})
     assert entity.authenticate_peer  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "given", "compatible", "strict"),
+    [("", None, None, 1000), ("maxLinks: 7", 7, 7, 7), ("role: inter-router", None, None, None)],
+)
+def test_the_links_of_a_connection(
+    attributes: str, given: int | None, compatible: int | None, strict: int | None
+) -> None:
+    """None is the default, 32,768, and for routers no limit."""
+    text = f"listener {{\n host: ::1\n{attributes}\n}}\nconnector {{\n host: ::1\n{attributes}\n}}"
+    for router, expected in (("id: R", compatible), ("id: R\nsecureDefaults: yes", strict)):
+        configuration = load(text=f"router {{\n mode: interior\n{router}\n}}\n{text}")
+        (listener,), (connector,) = configuration.listeners, configuration.connectors
+        assert (listener.max_links, connector.max_links) == (expected, expected)
+
+
+def test_who_has_everything_in_management_is_told() -> None:
+    groups = (
+        'a: { targets: "*", management: read }, b: { targets: q }, c: { targets: "$man*" }, d: { targetPattern: "#" }'
+    )
+    text = f"policy {{ enableVhostPolicy: yes }}\nvhost {{\n hostname: v\n groups: {{ {groups} }}\n}}"
+    router = "router {{ id: R, mode: interior{} }}\n"
+    told = [f"{each.point}: {each.message}" for each in unsafe(load(text=router.format("") + text))]
+    assert [each for each in told if "management" in each] == [
+        "router-management: will let users of other routers do everything through $management",
+        "group-management: will let users of the group c do everything through $management",
+        "group-management: will let users of the group d do everything through $management",
+    ]
+    secure = [each.point for each in unsafe(load(text=router.format(", secureDefaults: yes") + text))]
+    assert not {"router-management", "group-management"} & set(secure)
+
+
+@pytest.mark.parametrize(
+    ("given", "compatible", "strict"),
+    [("", True, False), ("authzOptional: yes", True, True), ("authzOptional: no", False, False)],
+)
+def test_rights_of_which_a_service_says_nothing(given: str, compatible: bool, strict: bool) -> None:
+    text = f"authServicePlugin {{\n name: s\n host: ::1\n{given}\n}}\n"
+    assert load(text=text).auth_services[0].authz_optional is compatible
+    assert configured(text).auth_services[0].authz_optional is strict

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from trouter.config import load
+from trouter.config.findings import evaluate, unsafe
 from trouter.config.hosts import is_loopback
-from trouter.config.strict import unsafe
+from trouter.config.problems import Severity
 
 SAFE = """
 router { mode: standalone }
@@ -30,18 +31,18 @@ def test_nothing_is_found_where_nothing_is_unsafe() -> None:
 
 ANY = "listener { port: 1, authenticatePeer: yes, "
 UNSAFE = {
-    "anybody": ("listener { port: 1 }", "listener.authenticatePeer: other machines may connect without saying who they are"),
-    "not everybody": ("listener { port: 1, saslMechanisms: PLAIN }", "listener.authenticatePeer: other machines may connect without authenticating"),
-    "passwords": (f"{ANY} allowInsecurePlain: yes }}", "listener.allowInsecurePlain: passwords from other machines cross"),
-    "for ever": (f"{ANY} initialHandshakeTimeoutSeconds: 0 }}", "listener.initialHandshakeTimeoutSeconds: connections that never open"),
-    "pages": (f"{ANY} http: yes, webSocketOrigins: * }}", "listener.webSocketOrigins: pages of every site may connect"),
-    "TLS if they like": (f"sslProfile {{ name: a }}\n{ANY} sslProfile: a }}", "listener.requireSsl: clients may connect without TLS"),
-    "a router": (f"router {{ mode: interior }}\n{ANY} role: inter-router }}", "listener.role: whoever reaches this listener can be a router"),
-    "old TLS": ("sslProfile {\n name: a\n protocols: TLSv1 TLSv1.2\n}", "sslProfile.protocols: TLSv1 can be broken"),
+    "anybody": ("listener { port: 1 }", "listener.authenticatePeer: will let in every client from other machines, without a name"),
+    "not everybody": ("listener { port: 1, saslMechanisms: PLAIN }", "listener.authenticatePeer: will let in every client from other machines, without authenticating"),
+    "passwords": (f"{ANY} allowInsecurePlain: yes }}", "listener.allowInsecurePlain: will take passwords from other machines unencrypted"),
+    "for ever": (f"{ANY} initialHandshakeTimeoutSeconds: 0 }}", "listener.initialHandshakeTimeoutSeconds: will keep connections that never open"),
+    "pages": (f"{ANY} http: yes, webSocketOrigins: * }}", "listener.webSocketOrigins: will let the pages of every site open WebSockets"),
+    "TLS if they like": (f"sslProfile {{ name: a }}\n{ANY} sslProfile: a }}", "listener.requireSsl: will take clients without TLS too"),
+    "a router": (f"router {{ mode: interior }}\n{ANY} role: inter-router }}", "listener.role: will let in every host that reaches every address at port 1 as a router"),
+    "old TLS": ("sslProfile {\n name: a\n protocols: TLSv1 TLSv1.2\n}", "sslProfile.protocols: will allow TLSv1, which can be broken"),
     "a password": ("connector {\n saslUsername: a\n saslPassword: b\n}", "connector.saslPassword: the password stands in the configuration itself"),
-    "a password sent": ("connector { host: a, allowInsecurePlain: yes }", "connector.allowInsecurePlain: the password crosses the network"),
-    "any certificate": ("sslProfile { name: a }\nconnector { host: a, sslProfile: a, verifyHostname: no }", "connector.verifyHostname: any host with a certificate"),
-    "idle rules": ("vhost { hostname: a }", "vhost.: nobody is held to the rules of this vhost"),
+    "a password sent": ("connector { host: a, allowInsecurePlain: yes }", "connector.allowInsecurePlain: will send the password unencrypted"),
+    "any certificate": ("sslProfile { name: a }\nconnector { host: a, sslProfile: a, verifyHostname: no }", "connector.verifyHostname: will take any host that has a certificate"),
+    "idle rules": ("vhost { hostname: a }", "vhost.: no connection is held to the rules of this vhost"),
 }  # fmt: skip
 
 
@@ -74,7 +75,7 @@ CLOSED = [
 
 @pytest.mark.parametrize("text", OPEN)
 def test_a_group_for_everybody_from_everywhere_is_found(text: str) -> None:
-    assert ["anybody from anywhere may come in without a name" in problem for problem in found(text)] == [True]
+    assert ["will let in clients without a name from every host" in problem for problem in found(text)] == [True]
 
 
 @pytest.mark.parametrize("text", CLOSED)
@@ -104,7 +105,7 @@ connector {{
 policy {{ policyDir: {tmp_path}/policies }}
 """)
     path.chmod(0o666)
-    problems = [problem for problem in unsafe(load(path)) if "everybody on this machine" in problem.message]
+    problems = [problem for problem in unsafe(load(path)) if "all users of this machine" in problem.message]
     assert {f"{problem.section}.{problem.key}" for problem in problems} == {
         ".", "router.usersFile", "sslProfile.privateKeyFile", "sslProfile.passwordFile", "connector.saslPassword",
         "policy.policyDir",
@@ -112,7 +113,7 @@ policy {{ policyDir: {tmp_path}/policies }}
     for name in ("key", "password", "users", "a.conf"):
         (tmp_path / name).chmod(0o600)
     (tmp_path / "policies").chmod(0o755)
-    assert [problem for problem in unsafe(load(path)) if "everybody on this machine" in problem.message] == []
+    assert [problem for problem in unsafe(load(path)) if "all users of this machine" in problem.message] == []
 
 
 LOOPBACK = {"127.0.0.1": True, "127.1.2.3": True, "::1": True, "LocalHost": True, "localhost.": True, "": False, "0.0.0.0": False, "::": False, "localhost.example.com": False, "10.0.0.1": False}  # fmt: skip
@@ -123,36 +124,48 @@ def test_only_this_machine_is_meant(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
 
 
-GRAVE = {
-    "passwords": f"{ANY} allowInsecurePlain: yes }}",
-    "a router": "router { mode: interior }\nlistener { port: 1, role: inter-router }",
-    "idle rules": "vhost { hostname: a }",
-    "tenants of their own choice": f"{ANY} multiTenant: yes }}",
+LETS_IN = {
+    "passwords": (f"{ANY} allowInsecurePlain: yes }}", "passwords-in-clear"),
+    "a router": ("router { mode: interior }\nlistener { port: 1, role: inter-router }", "unproven-router"),
+    "idle rules": ("vhost { hostname: a }", "idle-vhost"),
+    "tenants of their own choice": (f"{ANY} multiTenant: yes }}", "unheld-tenants"),
 }
 
 
-@pytest.mark.parametrize("text", GRAVE.values(), ids=GRAVE)
-def test_what_is_grave_is_told_as_such(text: str) -> None:
-    assert [finding for finding in unsafe(load(text=text)) if finding.grave]
+@pytest.mark.parametrize(("text", "point"), LETS_IN.values(), ids=LETS_IN)
+def test_what_lets_others_in_is_told(text: str, point: str) -> None:
+    assert point in {finding.point for finding in unsafe(load(text=text)) if finding.severity is Severity.UNSAFE}
 
 
-def test_what_is_careless_is_not_grave() -> None:
-    assert [finding.grave for finding in unsafe(load(text="listener { port: 1 }"))] == [False]
+def test_a_tenant_that_authenticates_and_stands_in_a_file_is_held(tmp_path: Path) -> None:
+    (tmp_path / "tenants").write_text('{"alice": "red"}')
+    text = (
+        f"listener {{\n host: ::1\n multiTenant: yes\n authenticatePeer: yes\n tenantFrom: file:{tmp_path}/tenants\n}}"
+    )
+    assert unsafe(load(text=text)) == ()
+
+
+def test_the_gravest_comes_first() -> None:
+    text = "router {\n area: 0\n secureDefaults: yes\n mode: interior\n}\nlistener { host: ::1, role: edge, authenticatePeer: no }"
+    found = evaluate(load(text=text))
+    assert [finding.severity for finding in found] == sorted(
+        (finding.severity for finding in found), key=["problem", "unsafe", "warning"].index
+    )
+    assert {finding.severity for finding in found} == set(Severity)
+    assert "will not be opened" in found[0].message
 
 
 @pytest.mark.parametrize(
-    ("mode", "message", "grave"),
+    ("mode", "message"),
     [
-        (0o640, None, None),
-        (0o660, "all of its group can change", False),
-        (0o644, "everybody on this machine can read", True),
+        (0o640, None),
+        (0o660, "all of its group can change"),
+        (0o644, "all users of this machine can read"),
     ],
 )
-def test_the_mode_of_a_private_file_counts(tmp_path: Path, mode: int, message: str | None, grave: bool | None) -> None:
+def test_the_mode_of_a_private_file_counts(tmp_path: Path, mode: int, message: str | None) -> None:
     users = tmp_path / "users"
     users.write_text("")
     users.chmod(mode)
     findings = unsafe(load(text=f"router {{ usersFile: {users} }}"))
-    assert [(finding.message.split(" /")[0], finding.grave) for finding in findings] == (
-        [] if message is None else [(message, grave)]
-    )
+    assert [finding.message.split(" /")[0] for finding in findings] == ([] if message is None else [message])

@@ -18,12 +18,6 @@ ATTRIBUTES = [(fact["type"], attribute) for fact in FACTS[1:] for attribute in f
 
 #: What differs on purpose: (type, attribute, what) -> (theirs, ours). The schema does not tell defaults of 0, no or "".
 DIFFERENCES: dict[tuple[str, str, str], tuple[object, object]] = {
-    # A text on the wire there, too.
-    ("router", "area", "default"): (None, "0"),
-    # Nobody may stay for ever without saying who he is; a credit that is not given is told as what it is.
-    ("listener", "initialHandshakeTimeoutSeconds", "default"): (None, 10),
-    ("listener", "linkCapacity", "default"): (None, 250),
-    ("connector", "linkCapacity", "default"): (None, 250),
     # Records go there when a plugin is to write them as lines of the log.
     ("log", "module", "type"): (
         [module for module in LOG_MODULES if module != "AUDIT"],

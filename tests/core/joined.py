@@ -91,7 +91,7 @@ class Side:
         elif isinstance(event, LinkDetached):
             core.detach(event.link, event.closed, heard=event.error)
         elif isinstance(event, SessionEnded):
-            core.lose_session(event.session)
+            core.lose_session(event.session, event.error)
             event.session.end()
             self.engine.drop_session(event.session)
         self.faults += [fault for fault in [getattr(event, "fault", None)] if fault is not None]

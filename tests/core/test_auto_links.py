@@ -89,6 +89,35 @@ def test_they_are_on_one_session_apart_from_routed_links() -> None:
     assert broker.attached[0].link.session is broker.attached[1].link.session
 
 
+def end_session(end: MemorySender | MemoryReceiver, error: Error) -> None:
+    """The broker ends the session of a link."""
+    session: Any = end.link.session
+    session.end(error)
+
+
+def test_a_broker_that_ends_the_session_for_one_queue_takes_no_other_along_twice() -> None:
+    """RabbitMQ ends the session, and not the link, when a queue is not there."""
+    here = room(AutoLinkRule("q1", "out", container_id="B"), AutoLinkRule("q2", "out", container_id="B"))
+    broker = here.broker()
+    missing = Error("amqp:not-found", "NOT_FOUND - no queue 'q2' in vhost '/'")
+    end_session(broker.attached[0], missing)
+    here.router.pump()
+    assert [auto.state for auto in here.autos] == ["failed", "failed"]
+    assert here.autos[1].last_error == "NOT_FOUND - no queue 'q2' in vhost '/'"
+    before = len(broker.attached)
+    here.ear.retry()
+    here.router.pump()
+    assert [auto.state for auto in here.autos] == ["active", "active"]
+    first, second = broker.attached[before:]
+    assert first.link.session is not second.link.session
+    end_session(second, missing)
+    here.router.pump()
+    assert [auto.state for auto in here.autos] == ["active", "failed"]
+    here.ear.retry()
+    here.router.pump()
+    assert [auto.state for auto in here.autos] == ["active", "active"]
+
+
 def test_a_message_takes_its_way_through_the_broker() -> None:
     here = room(IN, OUT)
     broker = here.broker()
@@ -163,6 +192,20 @@ def test_what_nobody_configured_is_balanced() -> None:
     here = room(AutoLinkRule("q", "out", container_id="B"), addresses=(), default_distribution="unavailable")
     here.broker()
     assert here.router.core.table.records["M0q"].treatment == "balanced"
+
+
+def test_an_unavailable_default_leaves_the_addresses_of_auto_links() -> None:
+    """Also before their container is there, and no longer than they are configured."""
+    here = room(AutoLinkRule("q", "out", container_id="B"), addresses=(), default_distribution="unavailable")
+    client = here.router.connect()
+    sender = client.sender("q")
+    assert (sender.error, client.receiver("q").error) == (None, None)
+    client.drop()
+    sent = here.router.connect().sender().send(compose(b"x", to="q"))
+    here.router.pump()
+    assert sent.outcome == Released()
+    here.router.core.auto_links.remove(here.autos[0])
+    assert here.router.connect().sender("q").error is not None
 
 
 def test_an_address_that_is_unavailable_fails_with_a_reason() -> None:

@@ -175,18 +175,21 @@ def test_6_4_an_edge_router_hears_who_takes_what_it_sends() -> None:
     link = tracking(edge)
     sender = edge.sender("x")
     above.pump()
-    assert tracked(link) == [["M0x", False]]
+    assert tracked(link) == [], "that nothing takes it goes without saying"
     client = above.connect()
     first, second = client.receiver("x"), client.receiver("x")
     first.detach()
-    assert tracked(link)[1:] == [["M0x", True]]
+    assert tracked(link) == [["M0x", True]]
     mine = edge.receiver("x")
     second.detach()
-    assert tracked(link)[2:] == [["M0x", False]], "its own consumer is none that it has to be told of"
+    assert tracked(link)[1:] == [["M0x", False]], "its own consumer is none that it has to be told of"
     mine.detach()
-    sender.detach()
     client.receiver("x")
-    assert len(link.received) == 3, "nothing more is told once it sends there no longer"
+    assert tracked(link)[2:] == [["M0x", True]]
+    sender.detach()
+    assert tracked(link)[3:] == [["M0x", False]], "it is taken back once the edge router sends there no longer"
+    client.receiver("x")
+    assert len(link.received) == 4, "and nothing more is told"
     assert link.received[0].settled
     assert link.received[0].annotations == {"x-opt-qd.ingress": "0/A", "x-opt-qd.trace": ["0/A"]}
 
@@ -203,13 +206,13 @@ def test_6_4_what_has_no_credit_is_told_as_it_stands_when_there_is_some() -> Non
     client.receiver("x8")
     link.grant(1000)
     above.pump()
-    assert sorted(tracked(link)) == sorted([[f"M0x{number}", number == 8] for number in range(50)])
+    assert tracked(link) == [["M0x8", True]]
     link.drain()
     above.pump()
     client.receiver("x7").detach()
     link.grant(10)
     above.pump()
-    assert len(link.received) == 50, "it is as it was told"
+    assert len(link.received) == 1, "it is as it was told"
 
 
 def test_6_4_what_was_attached_before_the_tracking_link_is_told_too() -> None:

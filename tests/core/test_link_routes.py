@@ -38,7 +38,7 @@ from trouter.wire.performatives import (
     Target,
     TransactionalState,
 )
-from trouter.wire.types import Described, Symbol, ULong
+from trouter.wire.types import ArrayForm, Described, Symbol, ULong
 
 PREFIX = "broker"
 LOST = Error("qd:routed-link-lost", "Connectivity to the peer container was lost")
@@ -114,6 +114,24 @@ def test_a_senders_attach_goes_to_the_container_as_it_came() -> None:
     assert (end.attach.snd_settle_mode, end.attach.rcv_settle_mode, end.attach.properties) == (2, 0, None)
     assert sender.attach is not None
     assert (sender.attach.source, sender.attach.target) == (source, target)
+
+
+@pytest.mark.parametrize("form", [tuple, ArrayForm], ids=["symbol", "array"])
+@pytest.mark.parametrize("kind", [Target, Coordinator])
+def test_a_capability_keeps_its_form_on_its_way_to_the_container_and_back(
+    form: type[tuple[str, ...]], kind: type[Target | Coordinator]
+) -> None:
+    _, broker, client = routed(*both(), LinkRoute("$coordinator", "in", is_prefix=True, container_id="B"))
+    target = Target("broker.q", capabilities=form(("x",))) if kind is Target else Coordinator(form(("x",)))
+    sender = client.sender(target=target, source=Source(capabilities=form(("y",)), outcomes=form(("z",))))
+    (end,) = broker.attached
+    for attach in (end.attach, sender.attach):
+        assert attach is not None
+        assert isinstance(attach.target, Target | Coordinator)
+        assert isinstance(attach.source, Source)
+        found = [attach.target.capabilities, attach.source.capabilities, attach.source.outcomes]
+        assert found == [("x",), ("y",), ("z",)]
+        assert {type(each) for each in found} == {form}
 
 
 def test_a_receivers_filter_goes_to_the_container_and_comes_back() -> None:
@@ -288,6 +306,18 @@ def test_a_dynamic_terminus_for_no_route_has_nowhere_to_go(direction: str) -> No
 
 
 # --- messages
+
+
+def test_a_delivery_with_a_tag_that_is_too_long_is_rejected_and_the_link_goes_on() -> None:
+    router, sender, end = sending()
+    for size in (33, 32):
+        sent = tagged(sender, bytes(size))
+        sent.finish(compose(b"x"))
+        router.pump()
+        if size == 33:
+            assert isinstance(sent.outcome, Rejected)
+            assert end.received == []
+    assert [message.delivery.tag for message in end.received] == [bytes(32)]
 
 
 def test_messages_and_tags_pass_octet_by_octet() -> None:

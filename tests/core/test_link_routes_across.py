@@ -156,6 +156,24 @@ def test_a_route_that_a_connection_asks_for_is_known_everywhere_and_goes_with_it
 
 
 @pytest.mark.parametrize("place", PLACES)
+def test_every_router_on_the_way_counts_what_comes_in(place: str) -> None:
+    """Both ways, wherever it comes from: a link of a routed link is an endpoint on each router."""
+    joined, link, end = sending(place)
+    link.send(compose(b"x"))
+    joined.pump()
+    assert end.bodies == [b"x"]
+    on_the_way = [name for name in PLACES if name <= place]
+    for name in on_the_way:
+        core = joined[name].core
+        (record,) = (each for each in core.table.records.values() if each.key == "Cbroker")
+        assert (record.counters.ingress, core.totals.ingress) == (1, 1), name
+    joined, _, back = receiving(place)
+    back.send(compose(b"x"))
+    joined.pump()
+    assert [joined[name].core.totals.ingress for name in on_the_way] == [1] * len(on_the_way)
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_messages_and_tags_pass_octet_by_octet(place: str) -> None:
     joined, link, end = sending(place)
     message = compose(b"x" * 100, annotations={"x-opt-qd.to": "elsewhere", "mine": 1}, to="other")

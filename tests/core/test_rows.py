@@ -66,6 +66,10 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "1.4 unavailable": (
         "test_1_4_an_unavailable_address_is_not_found",
         "test_1_4_an_unavailable_default_refuses_what_no_rule_names",
+        "test_1_4_an_unavailable_default_is_about_mobile_addresses_only",
+        "test_1_4_an_unavailable_default_leaves_the_ways_to_other_routers",
+        "test_1_4_what_the_router_serves_itself_is_available",
+        "test_1_4_an_unavailable_default_leaves_what_exists",
     ),
     "1.4 router-only capability": ("test_1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden",),
     "1.4 inter-router listener": MESH,

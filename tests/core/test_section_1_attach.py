@@ -6,6 +6,7 @@ import pytest
 
 from trouter.core.addresses import FALLBACK_PHASE
 from trouter.core.attach import PeerTerms
+from trouter.core.inprocess import Received
 from trouter.core.table import AddressRule
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.performatives import Accepted, Coordinator, DeleteOnClose, Released, Source, Target
@@ -19,6 +20,13 @@ UNAVAILABLE = AddressRule("closed", is_prefix=True, distribution="unavailable")
 def one(*rules: AddressRule, default: str = "balanced") -> tuple[MemoryRouter, MemoryClient]:
     router = MemoryRouter(rules, default_distribution=default)
     return router, router.connect()
+
+
+class Taker:
+    """Something inside the router that accepts whatever comes."""
+
+    def receive(self, received: Received) -> None:
+        received.settle()
 
 
 def reaches(router: MemoryRouter, sending: str, receiving: str) -> bool:
@@ -314,6 +322,51 @@ def test_1_4_an_unavailable_default_refuses_what_no_rule_names() -> None:
     assert client.sender("open.x").detached is None
     assert client.sender("x").error is not None
     assert client.sender().credit == 250
+
+
+@pytest.mark.parametrize("address", ["_local/x", "_topo/0/R1/x", "_topo/all/all/x", "_edge/R1/x"])
+def test_1_4_an_unavailable_default_is_about_mobile_addresses_only(address: str) -> None:
+    router, client = one(default="unavailable")
+    receiver, sender = client.receiver(address, credit=1), client.sender(address)
+    assert (receiver.error, sender.error, sender.credit) == (None, None, 250)
+    client.sender().send(compose(b"x", to=address))
+    router.pump()
+    assert receiver.bodies == [b"x"]
+
+
+@pytest.mark.parametrize("address", ["_topo/0/R9/x", "_edge/E9/x"])
+def test_1_4_an_unavailable_default_leaves_the_ways_to_other_routers(address: str) -> None:
+    router, client = one(default="unavailable")
+    assert client.sender(address).error is None
+    sent = client.sender().send(compose(b"x", to=address))
+    router.pump()
+    assert sent.outcome == Released()
+
+
+@pytest.mark.parametrize("rules", [(), (AddressRule("#", distribution="unavailable"),)])
+def test_1_4_what_the_router_serves_itself_is_available(rules: tuple[AddressRule, ...]) -> None:
+    router, client = one(*rules, default="unavailable")
+    router.core.subscribe("$management", Taker())
+    assert client.sender("$management").credit == 250
+    sent = client.sender().send(compose(b"x", to="$management"))
+    router.pump()
+    assert sent.outcome == Accepted()
+
+
+def test_1_4_an_unavailable_default_leaves_what_exists() -> None:
+    router, client = one(default="unavailable")
+    sender = client.sender(target=Target(dynamic=True))
+    assert sender.attach is not None
+    assert isinstance(sender.attach.target, Target)
+    address = str(sender.attach.target.address)
+    assert client.receiver(address, credit=1).error is None
+    sender.detach()
+    router.core.network.map("R2", {"M0known": 3}, ())
+    assert client.sender("known").error is None
+    assert client.sender("unknown").error is not None
+    sent = client.sender().send(compose(b"x", to="known"))
+    router.pump()
+    assert sent.outcome == Released()
 
 
 @pytest.mark.parametrize("default", ["balanced", "unavailable"])

@@ -751,6 +751,7 @@ def test_2_8_capacity_10_without_credit_15_sends_leave_1_and_11_to_15() -> None:
     room.router.pump()
     assert receiver.bodies == [b"1", b"11", b"12", b"13", b"14", b"15"]
     assert egress.counters.dropped_presettled == 9
+    assert (egress.counters.presettled, egress.counters.deliveries) == (15, 6), "those that were dropped count too"
     assert room.router.core.pulse.totals.dropped_presettled == 9
     assert room.router.held_bytes() == 0
 

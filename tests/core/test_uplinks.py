@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from trouter.core.attach import PeerTerms
+from trouter.core.routes import IN, LinkRoute
 from trouter.core.table import AddressRule
-from trouter.core.uplink import Found, Query, Uplink
+from trouter.core.uplink import Found, Query, Uplink, question
 from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.wire.codec import decode, encode
 from trouter.wire.performatives import Accepted, Error, Released, Source, Target
@@ -389,6 +390,20 @@ def test_6_6_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: A
     assert (answers.done, query.answer) == (1, found)
     answers.reply(status, [True, False])
     assert (answers.done, query.answer) == (1, found), "once"
+
+
+def test_6_6_a_route_of_its_own_counts_while_it_has_a_container() -> None:
+    """An edge router asks as long as its own route leads nowhere."""
+    edge = Edge()
+    core = edge.router.core
+    client = edge.router.connect()
+    client.sender("b.q")
+    (ingress,) = (each for each in core.ingresses() if each.connection_number == client.terms.connection_number)
+    assert question(core, ingress.link, client.terms) == ("b.q", True)
+    core.routes.add(LinkRoute("b", IN, is_prefix=True, container_id="B"), iter(()))
+    assert question(core, ingress.link, client.terms) == ("b.q", True)
+    edge.router.connect(role="route-container", container_id="B")
+    assert question(core, ingress.link, client.terms) is None
 
 
 def test_6_6_a_question_says_what_is_to_be_known(answers: Answers) -> None:

@@ -122,7 +122,7 @@ SCRIPTS: dict[str, tuple[Script, int]] = {
     "code 2": (says_no(2), AUTH),
     "code 3": (says_no(3), AUTH),
     "code 4": (says_no(4), SYS_TEMP),
-    "no user": (plain({AUTHZ: {"*": words("send")}}), AUTH),
+    "no user": (plain({IDENTITY: {}, AUTHZ: {"*": words("send")}}), AUTH),
     "the empty user": (plain({IDENTITY: {"sub": ""}}), AUTH),
     "dies before the outcome": (stops_before("outcome", dies=True), SYS_TEMP),
     "dies before its open": (stops_before("open", dies=True), SYS_TEMP),

@@ -77,7 +77,8 @@ def test_nobody_else_is_let_in(with_passwords: RunningRouter, response: bytes) -
         offered(peer)
         assert outcome(peer, "PLAIN", response) == AUTH
         peer.expect_end_of_stream()
-        told = rf"\[C\d+\] Connection from {peer.address} refused: SASL PLAIN user=\S+ listener=listener/127.0.0.1:0: ."
+        told = rf"\[C\d+\] Connection from {peer.address} \(to 127.0.0.1:0\) failed: amqp:unauthorized-access "
+        told += r"Authentication failed \[mech=PLAIN\] user='[^']*' listener='listener/127.0.0.1:0': ."
         with_passwords.wait_for_line(told)
     assert "wonderland" not in with_passwords.text()
 

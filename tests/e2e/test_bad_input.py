@@ -470,13 +470,13 @@ def test_a_transfer_without_credit_detaches_the_link(scene: Scene) -> None:
         expect_link_fault(scene, bad, link, "amqp:link:transfer-limit-exceeded")
 
 
-def test_more_transfers_than_credit_detach_the_link(scene: Scene) -> None:
+def test_more_transfers_than_twice_the_credit_detach_the_link(scene: Scene) -> None:
     with Peer(scene.plain) as receiver, Peer(scene.plain) as bad:
         receiver.attach_receiver("credit", credit=0)
         receiver.be_heard()
         link = bad.attach_sender("credit")
         assert link.credit == 250
-        for _ in range(251):
+        for _ in range(501):
             bad.send_message(link, b"x")
         expect_link_fault(scene, bad, link, "amqp:link:transfer-limit-exceeded")
 
@@ -487,6 +487,39 @@ def test_a_delivery_without_a_tag_detaches_the_link(scene: Scene) -> None:
         link = bad.attach_sender("tags")
         bad.say(Transfer(link.handle, 0), message(b"x"))
         expect_link_fault(scene, bad, link, "amqp:invalid-field")
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+def test_a_delivery_with_a_tag_of_more_than_32_bytes_is_rejected_and_the_link_goes_on(
+    scene: Scene, frames: int
+) -> None:
+    with Peer(scene.plain) as receiver, Peer(scene.plain) as sender:
+        taken = receiver.attach_receiver(f"tags.{frames}", credit=10)
+        link = sender.attach_sender(f"tags.{frames}")
+        for size in (33, 200, 300):
+            for number in range(frames):
+                more = number < frames - 1
+                delivery = sender._next_delivery
+                tag = bytes(size) if number == 0 else None
+                sender.say(Transfer(link.handle, delivery, tag, 0, more=more), message(b"x" * 10))
+            sender._next_delivery = (delivery + 1) & 0xFFFFFFFF
+            outcome = sender.expect_outcome(delivery)
+            assert isinstance(outcome, Rejected)
+            assert outcome.error is not None
+            assert outcome.error.condition == "amqp:invalid-field"
+        delivery = sender.send_message(link, b"good")
+        assert receiver.take_message(taken) == message(b"good")
+        assert sender.expect_outcome(delivery) == Accepted()
+
+
+@pytest.mark.parametrize("size", [990, 2000, 4096])
+def test_an_address_of_any_allowed_length_has_links_that_are_named_after_it(scene: Scene, size: int) -> None:
+    address = ("a" * size)[:size]
+    with Peer(scene.plain) as receiver, Peer(scene.plain) as sender:
+        for peer, role in ((receiver, True), (sender, False)):
+            source, target = (Source(address), Target()) if role else (Source(), Target(address))
+            answer = peer.attach(Attach(f"{'c' * 1000}-{address}", 0, role, source=source, target=target))
+            assert (answer.source if role else answer.target) is not None
 
 
 # --- SASL frames in the wrong order

@@ -49,7 +49,7 @@ def test_more_links_than_a_connection_may_have_are_refused_one_by_one(router: Ru
         peer.take_message(again)
         peer.accept(0)
         assert peer.expect_outcome(delivery) == Accepted()
-    router.wait_for_line(r"DENY attach receiver: .* rule='maxLinks' 'more'")
+    router.wait_for_line(r"DENY AMQP Attach receiver link 'more' .* based on 'maxLinks'")
 
 
 def test_a_receiver_that_settles_nothing_is_sent_no_more(router: RunningRouter) -> None:

@@ -78,7 +78,7 @@ def test_a_connection_that_is_lost_is_made_again(start_router: StartRouter, tmp_
     here.wait_for_line(OPENED, count=2)
 
 
-def test_a_password_gets_it_in_where_it_may_be_sent(start_router: StartRouter, tmp_path: Path) -> None:
+def test_plain_without_tls_logs_in_unless_defaults_are_secure(start_router: StartRouter, tmp_path: Path) -> None:
     put_user(tmp_path / "users", "alice", SECRET.encode())
     (tmp_path / "password").write_text(f"{SECRET}\n")
     there = start_router(
@@ -94,7 +94,9 @@ def test_a_password_gets_it_in_where_it_may_be_sent(start_router: StartRouter, t
         assert (row["sasl"], row["user"]) == ("PLAIN", "alice")
         assert connector(node)["saslPassword"] == "*****"
     assert SECRET not in here.text() + there.text()
-    shy = start_router(dialling(there.port, credentials, name="B"))
+    here.stop()
+    start_router(dialling(there.port, credentials, name="B")).wait_for_line(OPENED)
+    shy = start_router(dialling(there.port, credentials, name="C, secureDefaults: yes"))
     shy.wait_for_line(f"{FAILED}no mechanism available: the peer offers PLAIN")
 
 
@@ -111,10 +113,10 @@ def test_a_wrong_password_is_told_and_tried_no_faster(start_router: StartRouter,
             f"saslUsername: alice, saslPassword: file:{tmp_path / 'password'}, allowInsecurePlain: loopback",
         )
     )
-    here.wait_for_line(f"{FAILED}the peer refused authentication by PLAIN")
+    here.wait_for_line(FAILED + r"amqp:unauthorized-access Authentication failed \[mech=PLAIN\]")
     with node_of(here.port) as node:
         assert outgoing(node) == []
-        assert connector(node)["connectionStatus"] in {"FAILED", "CONNECTING"}
+        assert connector(node)["connectionStatus"] == "CONNECTING"
     assert SECRET not in here.text() + there.text()
 
 
@@ -157,7 +159,7 @@ def test_whoever_answers_with_nonsense_is_given_up_and_nobody_else_notices(start
             odd.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             here.wait_for_line(f"{FAILED}.*SASL")
         with node_of(here.port) as node:
-            assert connector(node)["connectionStatus"] in {"FAILED", "CONNECTING"}
+            assert connector(node)["connectionStatus"] == "CONNECTING"
 
 
 @pytest.mark.parametrize("host", ["h" * 64, "h" * 250, "a..b", "\u00fc" * 60, "."])
@@ -168,7 +170,7 @@ def test_a_host_that_nobody_can_look_up_is_told_and_nobody_else_notices(router: 
         assert text.startswith(f"cannot listen on {host}:0: ")
         assert node.create("connector", {"host": host, "port": "5672"}, name="out")["host"] == host
         router.wait_for_line("Connection to .*:5672 failed: ")
-        assert connector(node)["connectionStatus"] in {"FAILED", "CONNECTING"}
+        assert connector(node)["connectionStatus"] == "CONNECTING"
         node.get("DELETE", type="connector", name="out")
 
 

@@ -29,7 +29,7 @@ def test_every_frame_is_told_and_no_message(start_router: StartRouter) -> None:
     text = router.text()
     assert "not for the log" not in text
     assert not re.search("no frame here|skipped|cannot be read", text)
-    told = re.findall(r"PROTOCOL \(trace\) \[C1\]:\d* (<-|->) (SASL|AMQP|@[a-z-]+)", text)
+    told = re.findall(r"PROTOCOL \(trace\) \[C1\]:FRAME: [\d ]* ?(<-|->) (SASL|AMQP|@[a-z-]+)", text)
     for way in ("<-", "->"):
         frames = [name for each, name in told if each == way]
         assert frames[0] == "SASL"
@@ -46,7 +46,7 @@ def test_connections_that_are_open_follow_the_level_of_the_module(router: Runnin
     with node_of(router.port) as node:
         node.ask("UPDATE", {"enable": "trace+"}, name="log/PROTOCOL")
         client.create_sender("q")
-        router.wait_for_line(FRAMES.format(1) + ":0 -> @attach")
+        router.wait_for_line(FRAMES.format(1) + ":FRAME: 0 -> @attach")
         node.ask("UPDATE", {"enable": "info+"}, name="log/PROTOCOL")
         told = len(router.matching(FRAMES.format(1)))
         client.create_sender("r")

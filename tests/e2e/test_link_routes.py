@@ -120,7 +120,7 @@ def test_a_transaction_is_declared_used_and_discharged(client: Client, there: Br
             link.target.capabilities.put_object(symbol("amqp:local-transactions"))
 
     control = client.create_sender(None, options=Coordinator())
-    assert there.attached[-1][2:] == ("$coordinator", ["amqp:local-transactions"])
+    assert there.attached[-1][2:] == ("$coordinator", "amqp:local-transactions")
     declared: Any = control.link.send(Message(body=Described(ulong(DECLARE), [None]), inferred=True))
     client.wait(lambda: declared.settled)
     assert declared.remote_state == 0x33
@@ -139,6 +139,9 @@ def test_a_transaction_is_declared_used_and_discharged(client: Client, there: Br
     client.wait(lambda: discharged.settled)
     assert discharged.remote_state == Delivery.ACCEPTED
     assert there.asked[-2:] == [DECLARE, DISCHARGE]
+    again: Any = control.link.send(Message(body=Described(ulong(DISCHARGE), [transaction, False]), inferred=True))
+    client.wait(lambda: again.settled)
+    assert said(again.remote.condition) == ("amqp:transaction:unknown-id", None)
 
 
 def test_messages_pass_through_the_broker_on_their_way(client: Client, there: Broker) -> None:

@@ -11,11 +11,18 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, running
-from trouter.wire.performatives import Flow
+from trouter.wire.performatives import Begin, Close, Flow
 
 CONFIGURATION = """
 router {{ id: R{limit} }}
-listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, linkCapacity: 10, idleTimeoutSeconds: 0 }}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    saslMechanisms: ANONYMOUS
+    linkCapacity: 10
+    idleTimeoutSeconds: 0
+    maxSessions: 32768
+}}
 """
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -65,6 +72,37 @@ def test_nobody_may_connect_above_the_second_mark_and_whoever_is_there_goes_on(l
             pass
     assert len(limited.router.matching("ALARM memory raised: .* the mark is 90")) == 1
     assert len(limited.router.matching("ALARM memory cleared: .* the mark is 90")) == 1
+
+
+def begin_many(peer: Peer, count: int) -> None:
+    """Begin so many sessions besides the one on channel 0, and hear that all of them stand."""
+    for channel in range(1, count + 1):
+        peer.say(Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10), channel=channel)
+    for _ in range(count):
+        peer.expect(Begin)
+
+
+def test_who_begins_sessions_until_memory_runs_out_pays_for_it(limited: Limited) -> None:
+    with Peer(limited.port) as greedy, Peer(limited.port) as other:
+        begin_many(greedy, 5000)
+        limited.take(95)
+        close = greedy.expect(Close)
+        assert close.error is not None
+        assert close.error.condition == "amqp:resource-limit-exceeded"
+        limited.router.wait_for_line(rf"\[C{greedy.number}\] Connection closed: it takes \d+ octets")
+        other.be_heard()
+
+
+def test_a_session_without_a_link_has_no_task(limited: Limited) -> None:
+    with Peer(limited.port) as peer:
+        begin_many(peer, 500)
+        peer.attach_receiver("a")
+        limited.router.process.send_signal(signal.SIGUSR1)
+        dumped = Path(limited.router.wait_for_line(r"MAIN \(info\) The state was dumped to (.+)")[1])
+        text = dumped.read_text(encoding="utf-8")
+        dumped.unlink()
+        assert text.count("  session channel=") == 501
+        assert "Sessions._serve" not in text
 
 
 def test_who_has_most_gets_no_credit_above_the_first_mark_and_others_do(limited: Limited) -> None:

@@ -12,7 +12,7 @@ from tests.routers import PLAIN_LISTENER, RunningRouter, StartRouter, running
 from trouter.wire.codec import encode
 from trouter.wire.framing import AMQP_HEADER, frame
 from trouter.wire.performatives import Close, Open
-from trouter.wire.types import Array, Symbol, UInt
+from trouter.wire.types import Array, Int, Symbol, UInt
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,12 @@ def test_it_names_itself_as_configured(start_router: StartRouter) -> None:
         assert introduction.hostname is None
         assert (introduction.max_frame_size, introduction.channel_max, introduction.idle_time_out) == (
             16384,
-            32767,
+            1023,
             8000,
         )
         properties = dict(introduction.properties or {})
-        assert properties.pop("qd.conn-id") == 1
+        number = properties.pop("qd.conn-id")
+        assert (type(number), number) == (Int, 1)
         assert properties == {"product": "trouter", "version": trouter.__version__}
 
 
@@ -102,8 +103,8 @@ def test_capabilities_are_the_same_whatever_the_client_has(router: RunningRouter
         peer.raw(open_with_capabilities(CAPABILITIES[kind]))
         peer.expect_header(AMQP_HEADER)
         introduction = peer.expect(Open)
-        assert introduction.offered_capabilities == ("ANONYMOUS-RELAY",)
-        assert introduction.desired_capabilities == ("ANONYMOUS-RELAY",)
+        assert introduction.offered_capabilities == ("ANONYMOUS-RELAY", "qd.streaming-links")
+        assert introduction.desired_capabilities == ("ANONYMOUS-RELAY", "qd.streaming-links")
         peer.begin()
         peer.be_heard()
         peer.say(Close())

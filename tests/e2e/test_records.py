@@ -85,7 +85,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
                 )
         with Peer(router.port, opened=False) as peer:
             assert peer.authenticate("PLAIN", f"ad\nmin\0alice\0{SECRET}".encode()) == 1
-        router.wait_for_line(r"refused: SASL PLAIN", 3)
+        router.wait_for_line(r"failed: amqp:unauthorized-access Authentication failed \[mech=PLAIN\]", 3)
         assert router.stop() == 0
         assert SECRET not in router.text()
     report = check_folder(kept)
@@ -312,7 +312,7 @@ def test_attaches_that_are_denied_over_and_over_are_told_together(start_router: 
     denied = of(records_of(tmp_path / "kept"), "policy.decision", op="attach", allow=False)
     assert sum(record["repeat"] for record in denied) == 300
     assert len(denied) < 150
-    for line in ("DENY attach sender", "Link refused"):
+    for line in ("DENY AMQP Attach sender", "Link refused"):
         lines = router.matching(line)
         assert len(lines) == len(denied)
         more = [int(found[1]) for each in lines if (found := re.search(r"\(and (\d+) more\)$", each))]

@@ -376,9 +376,11 @@ def test_repeated_reloads_leave_nothing_behind(start_router: StartRouter) -> Non
 
 
 def test_a_listener_that_asks_for_what_is_not_served_is_not_opened(start_router: StartRouter) -> None:
-    text = FRONT + "listener { name: safe, host: 127.0.0.1, port: 0, role: inter-router }\n"
-    router = start_router("router { id: R, mode: interior }\n" + text)
-    found = router.wait_for_line(r"MAIN \(critical\) listener/127\.0\.0\.1:0:safe \(.*:3:1\) is not opened: (.*)")
+    front = FRONT.replace("{ ", "{ authenticatePeer: no, ")
+    text = front + "listener { name: safe, host: 127.0.0.1, port: 0, role: inter-router, authenticatePeer: no }\n"
+    text += "policy { enableVhostPolicy: no }\n"
+    router = start_router("router { id: R, mode: interior, secureDefaults: yes }\n" + text)
+    found = router.wait_for_line(r"MAIN \(critical\) .*:3:1: listener\.safe: will not be opened: (.*)")
     assert "other routers must authenticate (authenticatePeer)" in found[1]
     assert len(router.ports) == 1
     with node_of(router.port) as node:

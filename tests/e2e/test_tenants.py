@@ -49,9 +49,10 @@ TENANTS = (
     "allowInsecurePlain: loopback, tenantFrom: file:{folder}/tenants.json"
 )
 CONFIGURATION = f"""
-router {{{{ id: R, usersFile: {{folder}}/users }}}}
+router {{{{ id: R, usersFile: {{folder}}/users, secureDefaults: yes }}}}
+policy {{{{ enableVhostPolicy: no }}}}
 address {{{{ prefix: t1.example/news, distribution: multicast }}}}
-listener {{{{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}}}
+listener {{{{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, authenticatePeer: no }}}}
 listener {{{{ name: tenants, {TENANTS} }}}}
 listener {{{{ name: annotated, {TENANTS}, stripAnnotations: no }}}}
 listener {{{{ name: figures, {TENANTS}, http: yes, policyVhost: t1.example }}}}
@@ -273,7 +274,8 @@ def test_what_begins_with_an_underscore_is_closed(router: RunningRouter, patient
     with pytest.raises(LinkDetached, match=REFUSED):
         patient.connection.create_sender(address)
     for what in ("receiver", "sender"):
-        router.wait_for_line(rf"DENY attach {what}: user='ann' .* rule='reserved' {re.escape(repr(address))}")
+        link = rf"DENY AMQP Attach {what} link {re.escape(repr(address))}"
+        router.wait_for_line(rf"{link} for user 'ann', .* based on 'reserved'")
 
 
 @pytest.mark.parametrize("address", RESERVED)
@@ -375,7 +377,7 @@ def test_nobody_opens_without_a_tenant_of_its_own(
         if condition == DENIED:
             assert error.description == "connection disallowed by local policy"
         router.wait_for_line(rf"\[C{peer.number}\] Connection from {peer.address} refused: ")
-        router.wait_for_line(rf"\[C{peer.number}\] DENY open tenant: user='{user}' .* rule=.tenant:")
+        router.wait_for_line(rf"\[C{peer.number}\] DENY AMQP Open for user '{user}', .*: tenant rule=.tenant:")
 
 
 def test_what_came_with_the_open_of_nobody_is_not_looked_at(
@@ -567,8 +569,8 @@ def test_policy_vhost_is_the_tenant(policed: RunningRouter) -> None:
         connection.close()
 
 
-@pytest.mark.parametrize("hostname", [None, "", "mt.org/sub", "/"])
-def test_with_policy_too_the_tenant_must_be_named(policed: RunningRouter, hostname: str | None) -> None:
+@pytest.mark.parametrize("hostname", ["mt.org/sub", "/", "t" * 256])
+def test_with_policy_too_the_hostname_must_be_fit_for_a_tenant(policed: RunningRouter, hostname: str) -> None:
     with Peer(policed.port, opened=False, sasl=True) as peer:
         peer.open(hostname=hostname)
         error = peer.expect_close()
@@ -577,6 +579,30 @@ def test_with_policy_too_the_tenant_must_be_named(policed: RunningRouter, hostna
     with Peer(policed.ports[1], opened=False, sasl=True) as peer:
         peer.open(hostname=hostname)
         peer.begin()
+
+
+@pytest.mark.parametrize("hostname", [None, ""])
+def test_with_policy_who_names_no_tenant_belongs_to_the_default_vhost(
+    policed: RunningRouter, hostname: str | None
+) -> None:
+    operator = visitor(policed, "ops", 2)
+    with Peer(policed.port, opened=False, sasl=True) as peer:
+        peer.open(hostname=hostname)
+        peer.begin()
+        rows = operator.query("connection")
+        assert [row["tenant"] for row in rows if row["identity"] == str(peer.number)] == ["dflt/"]
+    operator.close()
+
+
+@pytest.mark.parametrize("hostname", [None, "", "mt.org/sub"])
+def test_with_policy_and_secure_defaults_the_tenant_must_be_named(tmp_path: Path, hostname: str | None) -> None:
+    text = POLICED.replace("id: R }", "id: R, secureDefaults: yes }")
+    text = text.replace("port: 0,", "port: 0, authenticatePeer: no,")
+    with running(text, tmp_path) as router, Peer(router.port, opened=False, sasl=True) as peer:
+        peer.open(hostname=hostname)
+        error = peer.expect_close()
+        assert error is not None
+        assert error.condition == MISSING
 
 
 def test_the_policy_knows_the_addresses_that_clients_write(policed: RunningRouter) -> None:
@@ -593,7 +619,7 @@ def test_a_tenant_closes_a_connection_of_its_own_if_its_group_may(policed: Runni
 
     def number(each: Node) -> str:
         assert each.connection.conn.remote_properties is not None
-        return str(each.connection.conn.remote_properties["qd.conn-id"])
+        return str(int(each.connection.conn.remote_properties["qd.conn-id"]))
 
     close = {"adminStatus": "deleted"}
     assert node.refused("UPDATE", close, type=kind, identity=number(other))[0] in (400, 404)

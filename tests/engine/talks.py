@@ -58,6 +58,9 @@ class Recorder(LinkSink):
     def on_drained(self, link: IncomingLink) -> None:
         self.calls.append(("drained", link.credit))
 
+    def on_overdrawn(self, link: IncomingLink) -> None:
+        self.calls.append(("overdrawn", link.credit))
+
 
 def server(limits: EngineLimits = LIMITS, sasl: SaslServer | None = None, **fields: Any) -> Connection:
     """An engine that was connected to."""

@@ -116,11 +116,8 @@ def window_octets(limit: int, more: int) -> Script:
 
 
 def credit(limit: int, more: int) -> Script:
-    return receiving(credit=limit).script.peer_sends(*[transfer(number) for number in range(limit + more)])
-
-
-def tag(limit: int, more: int) -> Script:
-    return receiving().script.peer_sends(Transfer(0, 0, bytes(limit + more)))
+    """As many again as were granted are borne with."""
+    return receiving(credit=limit).script.peer_sends(*[transfer(number) for number in range(2 * limit + more)])
 
 
 def message(limit: int, more: int) -> Script:
@@ -155,7 +152,7 @@ CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (open_values, 2000, Fault.DECODE),
     (sasl_then_open_frame_size, 65536, Fault.FRAMING),
     (container_id, 1024, Fault.CONTAINER_ID_SIZE),
-    (link_name, 1024, Fault.LINK_NAME_SIZE),
+    (link_name, 8192, Fault.LINK_NAME_SIZE),
     (sasl_rounds, 3, Fault.ILLEGAL_CONNECTION_STEP),
     (sasl_rounds, 16, Fault.ILLEGAL_CONNECTION_STEP),
     (channels, 0, Fault.CHANNEL_MAX),
@@ -169,7 +166,6 @@ CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (window_octets, 8 * 512, Fault.WINDOW_VIOLATION),
     (credit, 1, Fault.TRANSFER_LIMIT),
     (credit, 250, Fault.TRANSFER_LIMIT),
-    (tag, 32, Fault.DECODE),
     (delivery_frames, 3, Fault.DELIVERY_FRAMES),
     (delivery_frames, 100, Fault.DELIVERY_FRAMES),
     (delivery_frames_of_a_size, 10, Fault.DELIVERY_FRAMES),
@@ -229,10 +225,32 @@ def test_output_pauses_at_its_high_water_mark() -> None:
         assert talk.connection.paused == waiting
 
 
+@pytest.mark.parametrize(("begun_before", "reported"), [(2, 2), (3, 3), (4, 3)])
+def test_input_beyond_the_most_events_waits_until_they_are_handled(begun_before: int, reported: int) -> None:
+    connection = opened(with_limits(max_events=3)).connection
+    connection.events.clear()
+    frames = b"".join(encode(begin(), channel=channel) for channel in range(begun_before))
+    connection.receive_data(frames)
+    assert len(connection.events) == reported
+    assert connection.has_more == (begun_before >= 3)
+    while connection.has_more:
+        connection.events.clear()
+        connection.receive_data(b"")
+    assert connection.session_count == begun_before
+
+
+def test_nothing_waits_behind_a_fault() -> None:
+    connection = opened(with_limits(max_events=2, channel_max=1)).connection
+    connection.events.clear()
+    connection.receive_data(b"".join(encode(begin(), channel=channel) for channel in (0, 2, 1)))
+    assert not connection.has_more
+
+
 def test_every_limit_is_known_here() -> None:
     """A new one wants its case; these have theirs elsewhere: time-outs with the clock, output with the sockets, states
     with their reader."""
     assert {field.name for field in fields(EngineLimits)} == {
+        "max_events",
         "max_frame_bytes",
         "channel_max",
         "handle_max",
@@ -251,6 +269,7 @@ def test_every_limit_is_known_here() -> None:
         "max_open_frame_bytes",
         "max_open_nodes",
         "max_name_bytes",
+        "max_link_name_bytes",
         "undecodable_states",
         "first_outgoing_id",
     }

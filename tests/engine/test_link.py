@@ -70,13 +70,43 @@ def test_credit_counts_deliveries_over_the_wrap_and_what_is_given_in_one_pass_is
     talk.script.engine_sends(credit(3, seen=20))
 
 
-def test_the_last_credit_may_be_used_and_no_more() -> None:
+def test_as_much_again_as_was_granted_is_borne_with_and_no_more() -> None:
     talk = receiving(credit=2)
     talk.script.peer_sends(transfer(0), transfer(1)).engine_reports()
-    talk.script.peer_sends(transfer(2)).engine_reports(
+    assert talk.link.overdrawn == 0
+    talk.script.peer_sends(transfer(2), transfer(3)).engine_reports()
+    assert (talk.link.credit, talk.link.overdrawn, talk.sink.names().count("overdrawn")) == (-2, 2, 2)
+    talk.script.peer_sends(transfer(4)).engine_reports(
         like(LinkDetached, link=talk.link, fault=like(PeerFault, fault=Fault.TRANSFER_LIMIT))
     )
-    assert len(talk.sink.deliveries) == 2
+    assert len(talk.sink.deliveries) == 4
+
+
+def test_what_was_sent_beyond_the_credit_is_made_up_for_by_the_next() -> None:
+    talk = receiving(credit=3)
+    talk.script.peer_sends(*map(transfer, range(5)), flow(handle=0, delivery_count=serial(5), link_credit=0, echo=True))
+    talk.script.engine_sends(credit(0, seen=5))
+    talk.link.grant(3)
+    talk.script.engine_sends(credit(1, seen=5))
+    talk.script.peer_sends(*map(transfer, range(5, 9))).engine_reports()
+    assert (talk.link.credit, talk.link.most_credit, talk.link.overdrawn) == (-3, 3, 5)
+
+
+def test_a_sender_that_never_had_credit_has_none_to_exceed() -> None:
+    talk = receiving(credit=0)
+    talk.script.peer_sends(transfer(0)).engine_reports(
+        like(LinkDetached, link=talk.link, fault=like(PeerFault, fault=Fault.TRANSFER_LIMIT))
+    )
+
+
+def test_a_drain_is_over_when_deliveries_went_beyond_the_credit() -> None:
+    talk = receiving(credit=1)
+    talk.script.peer_sends(transfer(0), transfer(1))
+    talk.link.grant(2)
+    talk.link.drain()
+    talk.script.peer_sends(transfer(2), transfer(3)).engine_reports()
+    assert talk.sink.names().count("drained") == 1
+    assert not talk.link.draining
 
 
 def test_a_delivery_under_way_needs_no_further_credit() -> None:

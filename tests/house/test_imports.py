@@ -16,8 +16,8 @@ MAY_IMPORT = {
     "core": ("engine", "wire", "hooks"),
     "security": ("config", "hooks", "core.addresses", "core.patterns", "wire"),
     "mesh": ("wire",),
-    # Patterns, names of tenants and kinds of records are text, and one idea each.
-    "config": ("hooks", "core.patterns", "core.tenants", "records.schema"),
+    # Patterns, keys of bindings, names of tenants and kinds of records are text, and one idea each.
+    "config": ("hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
     "logs": ("config",),
     "management": ("config", "core", "wire", "engine", "logs"),
     "http": ("config",),

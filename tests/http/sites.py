@@ -32,6 +32,7 @@ class Site:
 
     amqp: Serve = echo
     is_ready: bool = True
+    why_not: list[str] = field(default_factory=list)
     is_live: bool = True
     is_healthy: bool = True
     is_flooded: bool = False
@@ -55,6 +56,9 @@ class Site:
 
     def ready(self) -> bool:
         return self.is_ready
+
+    def reasons(self) -> list[str]:
+        return [] if self.is_ready else self.why_not
 
     def live(self) -> bool:
         return self.is_live

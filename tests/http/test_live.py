@@ -38,7 +38,7 @@ def configured(port: int = 0, more: str = "") -> str:
 
 
 def http_port(router: RunningRouter) -> int:
-    return int(router.wait_for_line(r"SERVER \(info\) Listening for HTTP on 127\.0\.0\.1:(\d+) \(web\)")[1])
+    return int(router.wait_for_line(r"SERVER \(notice\) Listening for HTTP on 127\.0\.0\.1:(\d+) \(web\)")[1])
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -204,7 +204,7 @@ def test_while_a_router_drains_it_is_alive_and_not_ready(start_router: StartRout
     receiver.receive()
     router.process.send_signal(signal.SIGTERM)
     router.wait_for_line("Stopping: draining")
-    assert get(port, "/readyz") == (503, "NOT OK")
+    assert get(port, "/readyz") == (503, "NOT OK\nthe router is stopping\n")
     assert get(port, "/livez") == (200, "OK")
     assert scrape(port)["trouter_ready"] == 0
     with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:

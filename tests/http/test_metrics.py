@@ -233,6 +233,13 @@ def test_deliveries_memory_logs_and_certificates_are_shown() -> None:
     assert any(key.startswith("trouter_build_info") and "'twin': 'compiled'" in key for key in samples)
 
 
+def test_findings_are_counted_by_severity() -> None:
+    samples = samples_of(dataclasses.replace(PLAIN, findings={"problem": 1, "unsafe": 2, "warning": 0}))
+    shown = {key: value for key, value in samples.items() if key.startswith("trouter_configuration_findings")}
+    assert shown == {f"trouter_configuration_findings{{'severity': '{name}'}}": count
+                     for name, count in (("problem", 1), ("unsafe", 2), ("warning", 0))}  # fmt: skip
+
+
 @given(name=st.text(st.characters(codec=None, categories=None), max_size=20), count=st.integers(0, 2**63))
 def test_any_configured_name_makes_a_text_that_parses(name: str, count: int) -> None:
     figures = dataclasses.replace(

@@ -80,7 +80,6 @@ async def test_who_reads_figures(tmp_path: Path, attributes: str, headers: dict[
         ("metricsHosts: 10.0.0.256", "is not a host"),
         ("metricsToken: short", "is not a token"),
         ("metricsToken: 0123456789abcdef 0123", "is not a token"),
-        ("metricsToken: env:NOT_SET_IN_A_TEST", "is not set"),
     ],
 )
 def test_what_would_let_in_nobody_or_anybody_is_refused(attribute: str, message: str) -> None:

@@ -66,7 +66,6 @@ BAD_ATTRIBUTES: list[tuple[str, dict[str, Any], str, str]] = [
     ("dummy", {"num1": [1]}, "num1", "integer"),
     ("listener", {**LISTENER, "role": "boss"}, "role", "normal"),
     ("listener", {**LISTENER, "authenticatePeer": "perhaps"}, "authenticatePeer", "yes"),
-    ("listener", {**LISTENER, "maxSessions": small(99999)}, "maxSessions", "32768"),
     ("listener", {**LISTENER, "port": "99999"}, "port", "65535"),
     ("listener", {**LISTENER, "cost": small(-1)}, "cost", ""),
     ("listener", {**LISTENER, "linkCapacity": "x"}, "linkCapacity", "integer"),
@@ -119,7 +118,7 @@ def test_a_body_that_is_no_map_of_attributes_is_a_bad_request(node: Node, operat
     properties = NODE if operation == "QUERY" else {"type": "listener", "name": "l0"}
     status, text = node.refused(operation, body, **properties)
     assert status == 400
-    assert "body" in text
+    assert "body" in text.lower()
 
 
 @pytest.mark.parametrize("operation", ["READ", "GET-TYPES", "GET-SCHEMA", "GET-MGMT-NODES"])

@@ -57,15 +57,15 @@ def test_a_property_that_must_be_text_is_refused_by_name_otherwise() -> None:
         read_request(message({"type": b"listener"})).text("type")
 
 
-@pytest.mark.parametrize(("body", "said"), [(3, "long"), ("x", "string"), ([1], "list"), (True, "boolean")])
-def test_a_body_that_is_no_map_is_refused(body: object, said: str) -> None:
-    with pytest.raises(Refusal, match=f"must be a map in an amqp-value section, not {said}"):
+@pytest.mark.parametrize("body", [3, "x", [1], True])
+def test_a_body_that_is_no_map_is_refused(body: object) -> None:
+    with pytest.raises(Refusal, match=r"^Body of request must be a map$"):
         read_request(message({}, body)).map_body()
 
 
 @pytest.mark.parametrize("data", [section(0x75, b"{}"), section(0x76, [1])])
 def test_a_body_in_another_section_is_refused(data: bytes) -> None:
-    with pytest.raises(Refusal, match="must be a map in an amqp-value section"):
+    with pytest.raises(Refusal, match=r"^Body of request must be a map$"):
         read_request(section(0x74, {}) + data).map_body()
 
 

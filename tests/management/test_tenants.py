@@ -29,8 +29,9 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
         put_user(folder / "users", user, PASSWORD.encode())
     (folder / "tenants.json").write_text(json.dumps(USERS))
     configuration = (
-        f"router {{ id: R, usersFile: {folder}/users }}\n"
-        "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+        f"router {{ id: R, usersFile: {folder}/users, secureDefaults: yes }}\n"
+        "policy { enableVhostPolicy: no }\n"
+        "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, authenticatePeer: no }\n"
         "listener { host: 127.0.0.1, port: 0, multiTenant: yes, authenticatePeer: yes, saslMechanisms: PLAIN, "
         f"allowInsecurePlain: loopback, tenantFrom: file:{folder}/tenants.json }}\n"
     )

@@ -84,7 +84,7 @@ class Bench:
 
     def neighbour(self, who: str = "R2", boot: int = 7, over: int = 1, cost: int = 1) -> None:
         """``who`` becomes a neighbour whose links and addresses are known."""
-        self.mesh.link_up(over, cost)
+        self.mesh.link_up(over, cost, self.now_s)
         self.hello(who, boot, over)
         self.hear(LinkStateUpdate(who, boot, 1, {ME: cost}), RouterAdvertisement(who, boot, 1, 0), over=over)
         self.tick()
@@ -106,40 +106,42 @@ def bench() -> Bench:
 
 
 def test_hellos_go_over_every_control_link_and_name_who_was_heard(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
-    bench.mesh.link_up(2, 1)
+    bench.mesh.link_up(1, 1, bench.now_s)
+    bench.mesh.link_up(2, 1, bench.now_s)
     bench.hello("R2", over=1, seen=())
+    bench.heard()
     bench.tick()
     assert bench.heard()[:2] == [Send(Hello(ME, BOOT, ("R2",)), HELLO_TO, number) for number in (1, 2)]
 
 
 def test_who_has_not_heard_us_is_named_and_is_no_neighbour(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
+    bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello(seen=("R3",))
     assert bench.mesh.neighbours == {}
     assert list(bench.mesh.routers) == []
 
 
 def test_who_has_heard_us_is_a_neighbour_over_that_connection_at_its_cost(bench: Bench) -> None:
-    bench.mesh.link_up(4, 3)
+    bench.mesh.link_up(4, 3, bench.now_s)
+    bench.heard()
     bench.hello(over=4)
     assert bench.mesh.neighbours == {"R2": 4}
     assert bench.mesh.paths.cost == {"R2": 3}
     heard = bench.heard()
-    assert heard[0] == NeighbourUp("R2", 4, 3)
-    assert isinstance(heard[1], PathsChanged)
+    assert heard[1] == NeighbourUp("R2", 4, 3)
+    assert isinstance(heard[2], PathsChanged)
 
 
-def test_a_new_neighbour_is_asked_for_its_links_and_told_of_at_the_next_tick(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
+def test_a_new_neighbour_is_asked_for_its_links_and_advertised_at_once(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
-    assert bench.sent() == [LinkStateRequest(ME)]
+    assert bench.sent() == [LinkStateRequest(ME), RouterAdvertisement(ME, BOOT, 1, 0)]
     bench.tick()
-    assert bench.sent() == [RouterAdvertisement(ME, BOOT, 1, 0)]
+    assert bench.sent() == []
 
 
 def test_an_answer_from_before_the_first_count_is_no_answer(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
+    bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
     bench.heard()
     bench.hear(LinkStateUpdate("R2", 7, 0, {ME: 1}))
@@ -149,7 +151,7 @@ def test_an_answer_from_before_the_first_count_is_no_answer(bench: Bench) -> Non
 
 @pytest.mark.parametrize(("silent_s", "there"), [(3, True), (4, False)])
 def test_a_neighbour_is_dropped_when_silent_for_longer_than_the_age(bench: Bench, silent_s: int, there: bool) -> None:
-    bench.mesh.link_up(1, 1)
+    bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
     bench.heard()
     bench.tick(silent_s)
@@ -332,8 +334,8 @@ def advertised_at(bench: Bench, seconds: int) -> list[int]:
 
 
 def test_advertisements_are_frequent_in_flux_and_seldom_after_it(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
-    assert advertised_at(bench, 80) == [1, 5, 35, 65]
+    bench.mesh.link_up(1, 1, bench.now_s)
+    assert advertised_at(bench, 80) == [1, 4, 8, 38, 68]
 
 
 def test_what_others_change_is_flux_too(bench: Bench) -> None:
@@ -400,7 +402,7 @@ def test_addresses_that_were_advertised_are_asked_for_at_the_tick(bench: Bench) 
 
 
 def test_whom_we_have_just_met_is_asked_for_addresses_before_it_advertises(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
+    bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
     bench.heard()
     bench.hear(LinkStateUpdate("R2", 7, 1, {ME: 1}))
@@ -553,7 +555,7 @@ def test_a_message_at_an_address_that_is_not_its_own_is_refused(bench: Bench, me
 
 
 def test_a_neighbour_with_our_id_is_told_though_its_messages_name_us_in_their_trace(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
+    bench.mesh.link_up(1, 1, bench.now_s)
     take(bench, compose(Hello(ME, BOOT + 5, (ME,)), HELLO_TO))
     assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [Fault.SAME_ID]
 
@@ -602,8 +604,8 @@ def test_what_is_for_one_router_does_not_go_on_when_it_is_sent_to_all(bench: Ben
 
 
 def test_two_neighbours_with_one_id_do_not_take_turns(bench: Bench) -> None:
-    bench.mesh.link_up(1, 1)
-    bench.mesh.link_up(2, 1)
+    bench.mesh.link_up(1, 1, bench.now_s)
+    bench.mesh.link_up(2, 1, bench.now_s)
     bench.hello(boot=7, over=1)
     bench.hello(boot=9, over=2)
     bench.heard()

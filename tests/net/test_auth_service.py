@@ -229,13 +229,49 @@ LIES: dict[str, Mapping[Any, Any] | None] = {
 
 
 @pytest.mark.parametrize("properties", LIES.values(), ids=LIES)
-async def test_a_service_that_lies_lets_nobody_in(
+async def test_a_service_that_lies_lets_no_user_in(
     properties: Mapping[Any, Any] | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = await answer_to(properties, authz_optional=True)
     assert isinstance(answer, Refused)
     assert not answer.temporary
     assert "authServicePlugin there lets in somebody it describes wrongly" in caplog.text
+
+
+#: What existing services leave out or say in another form, and who their users are.
+FORGIVEN: dict[str, tuple[Mapping[Any, Any] | None, str]] = {
+    "no properties": (None, "anonymous"),
+    "no identity": ({AUTHZ: {"*": words("recv")}}, "anonymous"),
+    "a plain string": ({IDENTITY: "alice"}, "alice"),
+    "a symbol": ({IDENTITY: Symbol("alice")}, "alice"),
+    "the empty string": ({IDENTITY: ""}, "anonymous"),
+}
+
+
+@pytest.mark.parametrize("name", ["service", ""])
+@pytest.mark.parametrize(("properties", "user"), FORGIVEN.values(), ids=FORGIVEN)
+async def test_what_existing_services_leave_out_is_forgiven_unless_defaults_are_secure(
+    properties: Mapping[Any, Any] | None, user: str, name: str
+) -> None:
+    def script(wire: Wire) -> None:
+        wire.offer("PLAIN")
+        wire.let_in(properties, container_id=name)
+
+    for lenient in (True, False):
+        with service(script) as double:
+            answer = await logged_in(remote(double.port, authz_optional=True, lenient=lenient))
+        if lenient:
+            assert isinstance(answer, Authenticated)
+            assert answer.user == user
+        else:
+            assert isinstance(answer, Refused)
+
+
+@pytest.mark.parametrize("lie", [name for name in LIES if name not in FORGIVEN or name == "a symbol"])
+async def test_what_is_wrong_is_not_forgiven(lie: str) -> None:
+    answer = await answer_to(LIES[lie], authz_optional=True, lenient=True)
+    prefixes = isinstance(answer, Authenticated) and answer.user == "anonymous"
+    assert prefixes == ("key" in lie), answer  # another key is no identity at all
 
 
 def test_a_key_that_is_no_symbol_is_another() -> None:
@@ -469,7 +505,7 @@ async def test_a_service_of_another_name_is_refused(authority: Authority) -> Non
     with service(plain({IDENTITY: ALICE}), authority.server("127.0.0.2")) as double:
         answer = await remote(double.port, secure=secure).begin(PEER)
     assert isinstance(answer, Refused)
-    assert "mismatch" in answer.reason
+    assert "is not for 127.0.0.1" in answer.reason
 
 
 async def test_a_service_without_tls_is_refused(authority: Authority) -> None:

@@ -12,6 +12,7 @@ from trouter.config import load
 from trouter.core.check import RESERVED, TARGET
 from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Plugins, VhostPolicy, hookimpl
+from trouter.management.ports import Rights
 from trouter.net import host_names
 from trouter.net.hold import UNFIT, Hold
 from trouter.net.host_names import HostNames
@@ -139,7 +140,7 @@ def test_what_a_peer_repeats_floods_neither_log_nor_records(what: Denied, caplog
     told = [each for each in takes.records if isinstance(each, PolicyDecision)]
     assert [(each.addr, each.repeat) for each in told] == [*((f"q{number}", 1) for number in range(16)), ("q16", 84)]
     assert len(caplog.messages) == 17
-    assert caplog.messages[-1].endswith("'q16' (and 83 more)")
+    assert caplog.messages[-1].endswith(" (and 83 more)")
 
 
 def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
@@ -185,7 +186,7 @@ def test_who_is_exempt(role: str, outgoing: bool) -> None:
     assert (pinned is None) == bound
     if exempt and pinned is not None:
         made.hold(applicant(7, role=role, outgoing=outgoing), pinned, Holder())
-        assert made.rights(7).level == "none"
+        assert made.rights(7).level == "admin"
 
 
 def test_rights_are_nobody_s_unless_a_group_gives_them() -> None:
@@ -329,11 +330,12 @@ def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> N
 # --- those whom no vhost holds
 
 
-def test_who_is_in_no_vhost_has_no_rights_while_there_is_a_policy() -> None:
-    made, _ = policing()
+@pytest.mark.parametrize(("level", "rights"), [("none", NOTHING), ("read", Rights("read")), ("admin", EVERYTHING)])
+def test_who_is_in_no_vhost_has_the_rights_of_other_routers_while_there_is_a_policy(level: str, rights: Rights) -> None:
+    made, _ = policing(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
     router = applicant(7, role="inter-router")
     enter(made, router)
-    assert made.rights(7) == NOTHING
+    assert made.rights(7) == rights
     assert made.may_send(7, "$management")
     assert made.rights(8) == NOTHING
     assert not made.may_send(8, "x")

@@ -73,13 +73,13 @@ def told(*pieces: bytes, sent: bool = False, midway: bool = False) -> list[str]:
 def about(value: Performative | bytes, channel: int = 0, payload: bytes = b"") -> str:
     """The one line about a frame, without what every line has."""
     (line,) = told(encode(value, channel, payload))
-    return line.removeprefix(f"[C5]:{channel} <- ")
+    return line.removeprefix(f"[C5]:FRAME: {channel} <- ")
 
 
 def test_a_line_says_whose_frame_it_is_on_which_channel_and_which_way_it_goes() -> None:
     octets = encode(End(), channel=7)
-    assert told(octets) == ["[C5]:7 <- @end(23) []"]
-    assert told(octets, sent=True) == ["[C5]:7 -> @end(23) []"]
+    assert told(octets) == ["[C5]:FRAME: 7 <- @end(23) []"]
+    assert told(octets, sent=True) == ["[C5]:FRAME: 7 -> @end(23) []"]
 
 
 def test_both_directions_are_told_in_the_order_in_which_they_come() -> None:
@@ -89,38 +89,38 @@ def test_both_directions_are_told_in_the_order_in_which_they_come() -> None:
     trace.received(end[:5])
     trace.sent(bytearray(encode(Close())))
     trace.received(end[5:])
-    assert lines == ["[C1]:0 -> @close(24) []", "[C1]:0 <- @end(23) []"]
+    assert lines == ["[C1]:FRAME: 0 -> @close(24) []", "[C1]:FRAME: 0 <- @end(23) []"]
 
 
 def test_protocol_headers_and_empty_frames_have_lines_of_their_own() -> None:
     assert told(SASL_HEADER + TLS_HEADER + AMQP_HEADER + EMPTY + b"AMQP\x00\x00\x09\x01" + b"AMQP\x01\x01\x00\x00") == [
-        "[C5]: <- SASL",
-        "[C5]: <- TLS",
-        "[C5]: <- AMQP",
-        "[C5]:0 <- EMPTY FRAME",
-        "[C5]: <- AMQP 0.9.1",
-        "[C5]: <- AMQP protocol 1",
+        "[C5]:FRAME:   <- SASL",
+        "[C5]:FRAME:   <- TLS",
+        "[C5]:FRAME:   <- AMQP",
+        "[C5]:FRAME: 0 <- EMPTY FRAME",
+        "[C5]:FRAME:   <- AMQP 0.9.1",
+        "[C5]:FRAME:   <- AMQP protocol 1",
     ]
 
 
 def test_performatives_are_told_field_by_field_and_without_those_that_are_null() -> None:
     assert about(Open("x", None, 512, 9, properties={"a": 1, "b": "x y"})) == (
-        '@open(16) [container-id="x", max-frame-size=512, channel-max=9, properties={:a=1, :b="x y"}]'
+        '@open(16) [container-id="x", max-frame-size=0x200, channel-max=0x9, properties={:a=1, :b="x y"}]'
     )
     assert about(Detach(3, True, Error("amqp:not-found", 'no "x"\nhere'))) == (
-        "@detach(22) [handle=3, closed=true, "
-        'error=@error(29) [condition=:amqp:not-found, description="no \\"x\\"\\nhere"]]'
+        "@detach(22) [handle=0x3, closed=true, "
+        'error=@error(29) [condition=:"amqp:not-found", description="no \\x22x\\x22\\nhere"]]'
     )
     assert about(encode(Disposition(True, 0, settled=True, state=Accepted()))).startswith(
-        "@disposition(21) [role=true, first=0, settled=true, state=@accepted(36) []"
+        "@disposition(21) [role=true, first=0x0, settled=true, state=@accepted(36) []"
     )
 
 
 def test_a_message_is_told_by_its_length_alone() -> None:
     for length in (1, KEPT_BYTES, 3 * KEPT_BYTES):
         line = about(Transfer(0, 0, b"1\xff", settled=True), payload=SECRET * length)
-        assert line.startswith('@transfer(20) [handle=0, delivery-id=0, delivery-tag=b"1\\xff", settled=true')
-        assert line.endswith(f"] ({len(SECRET) * length})")
+        assert line.startswith('@transfer(20) [handle=0x0, delivery-id=0x0, delivery-tag=b"1\\xff", settled=true')
+        assert line.endswith(f'] ({len(SECRET) * length}) "..."')
         assert "sesame" not in line
 
 
@@ -128,15 +128,15 @@ VALUES = {
     "null": None,
     "true": True,
     "-3": -3,
-    "7": UInt(7),
+    "0x7": UInt(7),
     "1700000000000": Timestamp(1_700_000_000_000),
     "0.5": Float(0.5),
     "nan": float("nan"),
     "0x01020304": Decimal32(b"\1\2\3\4"),
     "'\\n'": Char("\n"),
-    '"a\\\\b\\"c\\n"': 'a\\b"c\n',
+    '"a\\x5cb\\x22c\\n"': 'a\\b"c\n',
     'b"a\\x00\\x22"': b'a\0"',
-    ":amqp:link:redirect": Symbol("amqp:link:redirect"),
+    ':"amqp:link:redirect"': Symbol("amqp:link:redirect"),
     ':"two words"': Symbol("two words"),
     "00000000-0000-0000-0000-000000000001": uuid.UUID(int=1),
     '[1, "x", []]': [1, "x", []],
@@ -144,7 +144,7 @@ VALUES = {
     "{[]=1}": PairMap([([], 1)]),
     "@<symbol>[:a, :b]": Array("symbol", [Symbol("a"), Symbol("b")]),
     "@<@accepted(36) list>[[]]": Array("list", [[]], [ULong(0x24)]),
-    "@:a:filter [1]": Described(Symbol("a:filter"), [1]),
+    '@:"a:filter" [1]': Described(Symbol("a:filter"), [1]),
     "@77 null": Described(ULong(77), None),
     "@accepted(36) [1, 2]": Described(ULong(0x24), [1, None, 2]),
     "@accepted(36) {}": Described(Symbol("amqp:accepted:list"), {}),
@@ -167,8 +167,8 @@ def test_long_texts_and_long_values_are_cut() -> None:
     assert show("x" * 1000) == '"' + "x" * 256 + '..."'
     assert show(b"\0" * 1000) == 'b"' + "\\x00" * 256 + '..."'
     text = show(["x" * 100] * 100_000)
-    assert len(text) == MAX_SHOWN
-    assert text.endswith("...")
+    assert MAX_SHOWN - 110 < len(text) <= MAX_SHOWN
+    assert text.endswith(", ...]")
 
 
 @pytest.mark.parametrize("performative", SASL, ids=lambda each: type(each).__name__)
@@ -184,7 +184,7 @@ def test_what_does_not_authenticate_is_told() -> None:
         '@sasl-init(65) [mechanism=:PLAIN, initial-response=<hidden>, hostname="example.org"]',
         "@sasl-challenge(66) [challenge=<hidden>]",
         "@sasl-response(67) [response=<hidden>]",
-        "@sasl-outcome(68) [code=0, additional-data=<hidden>]",
+        "@sasl-outcome(68) [code=0x0, additional-data=<hidden>]",
     ]
 
 
@@ -236,8 +236,8 @@ def test_an_extended_header_is_passed_over() -> None:
     body = encode_performative(End())
     octets = (12 + len(body)).to_bytes(4, "big") + b"\x03\x00\x00\x02" + b"\xff" * 4 + body
     for cut in range(len(octets)):
-        assert told(octets[:cut], octets[cut:]) == ["[C5]:2 <- @end(23) []"]
-    assert told(b"\x00\x00\x00\x0c\x03\x00\x00\x01" + b"\xff" * 4) == ["[C5]:1 <- EMPTY FRAME"]
+        assert told(octets[:cut], octets[cut:]) == ["[C5]:FRAME: 2 <- @end(23) []"]
+    assert told(b"\x00\x00\x00\x0c\x03\x00\x00\x01" + b"\xff" * 4) == ["[C5]:FRAME: 1 <- EMPTY FRAME"]
 
 
 GARBAGE = [
@@ -255,10 +255,10 @@ GARBAGE = [
 @pytest.mark.parametrize("garbage", GARBAGE, ids=repr)
 def test_after_bytes_that_are_no_frames_the_next_frame_is_found(garbage: bytes) -> None:
     assert told(encode(End()) + garbage + encode(Close())) == [
-        "[C5]:0 <- @end(23) []",
-        "[C5]: <- no frame here, waiting for the next one",
-        f"[C5]: <- {len(garbage)} octets skipped",
-        "[C5]:0 <- @close(24) []",
+        "[C5]:FRAME: 0 <- @end(23) []",
+        "[C5]:FRAME:   <- no frame here, waiting for the next one",
+        f"[C5]:FRAME:   <- {len(garbage)} octets skipped",
+        "[C5]:FRAME: 0 <- @close(24) []",
     ]
 
 
@@ -266,11 +266,11 @@ def test_tracing_may_begin_anywhere_in_a_frame() -> None:
     first, second = encode(Transfer(0, 0, b"1"), payload=b"\x00" * 50), encode(Close())
     for at in range(1, len(first)):
         assert told(first[at:] + second, midway=True) == [
-            f"[C5]: <- {len(first) - at} octets skipped",
-            "[C5]:0 <- @close(24) []",
+            f"[C5]:FRAME:   <- {len(first) - at} octets skipped",
+            "[C5]:FRAME: 0 <- @close(24) []",
         ]
-    assert told(second, midway=True) == ["[C5]:0 <- @close(24) []"]
-    assert told(EMPTY, second, midway=True) == ["[C5]:0 <- EMPTY FRAME", "[C5]:0 <- @close(24) []"]
+    assert told(second, midway=True) == ["[C5]:FRAME: 0 <- @close(24) []"]
+    assert told(EMPTY, second, midway=True) == ["[C5]:FRAME: 0 <- EMPTY FRAME", "[C5]:FRAME: 0 <- @close(24) []"]
 
 
 pieces = st.one_of(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.management.node import Node, node_of
-from tests.networks import client_port, interior, router_port, wait_for_links
+from tests.networks import client_port, interior, router_port, wait_for_links, wait_for_row
 from tests.routers import RunningRouter, StartRouter, process
 from tests.tools.live import run
 
@@ -41,8 +41,7 @@ async def test_a_lost_router_is_told_with_the_reason_who_moved_and_how_long_it_t
         b.wait_for_line("Operational")
         c = start_router(interior("C", {"A": router_port(a), "B": router_port(b)}, costs={"A": 5}, router=QUICK))
         wait_for_links({"A": a, "B": b, "C": c}, dials)
-        rests = len(a.matching("the network is at rest"))
-        a.wait_for_line("the network is at rest", rests + 1)
+        wait_for_row(a, "topologyChange", lambda change: not change["settled"], there=False)
         with node_of(client_port(a)) as node:
             before = changes(node)
             assert all(change["settled"] for change in before)

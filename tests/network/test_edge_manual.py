@@ -26,7 +26,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningR
     with running(anywhere.sub("port: 0", HUB), folder) as hub:
         text = BRANCH.replace("port: 45672", f"port: {hub.ports[1]}").replace("port: 5673", "port: 0")
         with running(text, folder) as branch:
-            branch.wait_for_line(r"uplink \[C1\] is active")
+            branch.wait_for_line(r"Edge connection \(id=1\) to interior established")
             yield hub, branch
 
 

@@ -42,7 +42,7 @@ def routers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Runn
             text = edge(name, [edge_port(started[above])], RULES)
             started[name] = stack.enter_context(running(text, folder))
         for name in ("E1", "E2"):
-            started[name].wait_for_line("uplink .* is active")
+            started[name].wait_for_line("Edge connection .* to interior established")
         yield started
 
 

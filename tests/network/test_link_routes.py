@@ -82,6 +82,28 @@ def test_messages_go_to_the_container_and_come_from_it(client: Client, there: Br
     assert there.dispositions[-1] == "rejected"
 
 
+def test_deliveries_of_routed_links_are_counted_where_they_come_in(
+    routers: dict[str, RunningRouter], there: Broker
+) -> None:
+    """On the client's router and on each one further on."""
+
+    def counted(name: str) -> int:
+        with node_of(client_port(routers[name])) as node:
+            return sum(
+                row["deliveriesIngress"]
+                for row in node.query("router.address", ["key", "deliveriesIngress"])
+                if row["key"] == "Cb"
+            )
+
+    before = {name: counted(name) for name in NAMES}
+    client = Client(Ear(), client_port(routers["C"]))
+    sender = client.create_sender("b.counted")
+    for _ in range(3):
+        assert sender.send(Message(body="x")).remote_state == Delivery.ACCEPTED
+    client.close()
+    assert {name: counted(name) - before[name] for name in NAMES} == dict.fromkeys(NAMES, 3)
+
+
 def test_a_name_is_made_unique_once(client: Client, there: Broker) -> None:
     sender = client.create_sender("p.x.q.y", name="mine")
     assert there.attached[-1][0] == f"mine@{client.connection.container}"

@@ -75,12 +75,12 @@ class Land:
                 connection = await stack.enter_async_context(connect(url))
             yield connection
 
-    async def until(self, name: str, kind: str, right: Callable[[dict[str, Any]], bool]) -> None:
-        """Wait until a router shows a row of ``kind`` that is ``right``."""
+    async def until(self, name: str, kind: str, right: Callable[[dict[str, Any]], bool], there: bool = True) -> None:
+        """Wait until a router shows a row of ``kind`` that is ``right``, or (not ``there``) none any more."""
 
         def look() -> None:
             with self._places[name].inside():
-                wait_for_row(self.routers[name], kind, right)
+                wait_for_row(self.routers[name], kind, right, there)
 
         await trio.to_thread.run_sync(look)
 
@@ -90,7 +90,7 @@ class Land:
 
     async def until_lost(self, name: str, other: str) -> None:
         """Wait until no way leads from a router to another."""
-        await self.until(name, "router.node", lambda row: row["id"] == other and not row["reachable"])
+        await self.until(name, "router.node", lambda row: row["id"] == other, there=False)
 
     async def until_known(self, name: str, key: str) -> None:
         """Wait until a router knows that somebody else listens on an address."""

@@ -158,9 +158,11 @@ LINK_ROUTES: dict[str, tuple[str, ...]] = {
     "Connection-scoped: through edge routers": (
         "network.edge_link_routes.links_go_to_the_container_behind_an_edge_router",
         "network.edge_link_routes.routes_are_forgotten_when_the_edge_router_has_no_container"),
-    "Exchange": (NO + "this version has no exchanges; configuration and management refuse them by name",
-                 "config.changes.what_would_not_be_served_is_refused",
-                 "management.changes.what_this_version_does_not_serve_is_refused"),
+    "Exchange": (
+        "core.exchanges.an_exchange_and_its_next_hops_may_be_on_any_router",
+        "core.exchanges.a_long_message_streams_through_an_exchange_to_other_routers",
+        "network.exchanges.an_exchange_serves_senders_and_next_hops_everywhere",
+        "network.exchanges.bindings_come_and_go_while_messages_cross_the_network"),
 }  # fmt: skip
 
 MESSAGES: dict[str, tuple[str, ...]] = {

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from trouter.hooks import ConfigurationRefused, RouterFacts
 from trouter_plugins.users import Entry, Users, UsersFileError, check_user, parse_users
-from trouter_plugins.users_file import MAX_FILE_BYTES, UsersStore, edit_users, hashed, put_user, read_users
+from trouter_plugins.users_file import MAX_FILE_BYTES, UsersStore, edit_users, hashed, open_store, put_user, read_users
 from trouter_plugins.verifiers import ALONE, Cost, PasswordHash, ScramVerifier
 
 
@@ -294,9 +295,29 @@ def test_a_symbolic_link_a_pipe_and_a_giant_are_not_believed(tmp_path: Path) -> 
         file.truncate(MAX_FILE_BYTES + 1)
     for path, why in ((link, "symbolic link"), (pipe, "not a regular file"), (giant, "larger than 64 MiB")):
         with pytest.raises(UsersFileError, match=why):
-            read_users(path)
+            UsersStore(path, follow=False)
         with pytest.raises(UsersFileError, match=why):
             put_user(path, "bob", b"secret")
+
+
+def test_a_symbolic_link_is_read_if_what_it_leads_to_is_safe(tmp_path: Path) -> None:
+    real, other, link = (tmp_path / name for name in ("real", "other", "link"))
+    private(real).write_text(f"alice:{LINE}\n")
+    private(other).write_text(f"bob:{LINE}\n")
+    link.symlink_to(real)
+    store = open_store(RouterFacts("R", sasl_users_file=str(link)))
+    assert store is not None
+    assert "alice" in store.users
+    with pytest.raises(ConfigurationRefused, match="a symbolic link: name the file that it leads to"):
+        open_store(RouterFacts("R", sasl_users_file=str(link), secure_defaults=True))
+    (tmp_path / "new").symlink_to(other)  # as mounted secrets change
+    (tmp_path / "new").replace(link)
+    assert store.refresh()
+    assert "bob" in store.users
+    real.chmod(0o644)
+    (tmp_path / "open").symlink_to(real)
+    with pytest.raises(ConfigurationRefused, match="lets others at the password hashes"):
+        open_store(RouterFacts("R", sasl_users_file=str(tmp_path / "open")))
 
 
 # A file that changes

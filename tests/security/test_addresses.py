@@ -133,25 +133,30 @@ def test_the_name_of_a_user_is_text(user: str) -> None:
 
 
 NOBODY = {
-    "anonymous": ("anonymous", False, ["q-", "q-anonymous", "q-${user}"], []),
-    "no name": ("", False, ["q-", "q-anonymous", "q-"], []),
-    "proven": ("alice", True, ["q-"], ["q-alice"]),
+    "anonymous": ("anonymous", False, ["q-", "q-${user}"], "q-anonymous"),
+    "no name": ("", False, ["q-", "q-q-"], "q-anonymous"),
+    "proven": ("alice", True, ["q-", "q-anonymous"], "q-alice"),
 }
 
 
+@pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize(("user", "authenticated", "outside", "inside"), NOBODY.values(), ids=NOBODY)
-def test_who_did_not_prove_his_name_has_no_addresses_of_his_own(
-    user: str, authenticated: bool, outside: list[str], inside: list[str]
+def test_who_did_not_prove_a_name_has_addresses_unless_defaults_are_secure(
+    user: str, authenticated: bool, outside: list[str], inside: str, secure: bool
 ) -> None:
-    rules = policy("""vhost {
+    router = "router { id: R, secureDefaults: yes }\n" if secure else ""
+    rules = policy(
+        router
+        + """vhost {
  hostname: v
  allowUnknownUser: yes
  groups: { $default: { remoteHosts: *, sources: "q-${user}", targetPattern: "${user}" } }
-}""")
+}"""
+    )
     admission = opened(rules, user=user, authenticated=authenticated)
     assert not any(admission.may_receive(address) for address in outside)
-    assert all(admission.may_receive(address) for address in inside)
-    assert bool(admission.may_send(user)) is authenticated
+    assert bool(admission.may_receive(inside)) is (authenticated or not secure)
+    assert bool(admission.may_send(inside.removeprefix("q-"))) is (authenticated or not secure)
 
 
 def test_substitute_anonymous_gives_them_some() -> None:

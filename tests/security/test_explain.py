@@ -28,6 +28,7 @@ RULES = policy(
    sources: a, b*, x-${user}
    targetPattern: "${user}/#, #/a/#/a/#"
    maxSenders: 3
+   substituteAnonymous: no
   }
   everybody: { users: *, remoteHosts: 127.0.0.1, ::1 }
   $connector: { sources: in }
@@ -76,7 +77,7 @@ TOLD = {
         "traders.com:feeds:allowAnonymousSender",
         ["a sender without an address: allowAnonymousSender is no"],
     ),
-    "a target of somebody who did not prove his name": (
+    "a target of somebody who did not prove a name": (
         Question(vhost="traders.com", user="feeder", host="10.0.0.1", authenticated=False, target="feeder/1"),
         False,
         "traders.com:feeds:targetPattern:none",

@@ -22,7 +22,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
     "1.1 R-1.1b TLS where there is none": ("tls.listeners.tls_where_there_is_none_hears_nothing",),
     "1.2 the table": ("e2e.ways_in.what_is_offered",),
     "1.2 R-1.2a names that nothing serves": (
-        "hooks.hooks.a_sasl_mechanism_that_nothing_serves_and_nobody_knows_refuses_the_configuration",
+        "hooks.hooks.a_sasl_mechanism_that_nothing_serves_and_nobody_knows_is_refused_with_secure_defaults",
         "config.load.all_attributes_of_a_listener"),
     "1.2 R-1.2b what is offered by default": (
         "e2e.ways_in.what_is_offered", "plugins.sasl_scram.what_is_offered",
@@ -75,7 +75,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
         "e2e.sasl_plugins.a_connector_does_not_believe_a_server_that_proves_nothing",),
     "1.11 R-1.11b where else to go": ("tls.pieces.credentials_go_only_where_the_configuration_says",
                                       "tls.pieces.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
-    "1.11 R-1.11c its own passwords in clear": ("e2e.connectors.a_password_gets_it_in_where_it_may_be_sent",
+    "1.11 R-1.11c its own passwords in clear": ("e2e.connectors.plain_without_tls_logs_in_unless_defaults_are_secure",
                                                 "e2e.sasl_plugins.a_connector_proves_its_password_where_it_may_not_send_it"),
 }  # fmt: skip
 
@@ -90,7 +90,7 @@ SERVICES: dict[str, tuple[str, ...]] = {
                            "e2e.auth_service.an_empty_map_allows_nothing",
                            "security.addresses.patterns_of_the_vhost_outlast_a_grant"),
     "3.4 R-3a what is missing or wrong": ("net.auth_service.rights_that_are_missing",
-                                        "net.auth_service.a_service_that_lies_lets_nobody_in",
+                                        "net.auth_service.a_service_that_lies_lets_no_user_in",
                                         "e2e.auth_service.rights_that_are_left_to_the_policy"),
     "3.4 R-3b time, and the breaker": ("net.auth_service.a_service_that_stops_later",
                                      "net.auth_service.it_opens_after_failures_in_a_row_only",
@@ -140,7 +140,7 @@ POLICY: dict[str, tuple[str, ...]] = {
     "4.7 R-4.7b the token": ("security.addresses.an_entry_that_cannot_be_decided_is_refused",
                              "config.policy.the_users_token_is_told_from_its_text"),
     "4.7 R-4.7c who has proven no name": (
-        "security.addresses.who_did_not_prove_his_name_has_no_addresses_of_his_own",
+        "security.addresses.who_did_not_prove_a_name_has_addresses_unless_defaults_are_secure",
         "security.addresses.substitute_anonymous_gives_them_some"),
     "4.7 R-4.7d any name": ("security.addresses.an_address_is_allowed_iff_some_entry_has_it",),
     "4.8 R-4.8 patterns": ("security.addresses.a_pattern_is_for_addresses",
@@ -168,7 +168,7 @@ POLICY: dict[str, tuple[str, ...]] = {
     "4.11 who is exempt": ("net.policing.who_is_exempt", "security.vhosts.a_connector_is_held_to_the_connector_group",
                            "security.vhosts.a_connector_without_policy_vhost_is_exempt"),
     "4.11 R-4.11 listeners for routers": (
-        "config.load.a_listener_for_routers_lets_in_only_those_who_prove_who_they_are",
+        "config.strictness.a_listener_for_routers_opens_unless_defaults_are_secure",
         "core.section_1_attach.1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden",
         "network.secured.a_router_joins_by_its_certificate_or_its_password",
         "network.secured.a_router_that_cannot_prove_who_it_is_stays_outside",
@@ -186,7 +186,7 @@ POLICY: dict[str, tuple[str, ...]] = {
                         "management.live_updates.a_vhost_comes_with_its_statistics"),
     "4.15 R-4.15 levels of management": (
         "e2e.denials_by_proton.a_request_of_management", "e2e.policy.levels_of_management",
-        "e2e.policy.a_group_has_no_management_unless_it_says_so",
+        "e2e.policy.a_group_without_management_is_refused_each_request",
         "net.policing.rights_are_nobody_s_unless_a_group_gives_them",
         "e2e.policy.answers_go_only_where_whoever_asks_may_send_or_receives_alone"),
     "4.15 a connection that management closes": ("e2e.denials_by_proton.a_connection_that_management_closes",
@@ -207,7 +207,7 @@ TENANTS_AND_MESSAGES: dict[str, tuple[str, ...]] = {
         "e2e.tenants.the_policy_knows_the_addresses_that_clients_write",
         "e2e.tenants.the_tenant_is_the_vhost_that_the_policy_found"),
     "5 R-5a a tenant has a name": ("e2e.tenants.nobody_opens_without_a_tenant_of_its_own",
-                                   "e2e.tenants.with_policy_too_the_tenant_must_be_named",
+                                   "e2e.tenants.with_policy_and_secure_defaults_the_tenant_must_be_named",
                                    "e2e.denials_by_proton.a_tenant_that_names_none"),
     "5 R-5b which names": ("core.tenants.what_a_tenant_may_be_called",
                            "core.tenants.no_two_tenants_come_to_the_same_key"),
@@ -287,7 +287,7 @@ BEYOND: dict[str, tuple[str, ...]] = {
                                    "plugins.audit_log.records_of_a_client_are_lines_of_the_module_audit"),
     "8.7 secureDefaults": ("cli.init.the_new_configuration_is_safe_and_private",
                            "config.strict.what_is_unsafe_is_found",
-                           "cli.check.what_is_grave_fails_without_strict_too",
+                           "cli.check.what_lets_others_in_fails_with_strict_only",
                            "cli.run.what_is_unsafe_is_told_at_the_start"),
     "8.7 hooks that fail": ("hooks.hooks.sasl_mechanisms_that_raise_let_nobody_in",
                             "records.sketch.faults_of_plugins_are_told_by_hook_and_plugin"),

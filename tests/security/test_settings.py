@@ -15,6 +15,7 @@ DEFAULTS = Settings(
     allow_fallback_links=True,
     allow_dynamic_link_routes=True,
     allow_admin_status_update=True,
+    management="admin",
 )
 SETTINGS = {
     "": {},

@@ -54,6 +54,7 @@ def test_a_template_limits_connections_and_gives_nobody_everything(name: str) ->
         for group in vhost.groups.values():
             assert not {"*", "#"} & {*group.sources, *group.targets, *group.source_pattern, *group.target_pattern}
             assert not group.allow_user_id_proxy
+            assert "management" in group.written
 
 
 def test_the_folder_can_be_a_policy_dir() -> None:

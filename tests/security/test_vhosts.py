@@ -127,7 +127,7 @@ def test_policy_vhost_is_in_the_place_of_the_host_name() -> None:
 
 REFUSED = {
     "unknown in a vhost": "vhost { hostname: a, foo: 1 }",
-    "unknown in a group": "vhost { hostname: a, groups: { g: { foo: 1 } } }",
+    "unknown in a group": "router { secureDefaults: yes }\nvhost { hostname: a, groups: { g: { foo: 1 } } }",
     "maxConnections": "vhost { hostname: a, maxConnections: 65536 }",
     "allowUnknownUser without $default": "vhost { hostname: a, allowUnknownUser: yes }",
     "the same but for case and port": "vhost { hostname: a }\nvhost { hostname: A:5672 }",

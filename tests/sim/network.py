@@ -73,7 +73,7 @@ class Network:
         number = next(self._wire_numbers)
         self.wires[number] = Wire(number, (one, other), cost, delay_s)
         for router in (one, other):
-            self.routers[router].link_up(number, cost)
+            self.routers[router].link_up(number, cost, self.now_s)
             self._take(router)
         return number
 

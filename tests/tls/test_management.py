@@ -241,9 +241,6 @@ BROKEN: dict[str, tuple[str, dict[str, str], str]] = {
     ),
     "no protocol": ("sslProfile", {"protocols": "T"}, "protocols"),
     "no authority": ("sslProfile", {"caCertFile": "{alice.key}"}, "caCertFile"),
-    "an unknown letter": ("sslProfile", {"uidFormat": "nx"}, "uidFormat"),
-    "ten letters": ("sslProfile", {"uidFormat": "nnnnnnnnnn"}, "uidFormat"),
-    "two digests": ("sslProfile", {"uidFormat": "12"}, "uidFormat"),
     "an unknown profile": ("listener", {"sslProfile": "nobody"}, "sslProfile"),
     "TLS required without a profile": ("listener", {"requireSsl": "yes"}, "requireSsl"),
     "encryption required without a profile": ("listener", {"requireEncryption": "yes"}, "requireEncryption"),
@@ -300,9 +297,9 @@ def test_a_profile_is_deleted_when_nobody_uses_it(scene: Scene) -> None:
     assert scene.shown() is not None
 
 
-def test_what_cannot_be_used_ends_the_start(scene: Scene, tmp_path: Path) -> None:
+def test_with_secure_defaults_what_cannot_be_used_ends_the_start(scene: Scene, tmp_path: Path) -> None:
     """All of it in one file: each is told, by its attribute."""
-    text = f"router {{ id: R }}\n{profile_text(scene.authority, scene.first)}"
+    text = f"router {{ id: R, secureDefaults: yes }}\n{profile_text(scene.authority, scene.first)}"
     text += f"sslProfile {{\n name: bare\n certFile: {scene.first.cert}\n privateKeyFile: {scene.first.key}\n}}\n"
     text += f"sslProfile {{\n name: trust\n caCertFile: {scene.authority.file}\n}}\n"
     for section, attributes, _ in (BROKEN["the key of another"], BROKEN["no cipher"]):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 BROKEN = "test_what_cannot_be_used_is_refused_when_it_is_created"
-AT_THE_START = "test_what_cannot_be_used_ends_the_start"
+AT_THE_START = "test_with_secure_defaults_what_cannot_be_used_ends_the_start"
 AGREED = "test_what_is_agreed_on"
 WHOSE = "test_whose_certificate_counts"
 FORMAT = "test_a_format_makes_the_user"

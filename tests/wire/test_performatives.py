@@ -373,7 +373,39 @@ def test_an_odd_capability_is_passed_over(sent: object, kept: tuple[str, ...]) -
     assert found.offered_capabilities == kept
 
 
-def test_a_multiple_field_is_written_as_an_array_and_nothing_as_null() -> None:
+@pytest.mark.parametrize(
+    ("cls", "values"),
+    [(p.Source, [None] * 10), (p.Target, [None] * 6), (p.Coordinator, []), (p.Open, ["c", *[None] * 6])],
+    ids=lambda each: each.__name__ if isinstance(each, type) else "",
+)
+@pytest.mark.parametrize(
+    ("sent", "written"),
+    [
+        (Symbol("a"), Symbol("a")),
+        (Array("symbol", [Symbol("a")]), Array("symbol", [Symbol("a")])),
+        ([Symbol("a")], Symbol("a")),
+        (Array("symbol", [Symbol("a"), Symbol("b")]), Array("symbol", [Symbol("a"), Symbol("b")])),
+    ],
+    ids=["one", "array of one", "list of one", "array of two"],
+)
+def test_a_multiple_field_is_written_in_the_form_in_which_it_was_read(
+    cls: type[composite.Composite], values: list[object], sent: object, written: object
+) -> None:
+    read_one = composite.from_described(Described(ULong(cls.descriptor), [*values, sent]))
+    again = decode_all(composite.encode(read_one)).value[len(values)]
+    assert again == written
+    assert type(again) is type(written)
+
+
+def test_one_value_of_a_multiple_field_is_written_bare_where_the_field_may_be_absent() -> None:
+    # An interior router of the older kind takes a link for a router's only by a bare symbol.
+    found = decode_all(composite.encode(p.Source(capabilities=("qd.router",)))).value[10]
+    assert type(found) is Symbol
+    assert found == "qd.router"
+    assert decode_all(encode_performative(p.SaslMechanisms(("ANONYMOUS",)))).value == [Array("symbol", ["ANONYMOUS"])]
+
+
+def test_more_values_of_a_multiple_field_are_written_as_an_array_and_none_as_null() -> None:
     assert decode_all(encode_performative(p.Open("c", desired_capabilities=("a", "b")))).value[6:] == [
         None, None, Array("symbol", [Symbol("a"), Symbol("b")])
     ]  # fmt: skip

@@ -1,73 +1,132 @@
-"""`trouter check`: would this configuration start?"""
+"""`trouter check`: what would the router do with this configuration, and what would it not?"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from trouter.cli.startup import StartError, existing_path, little_memory, log_files, prepare, tls_material
-from trouter.config import Configuration
+from trouter.cli.startup import StartError, evaluation, existing_path, prepare
+from trouter.config import Configuration, Problem
+from trouter.config.findings import described
 from trouter.config.networks import remarks
-from trouter.config.strict import unsafe
+from trouter.config.problems import Severity
 
 ALWAYS_TOLD: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
+#: How a network of files is told of, by whether it cannot work.
+_REMARKS: Final = {True: "network", False: "warning"}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one file. Without a ``configuration`` the router would not start; ``lines`` tell why."""
+
+    path: Path
+    configuration: Configuration | None = None
+    findings: tuple[Problem, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    def count(self, severity: Severity) -> int:
+        return sum(finding.severity is severity for finding in self.findings)
+
+    def verdict(self, *, strict: bool) -> str:
+        """`not usable`, `problems`, `not safe` or `good`."""
+        if self.configuration is None:
+            return "not usable"
+        if self.count(Severity.PROBLEM):
+            return "problems"
+        return "not safe" if strict and self.count(Severity.UNSAFE) else "good"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "check",
         help="check a configuration file",
-        description="Load a configuration as `trouter run` does, and print every error and warning with its place. "
-        "Of several files, those of the routers of a network, also what they say together.",
+        description="Load a configuration as `trouter run` does, and print everything that it would not do, that is "
+        "unsafe, or that is worth knowing, each with its place and a cure. Of several files, those of the routers of a "
+        "network, also what they say together.",
+        epilog="The exit status is 0 for files that are good, 1 for one that would not do what it says (and, with "
+        "--strict, for one that is unsafe), 2 for a command line that makes no sense.",
     )
     parser.add_argument("files", metavar="FILE", type=existing_path, nargs="+", help="the configuration to check")
-    parser.add_argument("--strict", action="store_true", help="take all that is unsafe for an error")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for what is unsafe, too")
+    parser.add_argument("--json", action="store_true", help="print a JSON document on standard output")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print errors and warnings; 0 if the router would start and nothing grave, or with --strict nothing, is found."""
-    good: list[Configuration] = []
-    status = max([_check(path, good, strict=arguments.strict) for path in arguments.files])
-    found = [*remarks(good)]
-    for remark in found:
-        print(f"{'network' if remark.grave else 'warning'}: {remark.text}", file=sys.stderr)
-    return 1 if any(remark.grave for remark in found) else status
+    """Print what was found; the exit status."""
+    strict: bool = arguments.strict
+    checked = [_check(path) for path in arguments.files]
+    found = [*remarks([each.configuration for each in checked if each.configuration is not None])]
+    if arguments.json:
+        document = {
+            "files": [_document(each, strict=strict) for each in checked],
+            "network": [{"severity": _REMARKS[remark.grave], "message": remark.text} for remark in found],
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        for each in checked:
+            _tell(each, strict=strict)
+        for remark in found:
+            print(f"{_REMARKS[remark.grave]}: {remark.text}", file=sys.stderr)
+    bad = any(each.verdict(strict=strict) != "good" for each in checked) or any(remark.grave for remark in found)
+    return 1 if bad else 0
 
 
-def _check(path: Path, good: list[Configuration], *, strict: bool) -> int:
-    """Look at one file, and add what it says to those that are ``good``; the exit status."""
+def _check(path: Path) -> Checked:
+    """Look at one file."""
     try:
-        configuration, _ = prepare(path)
+        configuration, plugins = prepare(path)
     except StartError as error:
-        return _unusable(path, error.lines)
-    if lines := [*log_files(configuration), *tls_material(configuration)]:
-        return _unusable(path, lines)
-    good.append(configuration)
-    for warning in configuration.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    findings = [*unsafe(configuration), *little_memory(configuration)]
-    if problems := [finding for finding in findings if finding.grave or strict]:
-        for problem in problems:
-            print(f"unsafe: {problem}", file=sys.stderr)
-        print(f"{path}: not safe, {len(problems)} finding(s)", file=sys.stderr)
-        return 1
-    counts = (
-        (len(configuration.listeners), "listener(s)"),
-        (len(configuration.connectors), "connector(s)"),
-        (len(configuration.addresses), "address rule(s)"),
-        (len(configuration.vhosts), "vhost(s)"),
-        (len(configuration.warnings), "warning(s)"),
-    )
-    found = ", ".join(f"{count} {what}" for count, what in counts if count or what in ALWAYS_TOLD)
-    print(f"{configuration.source}: good, {found}")
-    return 0
+        return Checked(path, None, error.problems, error.lines)
+    return Checked(path, configuration, evaluation(configuration, plugins))
 
 
-def _unusable(path: Path, lines: Sequence[str]) -> int:
-    print("\n".join(lines), file=sys.stderr)
-    print(f"{path}: not usable, {len(lines)} error(s)", file=sys.stderr)
-    return 1
+def _tell(checked: Checked, *, strict: bool) -> None:
+    """One file in lines: what was found on standard error, that it is good on standard output."""
+    path, configuration = checked.path, checked.configuration
+    if configuration is None:
+        print("\n".join(checked.lines), file=sys.stderr)
+        print(f"{path}: not usable, {len(checked.lines)} error(s)", file=sys.stderr)
+        return
+    for finding in checked.findings:
+        print(f"{finding.severity}: {finding}", file=sys.stderr)
+    match checked.verdict(strict=strict):
+        case "problems":
+            count = checked.count(Severity.PROBLEM)
+            print(f"{path}: will not do what it says, {count} problem(s)", file=sys.stderr)
+        case "not safe":
+            print(f"{path}: not safe, {checked.count(Severity.UNSAFE)} finding(s)", file=sys.stderr)
+        case _:
+            counts = _counts(configuration, checked)
+            found = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what in ALWAYS_TOLD)
+            print(f"{configuration.source}: good, {found}")
+
+
+def _counts(configuration: Configuration, checked: Checked) -> dict[str, int]:
+    return {
+        "listener(s)": len(configuration.listeners),
+        "connector(s)": len(configuration.connectors),
+        "address rule(s)": len(configuration.addresses),
+        "vhost(s)": len(configuration.vhosts),
+        "warning(s)": checked.count(Severity.NOTE),
+        "unsafe": checked.count(Severity.UNSAFE),
+    }
+
+
+def _document(checked: Checked, *, strict: bool) -> dict[str, object]:
+    """One file as JSON."""
+    findings = [described(finding) for finding in checked.findings]
+    findings += [{"severity": str(Severity.PROBLEM), "message": line} for line in checked.lines if not checked.findings]
+    counts = Counter(str(finding["severity"]) for finding in findings)
+    return {
+        "file": str(checked.path),
+        "verdict": checked.verdict(strict=strict),
+        "counts": {str(severity): counts[str(severity)] for severity in Severity},
+        "findings": findings,
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from trouter import logs
-from trouter.cli.startup import StartError, existing_path, little_memory, prepare
+from trouter.cli.startup import StartError, existing_path, prepare, warnings
 from trouter.config import Configuration, ConfigurationError, Kind, load
 from trouter.config.configuration import BUILT_IN
-from trouter.config.strict import unsafe
+from trouter.config.problems import Severity
 from trouter.logs.outputs import NAMED
 from trouter.net.privileges import Account, PrivilegeError, account_of, become, forbid_inspection, forbid_new_privileges
 
@@ -85,10 +86,10 @@ def route(
         print(error, file=sys.stderr)
         logs.of("MAIN").critical("Router start-up failed: see the lines above")
         return 1
-    for warning in configuration.warnings:
-        logs.of("MAIN").warning("%s", warning)
-    for finding in (*unsafe(configuration), *little_memory(configuration)):
-        logs.of("MAIN").warning("unsafe: %s", finding)
+    for finding in warnings(configuration, plugins):  # the router itself logs what it does not serve
+        grave = finding.severity is Severity.PROBLEM
+        prefix = "" if finding.severity is Severity.NOTE else f"{finding.severity}: "
+        logs.of("MAIN").log(logging.CRITICAL if grave else logging.WARNING, "%s%s", prefix, finding)
     from trouter.net.router import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 
     return serve(configuration, plugins, partial(load, path), ready, ended, partial(confine, configuration, account))

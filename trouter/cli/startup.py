@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import time
 from importlib import import_module
@@ -11,17 +12,19 @@ from pathlib import Path
 from trouter import logs
 from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
 from trouter.config.facts import router_facts
-from trouter.config.strict import Finding
+from trouter.config.findings import evaluate, mechanisms, ordered, told, unsafe
+from trouter.config.problems import Severity
 from trouter.hooks import ConfigurationRefused, PluginError, Plugins
 from trouter.logs.outputs import NAMED
 
 
 class StartError(Exception):
-    """The router cannot start; `lines` tell why, one problem each."""
+    """The router cannot start; `lines` tell why, one problem each. `problems` are those that have a place in a file."""
 
-    def __init__(self, *lines: str) -> None:
+    def __init__(self, *lines: str, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+        self.problems = problems
 
 
 def prepare(path: Path | None) -> tuple[Configuration, Plugins]:
@@ -32,7 +35,8 @@ def prepare(path: Path | None) -> tuple[Configuration, Plugins]:
         plugins = Plugins.load(dict(configuration.router.plugins))
         plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
     except ConfigurationError as error:
-        raise StartError(*(str(problem) for problem in error.problems)) from error
+        problems = tuple(dataclasses.replace(problem, severity=Severity.PROBLEM) for problem in error.problems)
+        raise StartError(*map(str, problems), problems=problems) from error
     except ConfigurationRefused as refusal:
         raise StartError(*(f"{configuration.source}: {problem}" for problem in refusal.problems)) from refusal
     except PluginError as error:
@@ -40,17 +44,35 @@ def prepare(path: Path | None) -> tuple[Configuration, Plugins]:
     return configuration, plugins
 
 
-def log_files(configuration: Configuration) -> list[str]:
+def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
+    """Everything that is to be told of a configuration on this machine, the gravest first."""
+    found = [
+        *evaluate(configuration, plugins),
+        *log_files(configuration),
+        *tls_material(configuration),
+        *little_memory(configuration),
+    ]
+    return ordered(found)
+
+
+def warnings(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
+    """The same without what a router tells itself when it starts: files it cannot use, and what it does not serve."""
+    found = [*configuration.warnings, *unsafe(configuration), *mechanisms(configuration, plugins)]
+    return ordered([*found, *little_memory(configuration)])
+
+
+def log_files(configuration: Configuration) -> list[Problem]:
     """What is wrong with the files to log to, without opening one: whoever checks may not be who runs the router."""
     problems = []
     for entity in configuration.logs:
         name = entity.output_file
         if name is not None and name not in NAMED and not _may_append(Path(name)):
-            problems.append(Problem(entity.place, f"Failed to open log file '{name}'", "log", "outputFile"))
-    return [str(problem) for problem in problems]
+            message = f"Failed to open log file '{name}'"
+            problems.append(Problem(entity.place, message, "log", "outputFile", severity=Severity.PROBLEM))
+    return problems
 
 
-def tls_material(configuration: Configuration) -> list[str]:
+def tls_material(configuration: Configuration) -> list[Problem]:
     """What is wrong with the certificates, keys and lists that sslProfiles name, for those who use them."""
     if not configuration.ssl_profiles:
         return []
@@ -59,7 +81,7 @@ def tls_material(configuration: Configuration) -> list[str]:
     return problems_in(configuration, time.time())
 
 
-def little_memory(configuration: Configuration) -> list[Finding]:
+def little_memory(configuration: Configuration) -> list[Problem]:
     """Whether the router may take less than it does before anybody connects, as this process shows: nobody could."""
     limit = configuration.router.max_memory_bytes
     if limit is None:
@@ -71,10 +93,8 @@ def little_memory(configuration: Configuration) -> list[Finding]:
     needed = resident_bytes()
     if needed * 100 < limit * REFUSE_AT:
         return []
-    message = f"nobody could connect: the router takes {needed} octets before anybody does"
-    least = f"{-(-needed * 2 // 1_000_000) * 1_000_000}"
-    router = configuration.router
-    return [Finding(router.place, message, "router", "maxMemoryBytes", suggestion=f"{least} or more", grave=True)]
+    least = -(-needed * 2 // 1_000_000) * 1_000_000
+    return [told("no-memory-left", configuration.router, needed=needed, least=least)]
 
 
 def _may_append(path: Path) -> bool:

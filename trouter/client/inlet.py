@@ -40,7 +40,7 @@ class Inlet(Link):
     @property
     def credit(self) -> int:
         """How many more deliveries the peer may send just now."""
-        return self._link.credit if self.usable else 0
+        return max(0, self._link.credit) if self.usable else 0
 
     def grant(self, count: int) -> None:
         """Let the peer send ``count`` more deliveries; raises what ended the link."""

@@ -52,7 +52,7 @@ class Receiver(Link):
     @property
     def credit(self) -> int:
         """How many more deliveries the peer may send just now."""
-        return self._link.credit if self.usable else 0
+        return max(0, self._link.credit) if self.usable else 0
 
     # --- taking deliveries
 
@@ -113,7 +113,7 @@ class Receiver(Link):
         self._replenish()
 
     def _is_drained(self) -> bool:
-        return self._link.credit == 0 and (self._stream or self._link.partial is None)
+        return self._link.credit <= 0 and (self._stream or self._link.partial is None)
 
     def _replenish(self) -> None:
         """Give back the credit that is free, a few at a time while the peer has plenty."""

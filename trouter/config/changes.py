@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
-from trouter.config.claims import claims, references
+from trouter.config.claims import NAME_CONFLICT, claims, references
 from trouter.config.compare import Changes, Updated, compare
 from trouter.config.configuration import Configuration
 from trouter.config.draft import Draft, draft_of
-from trouter.config.entities import MANAGEMENT, Entity, VhostEntity
+from trouter.config.entities import MANAGEMENT, BindingEntity, Entity, ExchangeEntity, VhostEntity
 from trouter.config.nodes import Entry, Section
-from trouter.config.problems import Findings, Problem, fit_to_show
-from trouter.config.remote import holds_secret, withheld, withheld_secret
+from trouter.config.problems import Findings, Problem, Severity, fit_to_show
+from trouter.config.remote import FILES, holds_secret, withheld, withheld_file, withheld_secret
 from trouter.config.rows import HIDDEN, row, shown_value
 from trouter.config.rules import check_one
-from trouter.config.schema import Attribute, BadValue, EntityType
+from trouter.config.schema import Attribute, BadValue, EntityType, Unset
 from trouter.config.types import type_named
 from trouter.config.values import CONVERTERS, as_node, convert
 
@@ -90,6 +91,8 @@ def updated(
             continue
         if attribute is not None and attribute.secret and value == HIDDEN:
             continue
+        if attribute is not None and _is_shown_as_unset(entity, attribute, value):
+            continue
         if attribute is not None:
             mentioned.add(attribute.field)
         if value is not None or attribute is None:
@@ -134,9 +137,10 @@ def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
 def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:
     """A draft without any fault; ChangeRefused with every one that there is."""
     _sources_permitted(configuration, kind, entries)
-    findings = Findings()
+    findings = Findings(secure=configuration.world.secure)
     draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
     check_one(draft, configuration.world, partial(_names, configuration))
+    findings.errors += [one for one in findings.warnings if one.severity is Severity.PROBLEM]
     if findings.errors:
         raise ChangeRefused(BAD_REQUEST, _description(draft, findings.errors))
     return draft, findings
@@ -150,10 +154,16 @@ def _description(draft: Draft, problems: Collection[Problem]) -> str:
     return text
 
 
+#: Entities of which errors are told by their texts alone, as programs know them from the older router.
+BARE: Final[tuple[type | None, ...]] = (ExchangeEntity, BindingEntity)
+
+
 def _told(kind: EntityType, problem: Problem) -> str:
     if problem.message == "unknown attribute" and "." not in problem.key:
         suggestion = f" ({problem.suggestion})" if problem.suggestion else ""
         return f"Unknown attribute {fit_to_show(problem.key) or repr('')} for '{kind.full_name}'{suggestion}"
+    if kind.entity in BARE:
+        return problem.message
     return str(problem).removeprefix(f"{problem.place}: ")
 
 
@@ -179,6 +189,11 @@ def _entry(kind: EntityType, key: str, value: object) -> Entry:
         return Entry(key, MANAGEMENT, as_node(value, MANAGEMENT))
     except BadValue as bad:
         raise ChangeRefused(BAD_REQUEST, f"{kind.section}.{fit_to_show(key)}: {bad.message}") from None
+
+
+def _is_shown_as_unset(entity: Entity, attribute: Attribute, value: object) -> bool:
+    """Whether `value` is what management shows of an attribute that was never given."""
+    return attribute.unset is not Unset.DEFAULT and attribute.field not in entity.written and value == attribute.unset
 
 
 def _unchanged(entity: Entity, attribute: Attribute, value: object, present: Mapping[str, object]) -> None:
@@ -215,15 +230,15 @@ def _permitted(configuration: Configuration, entity: Entity, present: Entity | N
 
 
 def _sources_permitted(configuration: Configuration, kind: EntityType, entries: Iterable[Entry]) -> None:
-    """ChangeRefused if a secret would be read from where management may not."""
+    """ChangeRefused if a secret, or another file, would be read from where management may not."""
     for entry in entries:
         attribute = _attribute(kind, entry.key)
-        if attribute is None or not holds_secret(attribute):
+        if attribute is None or not (holds_secret(attribute) or attribute.field in FILES):
             continue
+        judge = withheld_secret if holds_secret(attribute) else withheld_file
         with suppress(BadValue):  # no text at all, which drafting tells
-            if reason := withheld_secret(
-                configuration, attribute, str(CONVERTERS[attribute.kind](attribute, entry.node))
-            ):
+            text = str(CONVERTERS[attribute.kind](attribute, entry.node))
+            if reason := judge(configuration, attribute, text):
                 raise ChangeRefused(FORBIDDEN, f"{kind.section}.{reason}")
 
 
@@ -232,7 +247,11 @@ def _unclaimed(configuration: Configuration, entity: Entity, present: Entity | N
     for claim in claims(entity.type, partial(getattr, entity), configuration.world):
         owner = configuration.claimed.get(claim.key)
         if owner is not None and owner is not present:
+            if entity.type.entity in BARE:
+                raise ChangeRefused(BAD_REQUEST, claim.message)
             key = f"{entity.type.section}.{claim.field}: " if claim.field else ""
+            if claim.message == NAME_CONFLICT:
+                raise ChangeRefused(BAD_REQUEST, NAME_CONFLICT)  # other programs look for this text alone
             raise ChangeRefused(BAD_REQUEST, f"{key}{claim.message} ({owner.identity})")
     owner = configuration.find(entity.identity)
     if owner is not None and owner is not present:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ from trouter.core.patterns import PatternError, pattern_tokens, prefix_pattern
 Get = Callable[[str], Any]
 
 
+#: What the older router says of a second route, exchange or address of one name.
+NAME_CONFLICT: Final = "Name conflicts with an existing entity"
 MERGE: Final = "make one section of the two"
 ANOTHER_HOST: Final = "leave one of the two out"
 
@@ -54,6 +57,8 @@ class World:
     secure: bool = False
     #: The only folder for log files, None for any.
     log_dir: str | None = None
+    #: How the keys of each exchange are written, by its name.
+    methods: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
@@ -62,7 +67,9 @@ def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
         yield Claim(("only", kind.short), "there is one already", "", MERGE)
     if name := get("name"):
         scope = kind.short if kind.core else "agent"
-        message = "Name conflicts with an existing entity" if kind.core else "this name is used already"
+        if kind.entity is BindingEntity:
+            scope = f"{scope} {get('exchange_name')}"  # the names of an exchange's bindings are its own
+        message = NAME_CONFLICT if kind.core else "this name is used already"
         message = NAME_MESSAGES.get(kind.entity, message)
         yield Claim(("name", scope, str(name)), message, "name", "give it another name")
     if kind.entity in CLAIMS:
@@ -138,7 +145,10 @@ CLAIMS: Final[dict[type | None, Callable[[Get, World], Iterator[Claim]]]] = {
     VhostEntity: _vhost,
 }
 
-NAME_MESSAGES: Final[dict[type | None, str]] = {ExchangeEntity: "duplicate exchange name"}
+NAME_MESSAGES: Final[dict[type | None, str]] = {
+    ExchangeEntity: "duplicate exchange name",
+    BindingEntity: "Duplicate next hop name",
+}
 
 REFERENCES: Final[dict[type | None, tuple[tuple[str, EntityType], ...]]] = {
     ListenerEntity: (("ssl_profile", SslProfileEntity.type), ("sasl_plugin", AuthServicePluginEntity.type)),

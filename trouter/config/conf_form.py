@@ -68,6 +68,7 @@ class ConfReader(Reader):
             self.stray(start)
             return None
         self.offset = name.end()
+        self.pass_equals(name.group(), f"{name.group()} {{")
         if self.skip_blanks() != "{" and not (self.rest_is_empty() and self.brace_follows()):
             self.no_section(start)
             return None
@@ -133,6 +134,9 @@ class ConfReader(Reader):
         key = name.group() if name else ""
         self.offset = start + len(key)
         char = self.skip_blanks()
+        if name and self.pass_equals(key, f"{key}: {{"):
+            self.map(1)  # only to be passed: whether such an attribute exists is not asked yet
+            raise NoValue
         if name and char == ":":
             self.offset += 1
         elif name and char == "{":

@@ -29,9 +29,18 @@ from trouter.config.entities import (
     VhostEntity,
 )
 from trouter.config.problems import Problem
+from trouter.config.schema import camel
 from trouter.config.tenants import why_no_tenants
 from trouter.config.types import type_named
 
+#: The roles of listeners and connectors for other routers.
+ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
+PROVE_ROUTERS: Final = (
+    "with secureDefaults other routers must authenticate (authenticatePeer), and use TLS (sslProfile) unless the "
+    "listener is on a loopback address; allowInsecureRole lets them in without"
+)
+#: The secrets without which these entities are not put into service.
+SECRETS: Final[dict[type[Entity], str]] = {ListenerEntity: "metrics_token", ConnectorEntity: "sasl_password"}
 BUILT_IN: Final = "(built-in configuration)"
 
 #: The type of what each field of a configuration holds, in the order in which entities are put into service.
@@ -110,9 +119,16 @@ class Configuration:
     def unserved(self, entity: Entity) -> tuple[str, ...]:
         """Why an entity is not put into service, the policy of all considered; nothing when it is."""
         reasons = entity.unserved()
+        secret = SECRETS.get(type(entity))
+        if secret is not None and (held := getattr(entity, secret)) is not None and held.fault:
+            reasons += (f"{camel(secret)}: {held.fault}",)
         if isinstance(entity, ListenerEntity):
-            reason = why_no_tenants(partial(getattr, entity), self.policy.enable_vhost_policy)
+            policy, secure = self.policy.enable_vhost_policy, self.router.secure_defaults
+            reason = why_no_tenants(partial(getattr, entity), policy, secure)
             reasons += (reason,) if reason else ()
+            if self.router.secure_defaults and entity.role in ROUTER_ROLES:
+                unproven = not (entity.proves_routers or entity.allow_insecure_role)
+                reasons += (f"role {entity.role}: {PROVE_ROUTERS}",) if unproven else ()
         return reasons
 
     @cached_property
@@ -124,6 +140,7 @@ class Configuration:
             vhost_policy=policy.enable_vhost_policy,
             secure=router.secure_defaults,
             log_dir=router.log_dir,
+            methods={exchange.name: exchange.match_method for exchange in self.exchanges},
         )
 
     @cached_property
@@ -136,8 +153,13 @@ class Configuration:
         return self._changed((*self._alike(entity), entity), None, entity)
 
     def without(self, entity: Entity) -> Configuration:
-        """With one less."""
-        return self._changed((one for one in self._alike(entity) if one is not entity), entity, None)
+        """With one less; an exchange takes its bindings along."""
+        left = self
+        if isinstance(entity, ExchangeEntity):
+            for binding in self.bindings:
+                if binding.exchange_name == entity.name:
+                    left = left.without(binding)
+        return left._changed((one for one in self._alike(entity) if one is not entity), entity, None)
 
     def with_other(self, old: Entity, new: Entity) -> Configuration:
         """With one in the place of another of its type."""

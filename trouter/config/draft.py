@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config.entities import DEFAULT_MODULE, Entity, LogEntity, RouterEntity, VhostEntity
 from trouter.config.nodes import Entry, Section, is_null
+from trouter.config.passwords import Secret
 from trouter.config.problems import Findings, Place, nearest
-from trouter.config.schema import Attribute, BadValue, BadValues, EntityType, same_name
+from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType, Kind, same_name
+from trouter.config.strictness import doubt
 from trouter.config.texts import levels, random_router_id
 from trouter.config.types import CONFIGURED, type_of_section
-from trouter.config.values import as_written, convert
+from trouter.config.values import as_written, convert, plain
 
 #: What the log starts with where its module DEFAULT does not say: what was written, and what that is.
 LOG_STARTS: Final[dict[str, tuple[object, object]]] = {
@@ -59,11 +61,29 @@ class Draft:
             suggestion=suggestion,
         )
 
+    def first_error(self, message: str, field_name: str, suggestion: str) -> None:
+        """An error that comes before all others about the section, as it makes them pointless."""
+        before = self.findings.errors
+        self.findings.errors = []
+        self.error(message, field_name, suggestion)
+        self.findings.errors = [
+            *(replace(each, place=self.section.place) for each in self.findings.errors),
+            *before,
+        ]
+
     def warning(self, message: str, field_name: str = "") -> None:
         entry = self.given.get(field_name)
         self.findings.warning(
             self.place(field_name), message, section=self.section.name, key=entry.key if entry else ""
         )
+
+    def doubt(self, point: str, message: str, field_name: str = "", suggestion: str = "", text: str = "") -> bool:
+        """Tell of something that the older router serves in its own way; whether it is served that way here."""
+        entry = self.given.get(field_name)
+        text = text or (as_written(entry.node) if entry else "")
+        key = entry.key if entry else ""
+        place = self.place(field_name)
+        return doubt(self.findings, point, place, message, self.section.name, key, text, suggestion)
 
     def build(self, number: int = 0) -> Entity:
         """The entity; every attribute that is required must be there."""
@@ -119,25 +139,41 @@ def _take(draft: Draft, entry: Entry) -> None:
     try:
         draft.written[row.field], draft.values[row.field] = convert(row, entry.node)
     except BadValue as bad:
-        _report(draft, row, bad)
+        if _report(draft, row, bad):
+            draft.written[row.field] = _written(row, entry)
+            draft.values[row.field] = bad.value  # type: ignore[attr-defined]
     except BadValues as several:
-        for one in several.bad:
-            _report(draft, row, one)
+        served = [_report(draft, row, one) for one in several.bad]
+        if all(served):
+            draft.written[row.field], draft.values[row.field] = plain(entry.node), several.value
     else:
         if row.inert:
             draft.warning(f"accepted without effect: {row.inert}", row.field)
 
 
-def _report(draft: Draft, row: Attribute, bad: BadValue) -> None:
-    """What is wrong with a value, at its own place if it has one within the value."""
+def _written(row: Attribute, entry: Entry) -> object:
+    """What was written of a value that is served though it is doubtful."""
+    if row.kind in {Kind.MAP, Kind.PROPERTIES}:
+        return plain(entry.node)
+    return Secret(as_written(entry.node)) if row.secret else as_written(entry.node)
+
+
+def _report(draft: Draft, row: Attribute, bad: BadValue) -> bool:
+    """Tell what is wrong with a value, at its own place if it has one within; whether it is served all the same."""
     draft.values.pop(row.field, None)
-    if bad.place is None:
-        draft.error(bad.message, row.field, bad.suggestion)
-        return
     key = ".".join(part for part in (draft.given[row.field].key, bad.key) if part)
+    if isinstance(bad, Doubt):
+        text = as_written(draft.given[row.field].node) if bad.place is None else bad.text
+        place = bad.place or draft.place(row.field)
+        text = "***" if row.secret else text
+        return doubt(draft.findings, bad.point, place, bad.message, draft.section.name, key, text, bad.suggestion)
+    if bad.place is None:
+        draft.error(row.wrong or bad.message, row.field, bad.suggestion)
+        return False
     draft.findings.error(
         bad.place, bad.message, section=draft.section.name, key=key, text=bad.text, suggestion=bad.suggestion
     )
+    return False
 
 
 def _row(draft: Draft, entry: Entry) -> Attribute | None:

@@ -25,6 +25,7 @@ def router_facts(configuration: Configuration) -> RouterFacts:
         oauth_tenant_claim=router.oauth_tenant_claim,
         sasl_config_dir=router.sasl_config_dir,
         sasl_config_name=router.sasl_config_name,
+        secure_defaults=router.secure_defaults,
         listeners=tuple(listener_facts(entity) for entity in configuration.listeners),
     )
 

@@ -11,22 +11,33 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
 
-from trouter.config.schema import BadValue
+from trouter.config.schema import BadValue, Doubt
 
 MAX_NAME_MAP_BYTES = 16 << 20
+#: Where files are the kernel's own.
+KERNEL_FOLDERS = ("/dev", "/proc", "/sys")
+#: The point of the table of strictness about files that cannot be read.
+UNREADABLE = "unreadable-file"
 
 
 def readable(path: str) -> str | None:
-    """A file or a directory that can be read; an empty path is none."""
+    """A file or a directory that can be read; an empty path is none. Doubt for one that cannot."""
     if path and Path(path).is_dir():
-        return directory(path)
+        try:
+            return directory(path)
+        except BadValue as bad:
+            raise Doubt(UNREADABLE, path, bad.message, bad.suggestion) from None
     return readable_file(path)
 
 
 def readable_file(path: str) -> str | None:
-    """A file that can be read; an empty path is none."""
+    """A file that can be read; an empty path is none. Doubt for one that cannot."""
     if path:
-        _first_octet(path)
+        try:
+            with opened(path) as file:
+                file.read(1)
+        except (OSError, ValueError) as failure:
+            raise Doubt(UNREADABLE, path, f"this file cannot be read: {reason(failure)}") from None
     return path or None
 
 
@@ -42,10 +53,21 @@ def directory(path: str) -> str:
 
 
 def name_map(path: str) -> str | None:
-    """A file with a JSON object from text to text; an empty path is none."""
+    """A file with a JSON object from text to text; an empty path is none. Doubt for one that cannot be used."""
     if path:
-        read_name_map(path)
+        try:
+            read_name_map(path)
+        except BadValue as bad:
+            raise Doubt(UNREADABLE, path, bad.message, bad.suggestion) from None
     return path or None
+
+
+def served_folder(path: str) -> str:
+    """A directory whose files can be listed; an empty path is none. Doubt for another: it is served all the same."""
+    try:
+        return directory(path)
+    except BadValue as bad:
+        raise Doubt("unreadable-folder", path, bad.message, bad.suggestion) from None
 
 
 def read_name_map(path: str) -> Mapping[str, str]:
@@ -97,13 +119,16 @@ def is_below(path: str, folder: str) -> bool:
         return False
 
 
+def is_special(path: str) -> bool:
+    """Whether a path leads to a device, a pipe, a socket or a file of the kernel's; yes if nothing can tell."""
+    try:
+        place = Path(path).resolve()
+        if any(place.is_relative_to(folder) for folder in KERNEL_FOLDERS):
+            return True
+        return place.exists() and not (place.is_file() or place.is_dir())
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: links in a circle
+        return True
+
+
 def reason(failure: OSError | ValueError) -> str:
     return (failure.strerror if isinstance(failure, OSError) else None) or "not the name of a file"
-
-
-def _first_octet(path: str) -> None:
-    try:
-        with opened(path) as file:
-            file.read(1)
-    except (OSError, ValueError) as failure:
-        raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None

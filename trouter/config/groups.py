@@ -33,7 +33,7 @@ def parse_groups(node: Node) -> Mapping[str, GroupSettings]:
             groups[entry.key] = _group(entry, bad)
     bad += _users_twice(groups, {entry.key: entry.place for entry in node.entries})
     if bad:
-        raise BadValues(bad)
+        raise BadValues(bad, MappingProxyType(groups))
     return MappingProxyType(groups)
 
 

@@ -10,12 +10,22 @@ from trouter.config.collector import held_back
 from trouter.config.conf_form import parse_conf
 from trouter.config.configuration import BUILT_IN, HOLDS, ONE_ONLY, Configuration
 from trouter.config.draft import LOG_STARTS, Draft, draft_of, draft_section
-from trouter.config.entities import DEFAULT_MODULE, LOG_MODULES, Entity, LogEntity, PolicyEntity, VhostEntity
+from trouter.config.entities import (
+    DEFAULT_MODULE,
+    LOG_MODULES,
+    Entity,
+    LogEntity,
+    PolicyEntity,
+    RouterEntity,
+    VhostEntity,
+)
 from trouter.config.json_form import parse_json
 from trouter.config.nodes import Section
 from trouter.config.problems import ConfigurationError, Findings, Place, Problem
 from trouter.config.rules import check, world_of
+from trouter.config.types import type_of_section
 
+SECURE: Final = RouterEntity.type.field_spelled("secureDefaults")
 DEFAULT_TEXT: Final = """\
 # Used when no file is named: nothing but this machine can connect.
 router {
@@ -52,10 +62,12 @@ def load(path: Path | None = None, text: str | None = None) -> Configuration:
 def parse(text: str, file: str) -> Configuration:
     """The configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load()."""
     findings = Findings()
-    drafts = [draft for section in _sections(text, file, findings) if (draft := draft_section(section, findings))]
+    sections = _sections(text, file, findings)
+    findings.secure = _wants_secure(sections)
+    drafts = [draft for section in sections if (draft := draft_section(section, findings))]
     drafts += _policies(drafts, findings)
     drafts += _secure_policy(drafts, findings, file)
-    check(drafts)
+    drafts = check(drafts)
     if findings.errors:
         raise ConfigurationError(sorted(findings.errors, key=lambda problem: problem.place))
     return Configuration(
@@ -68,6 +80,16 @@ def parse(text: str, file: str) -> Configuration:
 def _sections(text: str, file: str, findings: Findings) -> list[Section]:
     form = parse_json if file.endswith(".json") else parse_conf
     return form(text.removeprefix("\ufeff"), file, findings)
+
+
+def _wants_secure(sections: list[Section]) -> bool:
+    """Whether the router section says secureDefaults, which everything else is judged by."""
+    for section in sections:
+        if type_of_section(section.name) is RouterEntity.type:
+            named = [entry for entry in section.entries if RouterEntity.type.field_spelled(entry.key) is SECURE]
+            draft = draft_of(RouterEntity.type, Section(section.name, section.place, tuple(named)), Findings())
+            return bool(draft.value("secure_defaults"))
+    return False
 
 
 def _policies(drafts: list[Draft], findings: Findings) -> list[Draft]:

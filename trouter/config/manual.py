@@ -19,9 +19,10 @@ INTRODUCTION: Final = """\
 
 `trouter run -c FILE` reads a file; `trouter check FILE` only says what is wrong with it, everything at once, each
 error with its file, line, column, section and attribute, and with what to do about it. `trouter check --strict FILE`
-also takes for an error what is unsafe: passwords that cross the network in clear or stand in the file, listeners for
-other machines that let anybody in, groups of a vhost for everybody from everywhere, private files that everybody on
-the machine can read, rules that nobody is held to. Without a file the router uses this:
+also fails on what is unsafe: passwords that cross the network in clear or stand in the file, listeners for other
+machines that let every client in, groups of a vhost for every user from every host, private files that all users of the
+machine can read, rules that hold no connection. [migration.md](migration.md) has the list, with what `secureDefaults`
+makes of each. Without a file the router uses this:
 
 ```
 {default}```
@@ -55,8 +56,8 @@ address {{ pattern: news/#, distribution: multicast }}
 - The file is UTF-8; lines end in LF or CRLF.
 
 Integers are decimal. `yes`, `true`, `on` and `no`, `false`, `off` are the truth values, in any case. Names are
-unique among all sections; those of addresses, link routes, auto links, exchanges and bindings are unique among their
-own kind.
+unique among all sections; those of addresses, link routes, auto links and exchanges are unique among their own kind,
+and those of bindings among the bindings of their exchange.
 
 Sections may stand in any order. They take effect in this one: {order}.
 
@@ -86,17 +87,19 @@ LISTENER_RULES: Final = """\
 A standalone router accepts neither of the roles `inter-router` and `edge`, an edge router no listener with one of
 them. The keys of openProperties are ASCII, none of `product`, `version`, `failover-server-list`, `network-host`,
 `port`, `scheme` and `hostname`, and do not begin with `qd.` or `x-opt-qd.`; listeners and connectors for other routers
-have none. `requireSsl` and `requireEncryption` need an `sslProfile`. `multiTenant` needs enableVhostPolicy, or
-`authenticatePeer` and `tenantFrom`; without them the listener is not opened ([multi-tenancy.md](multi-tenancy.md)).
+have none. `requireSsl` and `requireEncryption` need an `sslProfile`, or no client gets in. `multiTenant`
+needs enableVhostPolicy, or `authenticatePeer` and `tenantFrom`; without them the listener is not opened
+([multi-tenancy.md](multi-tenancy.md)).
 """
 
 SSL_PROFILE_RULES: Final = """\
-It needs a name. The files must be there and readable when the router starts. `certFile` and `privateKeyFile` go
-together; `password` is preferred to `passwordFile`.
+It needs a name. What names a profile whose files cannot be read is not served until they can be. `certFile` and
+`privateKeyFile` go together; `password` is preferred to `passwordFile`.
 """
 
 CONNECTOR_RULES: Final = """\
-A connector of which anything changes closes its connection and calls anew. A `saslPassword` needs a `saslUsername`.
+A connector of which anything changes closes its connection and calls anew. A `saslPassword` without a
+`saslUsername` is not used.
 """
 
 LINK_ROUTE_RULES: Final = """\

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from trouter.config.nodes import Entry, Map, is_null
 from trouter.config.problems import nearest
-from trouter.config.schema import Attribute, BadValue, BadValues, EntityType
-from trouter.config.values import as_written, convert
+from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType
+from trouter.config.values import as_written, convert, plain
 
 
 @dataclass(slots=True)
@@ -24,6 +24,7 @@ def read_nested(node: Map, table: EntityType, prefix: str, bad: list[BadValue]) 
     """Read a map; what is wrong with it goes to `bad`, named by `prefix` and the key."""
     found = Nested()
     for entry in node.entries:
+        row = None
         try:
             row = _row(entry, table, found.given)
             if not is_null(entry.node):
@@ -35,7 +36,13 @@ def read_nested(node: Map, table: EntityType, prefix: str, bad: list[BadValue]) 
                     for one in wrong.bad]  # fmt: skip
         except BadValue as wrong:
             place, text = (wrong.place, "") if wrong.place else (entry.node.place, as_written(entry.node))
-            bad.append(BadValue(wrong.message, wrong.suggestion, place=place, key=f"{prefix}{entry.key}", text=text))
+            key = f"{prefix}{entry.key}"
+            if isinstance(wrong, Doubt):
+                if row is not None:
+                    found.written[row.field], found.values[row.field] = plain(entry.node), wrong.value
+                bad.append(wrong.at(place, key, text))
+            else:
+                bad.append(BadValue(wrong.message, wrong.suggestion, place=place, key=key, text=text))
     return found
 
 
@@ -46,4 +53,7 @@ def _row(entry: Entry, table: EntityType, given: Mapping[str, Entry]) -> Attribu
             raise BadValue("given more than once", "leave one of them out", place=entry.place)
         return row
     names = [name for row in table.fields for name in (row.name, *row.old_names)]
-    raise BadValue("unknown attribute", nearest(entry.key, names) or f"one of {', '.join(names)}", place=entry.place)
+    suggestion = nearest(entry.key, names) or f"one of {', '.join(names)}"
+    if table.lenient:
+        raise Doubt(table.lenient, None, "unknown attribute", suggestion, place=entry.place)
+    raise BadValue("unknown attribute", suggestion, place=entry.place)

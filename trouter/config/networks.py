@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from . import texts
-from .configuration import Configuration
+from .configuration import ROUTER_ROLES, Configuration
 from .entities import ConnectorEntity, ListenerEntity
-from .rules import ROUTER_ROLES
 
 ROLE: Final = "inter-router"
 #: Hosts of a listener that stand for whatever the machine is called.

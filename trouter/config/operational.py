@@ -87,6 +87,7 @@ LINK: Final = EntityType(
         column("settleRate", Kind.INTEGER, "Deliveries settled in a second, over the last five.", graph=True),
         column("ingressHistogram", Kind.LIST, "Deliveries sent, by the router they came into the network at."),
         column("priority", Kind.INTEGER, "The priority of the link's messages."),
+        column("overdrawnCount", Kind.INTEGER, "Deliveries that came without credit.", graph=True, extra=True),
     ),
 )
 
@@ -139,7 +140,6 @@ ROUTER_NODE: Final = EntityType(
         column("lastTopoChange", Kind.INTEGER, "When the network changed last, in seconds since 1970."),
         column("index", Kind.INTEGER, "Its place in lists by router."),
         column("linkCosts", Kind.MAP, "What the way to each neighbour of its costs, as it says.", extra=True),
-        column("reachable", Kind.BOOLEAN, "Whether there is a way to it.", extra=True),
     ),
 )
 
@@ -271,6 +271,24 @@ DECISION: Final = EntityType(
         column("evidence", Kind.LIST, "The numbers of records that it rests upon."),
         column("decidedBy", Kind.STRING, "The user who sent it."),
         column("secondsLeft", Kind.INTEGER, "For how long yet."),
+    ),
+)
+
+FINDING: Final = EntityType(
+    "finding",
+    "What is to be told of the configuration in force: what is not served, what is unsafe, what is worth knowing.",
+    extra=True,
+    bases=BASES["operational"],
+    columns=(
+        column("severity", Kind.ENUM, "How much it matters.", values=("problem", "unsafe", "warning")),
+        column("entity", Kind.STRING, "The identity of what it is about, if that is one entity."),
+        column("section", Kind.STRING, "The section of the file."),
+        column("attribute", Kind.STRING, "The attribute, where it is about one."),
+        column("message", Kind.STRING, "The consequence: what will not be served, or who is let in."),
+        column("cure", Kind.STRING, "What to write."),
+        column("place", Kind.STRING, "Where it stands: file, line and column."),
+        column("point", Kind.STRING, "The row of the migration table, where it has one."),
+        column("page", Kind.STRING, "The page of the manual."),
     ),
 )
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Final, Never
 
-from trouter.config.files import opened, reason
-from trouter.config.schema import BadValue
+from trouter.config.files import UNREADABLE, opened, reason
+from trouter.config.schema import BadValue, Doubt
 
 #: Octets of the first line of a file.
 MAX_FILE_PASSWORD: Final = 65536
@@ -17,11 +17,12 @@ MAX_FILE_PASSWORD: Final = 65536
 class Secret:
     """A password. It is told only to who asks for it by name; equal secrets are equal."""
 
-    __slots__ = ("_text", "in_clear", "path")
+    __slots__ = ("_text", "fault", "in_clear", "path")
 
-    def __init__(self, text: str, *, in_clear: bool = False, path: str = "") -> None:
-        """`in_clear`: the configuration itself holds it. `path`: the file that holds it."""
+    def __init__(self, text: str, *, in_clear: bool = False, path: str = "", fault: str = "") -> None:
+        """`in_clear`: the configuration itself holds it. `path`: the file that holds it. `fault`: why there is none."""
         self._text = text
+        self.fault = fault
         self.in_clear = in_clear
         self.path = path
 
@@ -54,6 +55,11 @@ def password_of(text: str) -> Secret:
     return Secret(text, in_clear=True)
 
 
+def sasl_password_of(text: str) -> Secret:
+    """The same for ``saslPassword``, where `literal:` is a part of the password, as with the older router."""
+    return _in_clear(text) if text.startswith("literal:") else password_of(text)
+
+
 def source_of(text: str) -> tuple[str, str]:
     """Where on this machine a text says that a password is: `file` or `env`, and its name; empty for nowhere."""
     prefix, found, rest = text.partition(":")
@@ -63,12 +69,13 @@ def source_of(text: str) -> tuple[str, str]:
 
 
 def from_file(path: str) -> Secret:
-    """The first line of a file; BadValue if it cannot be read."""
+    """The first line of a file; Doubt if it cannot be read, and BadValue if it is no password."""
     try:
         with opened(path) as file:
             line = file.readline(MAX_FILE_PASSWORD + 2)
     except (OSError, ValueError) as failure:
-        raise BadValue(f"the password's file cannot be read: {reason(failure)}", "name one that can") from None
+        message = f"the password's file cannot be read: {reason(failure)}"
+        raise Doubt(UNREADABLE, Secret("", path=path, fault=message), message) from None
     octets = line.rstrip(b"\r\n")
     if len(octets) > MAX_FILE_PASSWORD:
         message = f"the first line of the password's file is longer than {MAX_FILE_PASSWORD} octets"
@@ -83,7 +90,8 @@ def _from_environment(name: str) -> Secret:
     name = name.lstrip()
     value = os.environ.get(name)
     if value is None:
-        raise BadValue("the environment variable that should hold the password is not set", f"set {name}")
+        message = "the environment variable that should hold the password is not set"
+        raise Doubt(UNREADABLE, Secret("", fault=message), message, f"set {name}")
     return Secret(value)
 
 

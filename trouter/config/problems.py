@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 # From the first word that smells of a secret to the end of the text: such text is never shown.
@@ -23,9 +24,21 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
+class Severity(StrEnum):
+    """How much a finding matters: something will not do what the file says, is unsafe, or is worth knowing."""
+
+    PROBLEM = "problem"
+    UNSAFE = "unsafe"
+    NOTE = "warning"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong; `text` is the offending text, quoted, `suggestion` what to write instead."""
+    """One thing wrong; `text` is the offending text, quoted, `suggestion` what to write instead.
+
+    `point` is the row of the table of strictness (strictness.py) that it comes from, `entity` the identity of what it
+    is about; both may be empty.
+    """
 
     place: Place
     message: str
@@ -33,6 +46,9 @@ class Problem:
     key: str = ""
     text: str = ""
     suggestion: str = ""
+    severity: Severity = Severity.NOTE
+    point: str = ""
+    entity: str = ""
 
     def __str__(self) -> str:
         where = ".".join(part for part in (self.section, self.key) if part)
@@ -58,6 +74,8 @@ class Findings:
 
     errors: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    #: Whether the file asks for secureDefaults: what is doubtful is an error then.
+    secure: bool = False
 
     def error(
         self, place: Place, message: str, *, section: str = "", key: str = "", text: str = "", suggestion: str = ""
@@ -65,9 +83,19 @@ class Findings:
         self.errors.append(Problem(place, message, section, key, fit_to_show(text, key), suggestion))
 
     def warning(
-        self, place: Place, message: str, *, section: str = "", key: str = "", text: str = "", suggestion: str = ""
+        self,
+        place: Place,
+        message: str,
+        *,
+        section: str = "",
+        key: str = "",
+        text: str = "",
+        suggestion: str = "",
+        severity: Severity = Severity.NOTE,
+        point: str = "",
     ) -> None:
-        self.warnings.append(Problem(place, message, section, key, fit_to_show(text, key), suggestion))
+        shown = fit_to_show(text, key)
+        self.warnings.append(Problem(place, message, section, key, shown, suggestion, severity, point))
 
 
 def printable(text: str) -> str:

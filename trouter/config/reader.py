@@ -29,6 +29,8 @@ _BLANK = frozenset(" \t\r\f\v")
 _BLANKS = re.compile(r"[ \t\r\f\v]*")
 _REST_IS_EMPTY = re.compile(r"[ \t\r\f\v]*(?:#[^\n]*)?(?=\n|\Z)")
 _KEY = re.compile(BARE_KEY)
+# The older manual prints maps and sections so, and the older router reads none of them.
+_EQUALS = re.compile(r"[ \t]*=[ \t]*\{")
 _ITEM = re.compile(r"[^,\]\n#]+")
 # `{` opens a map when a name and a colon follow, or `}`; `{user}` is text.
 _MAP_AHEAD = re.compile(rf"\{{\s*(?:#[^\n]*\n\s*)*(?:\}}|(?:{QUOTED}|{BARE_KEY})[ \t]*:)")
@@ -191,8 +193,11 @@ class Reader(ABC):
         """One `key: value` of a map."""
         start = self.offset
         key = self.map_key()
+        equals = self.pass_equals(key, f"{key}: {{")
         char = self.skip_blanks()
-        if char == "{" and not self.json:
+        if equals:
+            pass
+        elif char == "{" and not self.json:
             self.wrong("a colon is missing before the brace", key=key, suggestion=f"write: {key}: {{")
         elif char == ":":
             self.offset += 1
@@ -208,6 +213,15 @@ class Reader(ABC):
             self.offset = end
             raise NoValue
         return Entry(key, self.place(start), self.value(key, by_line, depth))
+
+    def pass_equals(self, key: str, instead: str) -> bool:
+        """Pass the `=` of `name = {`, with an error that says to remove it; whether there was one."""
+        match = None if self.json else _EQUALS.match(self.text, self.offset)
+        if match is None:
+            return False
+        self.wrong("no `=` stands before a brace", key=key, suggestion=f"remove the `=`: write {instead}")
+        self.offset = match.end() - 1
+        return True
 
     def map_key(self) -> str:
         char = self.text[self.offset]

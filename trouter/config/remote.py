@@ -1,7 +1,7 @@
 """What may not be asked for through management, though a file may say it: places on this machine (security.md 8.10).
 
-Who may manage the router is not thereby somebody who may read its disk, write to it, or open its network. What an
-entity has already may stay.
+Who may manage the router may not thereby read its disk; with secureDefaults, neither write to it nor open its network.
+What an entity has already may stay.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from typing import Any, Final
 
 from trouter.config.configuration import Configuration
 from trouter.config.entities import Entity, ListenerEntity, LogEntity, RecordLogEntity
-from trouter.config.files import is_below
+from trouter.config.files import is_below, is_special
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret, source_of
 from trouter.config.rules import LOG_STREAMS
 from trouter.config.schema import Attribute
 
+#: Attributes that name a file or a folder of this machine which is read.
+FILES: Final = frozenset({
+    "ca_cert_file", "cert_file", "private_key_file", "uid_name_mapping_file", "crl_file", "trusted_certs_file",
+    "sample_key_file", "policy_dir", "http_root_dir", "tenant_from",
+})  # fmt: skip
 EVERYWHERE: Final = "*"
+SPECIAL: Final = "log.outputFile: management may choose no device and no other special file"
 #: An attribute that is no secret, but where one is read from.
 FIELD_OF_FILE: Final = "password_file"
 
@@ -50,6 +56,42 @@ def withheld_secret(configuration: Configuration, attribute: Attribute, text: st
     return f"{attribute.name}: management may name only files below the secretDir of the router"
 
 
+def withheld_file(configuration: Configuration, attribute: Attribute, text: str) -> str:
+    """Why management may not have the file or the folder that an attribute with this text names; empty if it may.
+
+    Asked before it is looked at, so that the answer does not tell whether it exists and what it holds. What the older
+    router has too is held to it with secureDefaults only.
+    """
+    if attribute.field not in FILES or not (text := _path_in(attribute, text)):
+        return ""
+    if attribute.field == "http_root_dir":
+        return _root(configuration, text).removeprefix("listener.")  # the caller names the section
+    router = configuration.router
+    if not (router.secure_defaults or attribute.extra) or text in _named_files(configuration):
+        return ""
+    if router.secret_dir and is_below(text, router.secret_dir):
+        return ""
+    return f"{attribute.name}: management may name only files below the secretDir of the router"
+
+
+def _path_in(attribute: Attribute, text: str) -> str:
+    """The path in the text of an attribute; empty if there is none."""
+    if attribute.field != "tenant_from":
+        return text
+    kind, _, path = text.partition(":")
+    return path if kind == "file" else ""
+
+
+def _named_files(configuration: Configuration) -> Iterator[str]:
+    """What the configuration names in such attributes."""
+    for entity in configuration.entities:
+        for attribute in entity.type.fields:
+            if attribute.field in FILES:
+                written = entity.written.get(attribute.field, getattr(entity, attribute.field))
+                if isinstance(written, str) and written:
+                    yield _path_in(attribute, written)
+
+
 def holds_secret(attribute: Attribute) -> bool:
     """Whether an attribute is a secret, or names the file of one."""
     return attribute.secret or attribute.field == FIELD_OF_FILE
@@ -69,7 +111,11 @@ def _named_sources(configuration: Configuration) -> Iterator[tuple[str, str]]:
 def _host(configuration: Configuration, host: str) -> str:
     allowed = configuration.router.allowed_bind_addresses
     if allowed is None:
-        if is_loopback(host) or host in {listener.host for listener in configuration.listeners}:
+        if (
+            not configuration.router.secure_defaults
+            or is_loopback(host)
+            or host in {listener.host for listener in configuration.listeners}
+        ):
             return ""
     elif _is_among(host.lower(), allowed):
         return ""
@@ -104,6 +150,8 @@ def _root(configuration: Configuration, folder: str | None) -> str:
 def _output(configuration: Configuration, output: str | None) -> str:
     if not output or output in LOG_STREAMS or configuration.router.log_dir:  # logDir is a rule for files too
         return ""
+    if not configuration.router.secure_defaults:
+        return SPECIAL if is_special(output) else ""
     if any(log.output_file and is_below(output, log.output_file) for log in configuration.logs):
         return ""
     return "log.outputFile: management may choose a new file only where the router has a logDir to keep it in"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trouter.config.entities import Entity
-from trouter.config.schema import Attribute
+from trouter.config.schema import Attribute, Unset
 
 #: What stands for a secret. Who writes it back changes nothing.
 HIDDEN: Final = "*****"
@@ -29,6 +29,8 @@ def shown_value(entity: Entity, attribute: Attribute) -> object:
     """One attribute as management shows it: what was written where the value is not plain itself."""
     if not attribute.field:
         return None
+    if attribute.unset is not Unset.DEFAULT and attribute.field not in entity.written:
+        return attribute.unset
     value = getattr(entity, attribute.field)
     if attribute.secret:
         return None if value is None else HIDDEN

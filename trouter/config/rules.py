@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable
-from typing import Final
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
 
 from trouter.config.access import host_key
 from trouter.config.claims import World, claims, references
+from trouter.config.configuration import ROUTER_ROLES
 from trouter.config.draft import Draft
 from trouter.config.entities import (
     AddressEntity,
     AuthServicePluginEntity,
     AutoLinkEntity,
+    BindingEntity,
     ConnectorEntity,
     ExchangeEntity,
     LinkRouteEntity,
@@ -22,44 +26,61 @@ from trouter.config.entities import (
     SslProfileEntity,
     VhostEntity,
 )
+from trouter.config.entities.ends import MAX_LINKS_SECURE
+from trouter.config.entities.group import GroupSettings
 from trouter.config.files import is_below
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.problems import nearest
 from trouter.config.tenants import why_no_tenants
+from trouter.core.keys import ANY, key_tokens
 from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
 
 #: Outputs of the log that are no files.
 #: A bearer token that cannot be guessed (RFC 6750, 2.1).
 TOKEN: Final = re.compile(r"(?=.{16,512}\Z)[A-Za-z0-9._~+/-]+=*")
+#: Sessions of one client where the listener does not say how many, and so with secureDefaults; routers may need all.
+CLIENT_SESSIONS: Final = 1024
+FEW_SESSIONS: Final = 256
 LOG_STREAMS: Final = frozenset({"stderr", "stdout", "syslog"})
-ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 ALONE: Final = "role='standalone' not allowed to connect to or accept connections from other routers."
 INTERIOR_ONLY: Final = "role='{role}' only allowed with router mode='interior'"
 
 
-def check(drafts: list[Draft]) -> None:
-    """Apply every rule to the sections of a file; what is wrong goes to the drafts' findings."""
+def check(drafts: list[Draft]) -> list[Draft]:
+    """Apply every rule to the sections of a file; what is wrong goes to the drafts' findings. Those to be served."""
     world = world_of(drafts)
     named: dict[str, set[str]] = {}
     for draft in drafts:
         named.setdefault(draft.type.short, set()).add(str(draft.value("name") or ""))
     first: dict[Hashable, tuple[Draft, str]] = {}
+    served: list[Draft] = []
     for draft in drafts:
         check_one(draft, world, lambda short: named.get(short, ()))
-        for claim in claims(draft.type, draft.value, world):
-            owner, field = first.setdefault(claim.key, (draft, claim.field))
-            if owner is not draft:
-                draft.error(f"{claim.message}, at {owner.place(field)}", claim.field, claim.cure)
+        own = [*claims(draft.type, draft.value, world)]
+        taken = [(claim, first[claim.key]) for claim in own if claim.key in first]
+        for claim, (owner, field) in taken:
+            message = f"{claim.message}, at {owner.place(field)}"
+            if draft.type.entity is not AddressEntity or claim.field not in ("prefix", "pattern"):
+                draft.error(message, claim.field, claim.cure)
+            else:
+                draft.doubt("same-addresses", message, claim.field, claim.cure)
+        if not taken:
+            served.append(draft)
+            first |= {claim.key: (draft, claim.field) for claim in own}
     _idle_vhosts(drafts)
+    return served
 
 
 def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[str]]) -> None:
     """Apply the rules for one section; `names_of` tells the names of the entities of a type."""
     if world.secure:
         _complete_securely(draft)
+        if draft.type.entity is SslProfileEntity and draft.value("below_system_minimum"):
+            draft.error("is forbidden by secureDefaults", "below_system_minimum", "leave it out")
     if draft.type.entity in RULES:
         RULES[draft.type.entity](draft)
+    _binding_key(draft, world)
     _role(draft, world)
     _tenants(draft, world)
     _log_place(draft, world)
@@ -67,7 +88,7 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
         name = draft.value(field)
         if name and name not in names_of(kind.short):
             draft.error(
-                NO_SUCH.format(kind.section),
+                NO_SUCH_OF.get(kind.entity, NO_SUCH).format(kind.section),
                 field,
                 nearest(str(name), names_of(kind.short)) or NEEDED.format(kind.section),
             )
@@ -86,6 +107,11 @@ def world_of(drafts: list[Draft]) -> World:
         vhost_policy=bool(held),
         secure=secure,
         log_dir=router.value("log_dir") if router else None,
+        methods={
+            str(draft.value("name")): str(draft.value("match_method") or "amqp")
+            for draft in drafts
+            if draft.type.entity is ExchangeEntity
+        },
     )
 
 
@@ -106,15 +132,33 @@ def _unserved(draft: Draft) -> None:
 
 def _complete_securely(draft: Draft) -> None:
     """What secureDefaults says of attributes that are not given (security.md 8.7)."""
-    secure: dict[str, bool] = {}
+    secure: dict[str, object] = {}
     if draft.type.entity is PolicyEntity:
-        secure = {"enable_vhost_policy": True}
+        secure = {"enable_vhost_policy": True, "router_management": "none"}
     elif draft.type.entity is ListenerEntity:
         exposed = not is_loopback(str(draft.value("host")))
         secure = {"authenticate_peer": True, "require_ssl": exposed, "healthz": not exposed}
+        secure["allow_insecure_plain"] = "loopback"
+        if draft.value("role") == "normal":
+            secure["max_sessions"] = FEW_SESSIONS
+    elif draft.type.entity is ConnectorEntity:
+        secure = {"allow_insecure_plain": "no"}
+    elif draft.type.entity is AuthServicePluginEntity:
+        secure = {"allow_insecure_plain": "loopback", "authz_optional": False}
+    elif draft.type.entity is VhostEntity:
+        groups = draft.values.get("groups") or {}
+        draft.values["groups"] = MappingProxyType({name: _secure_group(group) for name, group in groups.items()})
+    if draft.type.entity in {ListenerEntity, ConnectorEntity} and draft.value("role") not in ROUTER_ROLES:
+        secure["max_links"] = MAX_LINKS_SECURE
     for field, value in secure.items():
         if field not in draft.given:
             draft.values[field] = value
+
+
+def _secure_group(group: GroupSettings) -> GroupSettings:
+    """The group, with what it does not say as secureDefaults has it."""
+    secure: dict[str, Any] = {"management": "none", "substitute_anonymous": False}
+    return replace(group, **{field: value for field, value in secure.items() if field not in group.written})
 
 
 def _log_place(draft: Draft, world: World) -> None:
@@ -133,41 +177,39 @@ def _role(draft: Draft, world: World) -> None:
     if draft.value("open_properties"):
         draft.error(f"openProperties not allowed for role {role}", "open_properties", "leave them out")
     if world.mode == "standalone":
-        draft.error(ALONE, "role", "write mode: interior in the router section, or role: normal")
+        draft.first_error(ALONE, "role", "write mode: interior in the router section, or role: normal")
     elif world.mode == "edge" and (role == "inter-router" or draft.type.entity is ListenerEntity):
-        draft.error(INTERIOR_ONLY.format(role=role), "role", "write mode: interior, or another role")
+        draft.first_error(INTERIOR_ONLY.format(role=role), "role", "write mode: interior, or another role")
 
 
 def _tenants(draft: Draft, world: World) -> None:
     """Nobody but the router may say whose a connection is."""
     if draft.type.entity is ListenerEntity:
-        if reason := why_no_tenants(draft.value, world.vhost_policy):
+        if reason := why_no_tenants(draft.value, world.vhost_policy, world.secure):
             draft.warning(f"not served: {reason}; {draft.type.instead}", "multi_tenant")
         if "tenant_from" in draft.given and not draft.value("multi_tenant"):
             draft.warning("has no effect without multiTenant", "tenant_from")
 
 
 def _listener(draft: Draft) -> None:
-    if draft.value("allow_insecure_plain") == "yes":
-        draft.warning("passwords may cross the network unencrypted", "allow_insecure_plain")
-    if draft.value("initial_handshake_timeout_seconds") == 0:
-        draft.warning("peers that never open a connection may stay for ever", "initial_handshake_timeout_seconds")
+    if draft.value("role") == "normal" and "max_sessions" not in draft.given | draft.values.keys():
+        draft.values["max_sessions"] = CLIENT_SESSIONS
     if "ssl_profile" not in draft.given:
         for field in ("require_ssl", "require_encryption"):
             if draft.value(field):
-                draft.error("nobody could connect without an sslProfile", field, "add sslProfile: NAME")
+                draft.doubt("encryption-without-profile", "nobody could connect without an sslProfile", field)
         if draft.value("client_cert") not in {None, "none"}:
             draft.error("nobody could connect without an sslProfile", "client_cert", "add sslProfile: NAME")
         if draft.value("trusted_certs_file"):
             draft.warning("has no effect without an sslProfile", "trusted_certs_file")
         if set(draft.value("sasl_mechanisms") or ()) == {"EXTERNAL"}:
             message = "nobody could connect: EXTERNAL needs a certificate, and without an sslProfile nobody shows one"
-            draft.error(message, "sasl_mechanisms", "add sslProfile: NAME")
+            draft.doubt("encryption-without-profile", message, "sasl_mechanisms")
     if draft.value("client_cert") == "none" and "EXTERNAL" in (draft.value("sasl_mechanisms") or ()):
         draft.error("EXTERNAL in saslMechanisms needs client certificates", "client_cert", "write required or optional")
     _secret_in_clear(draft, "metrics_token")
     token = draft.value("metrics_token")
-    if isinstance(token, Secret) and not TOKEN.fullmatch(token.reveal()):
+    if isinstance(token, Secret) and not token.fault and not TOKEN.fullmatch(token.reveal()):
         draft.error("is not a token: 16 to 512 letters, digits and -._~+/=", "metrics_token", "openssl rand -hex 32")
     if not (draft.value("http") or draft.value("http_root_dir")):
         for field in ("metrics", "metrics_hosts", "metrics_token", "healthz", "websockets", "web_socket_origins"):
@@ -177,12 +219,13 @@ def _listener(draft: Draft) -> None:
 
 def _connector(draft: Draft) -> None:
     if draft.value("sasl_password") is not None and not draft.value("sasl_username"):
-        draft.error("a saslPassword needs a saslUsername", "sasl_password", "add saslUsername: NAME")
-    if draft.value("allow_insecure_plain") == "yes":
-        draft.warning("the password may cross the network unencrypted", "allow_insecure_plain")
+        draft.doubt("password-without-user", "a saslPassword needs a saslUsername", "sasl_password")
     _secret_in_clear(draft, "sasl_password")
+    secret = draft.value("sasl_password")
+    if isinstance(secret, Secret) and secret.in_clear and secret.reveal().startswith("literal:"):
+        draft.warning("`literal:` is part of the password: only an sslProfile knows it as a prefix", "sasl_password")
     if "EXTERNAL" in (draft.value("sasl_mechanisms") or ()) and not draft.value("ssl_profile"):
-        draft.error("EXTERNAL needs a certificate", "sasl_mechanisms", "add an sslProfile with a certFile")
+        draft.doubt("external-without-profile", "EXTERNAL needs a certificate", "sasl_mechanisms")
 
 
 def _ssl_profile(draft: Draft) -> None:
@@ -251,7 +294,25 @@ def _exchange(draft: Draft) -> None:
     if not draft.value("name"):
         draft.error("exchange requires a unique name", suggestion="add name: NAME")
     if draft.value("address") == "":
-        draft.error("must not be empty", "address", "e.g. queue.1")
+        draft.error("exchange address is mandatory", "address", "e.g. events")
+
+
+def _binding(draft: Draft) -> None:
+    if draft.value("next_hop_address") == "":
+        draft.error("No next hop specified", "next_hop_address", "e.g. queue.1")
+    if not draft.value("binding_key"):
+        draft.values["binding_key"] = ANY
+
+
+def _binding_key(draft: Draft, world: World) -> None:
+    """The key of a binding is one that its exchange can read."""
+    if draft.type.entity is not BindingEntity:
+        return
+    method = world.methods.get(str(draft.value("exchange_name")), "amqp")
+    try:
+        key_tokens(str(draft.value("binding_key")), method)
+    except PatternError as error:
+        draft.error("The binding key pattern is invalid", "binding_key", str(error))
 
 
 def _one_container(draft: Draft) -> None:
@@ -329,6 +390,8 @@ def _idle_vhosts(drafts: list[Draft]) -> None:
 
 
 NO_SUCH: Final = "there is no {} of this name"
+#: As the older router says it.
+NO_SUCH_OF: Final[dict[type | None, str]] = {ExchangeEntity: "Named exchange does not exist"}
 NEEDED: Final = "add a section {} with this name"
 EXAMPLES: Final = {"prefix": "e.g. news", "pattern": "e.g. news/*/#"}
 
@@ -340,6 +403,7 @@ RULES: Final[dict[type | None, Callable[[Draft], None]]] = {
     AddressEntity: _address,
     LinkRouteEntity: _link_route,
     AutoLinkEntity: _auto_link,
+    BindingEntity: _binding,
     ExchangeEntity: _exchange,
     VhostEntity: _vhost,
 }

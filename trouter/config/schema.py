@@ -49,6 +49,12 @@ TYPE_NAMES: Final = {
 }
 
 
+class Unset(Enum):
+    """What stands for "no other value"."""
+
+    DEFAULT = "the default"
+
+
 class Reload(Enum):
     """When a changed value takes effect."""
 
@@ -71,11 +77,39 @@ class BadValue(Exception):
         self.text = text
 
 
-class BadValues(Exception):
-    """Several things are wrong with one value."""
+class Doubt(BadValue):
+    """A value that the older router takes in a way of its own: ``value`` is what it then has.
 
-    def __init__(self, bad: Iterable[BadValue]) -> None:
+    Without secureDefaults that is used, with the warning of the ``point`` in the table of strictness; with it the
+    value is refused.
+    """
+
+    def __init__(
+        self,
+        point: str,
+        value: object,
+        message: str,
+        suggestion: str = "",
+        *,
+        place: Place | None = None,
+        key: str = "",
+        text: str = "",
+    ) -> None:
+        super().__init__(message, suggestion, place=place, key=key, text=text)
+        self.point = point
+        self.value = value
+
+    def at(self, place: Place, key: str, text: str) -> Doubt:
+        """The same about a part of a value."""
+        return Doubt(self.point, self.value, self.message, self.suggestion, place=place, key=key, text=text)
+
+
+class BadValues(Exception):
+    """Several things are wrong with one value. Where all of them are doubts, ``value`` is what is left of it."""
+
+    def __init__(self, bad: Iterable[BadValue], value: object = None) -> None:
         self.bad = tuple(bad)
+        self.value = value
         super().__init__("; ".join(one.message for one in self.bad))
 
 
@@ -99,9 +133,14 @@ class Attribute:
     twin: str = ""
     #: What rows and the schema show when it is not given, where that is not the default.
     shown: Any = None
+    #: What rows show, and the schema gives as the default, where it is not given and the older router shows another
+    #: value than the one that holds.
+    unset: Any = Unset.DEFAULT
     required: bool = False
     #: What to say when it is required and missing.
     missing: str = ""
+    #: What to say of a value that is none, where the older router has a text for it.
+    wrong: str = ""
     #: May be given in a file and in CREATE; may be changed by UPDATE.
     create: bool = False
     update: bool = False
@@ -118,6 +157,8 @@ class Attribute:
     text_only: bool = False
     #: A list of texts, or one text with commas between them.
     entries: bool = False
+    #: An integer out of its bounds counts as the nearest within them, as on the older router.
+    clamped: bool = False
     extra: bool = False
 
     @property
@@ -127,6 +168,8 @@ class Attribute:
     @property
     def schema_default(self) -> str | int | bool | None:
         """The default as management tells it; None when it cannot tell."""
+        if self.unset is not Unset.DEFAULT:
+            return self.unset  # type: ignore[no-any-return]
         plain = self.default if isinstance(self.default, str | int) else None
         return self.shown if isinstance(self.shown, str | int) else plain
 
@@ -161,8 +204,10 @@ def attribute(
     old: tuple[str, ...] = (),
     twin: str = "",
     shown: Any = None,
+    unset: Any = Unset.DEFAULT,
     required: bool = False,
     missing: str = "",
+    wrong: str = "",
     update: bool = True,
     unique: bool = False,
     secret: bool = False,
@@ -174,15 +219,18 @@ def attribute(
     parse: Callable[[Any], Any] | None = None,
     text_only: bool = False,
     entries: bool = False,
+    clamped: bool = False,
     extra: bool = False,
 ) -> Any:
     """Declare a field of an entity as an attribute.
 
     values, also: of an enum, the values and other spellings of them. low, high: of an integer. old: former names.
-    inert: why the attribute is accepted without effect, with a warning. unserved, unserved_values: why what asks for
-    it is not put into service. parse: turns the plain value into the field's, or raises BadValue. text_only: a typed
-    value of the JSON form is not turned into text. entries: may be a list, and parse gets a tuple of texts, blanks
-    around them gone and none of them empty. extra: trouter's own.
+    missing, wrong: what to say where it is not given though required, and of a value that cannot be used. unset: what
+    rows and the schema show where it is not given. inert: why the attribute is accepted without effect, with a warning.
+    unserved, unserved_values: why what asks for it is not put into service. parse: turns the plain value into the
+    field's, or raises BadValue. text_only: a typed value of the JSON form is not turned into text. entries: may be a
+    list, and parse gets a tuple of texts, blanks around them gone and none of them empty. clamped: an integer out of
+    bounds counts as the nearest within. extra: trouter's own.
     """
     row = {
         "name": name,
@@ -196,8 +244,10 @@ def attribute(
         "old_names": old,
         "twin": twin,
         "shown": shown,
+        "unset": unset,
         "required": required,
         "missing": missing,
+        "wrong": wrong,
         "create": True,
         "update": update,
         "unique": unique,
@@ -210,6 +260,7 @@ def attribute(
         "parse": parse,
         "text_only": text_only,
         "entries": entries,
+        "clamped": clamped,
         "extra": extra,
     }
     if factory is not None:
@@ -324,6 +375,8 @@ class EntityType:
     unserved: str = ""
     #: What becomes of an entity that is not served.
     instead: str = ""
+    #: The point of the table of strictness by which unknown attributes are told of, not refused.
+    lenient: str = ""
 
     @property
     def full_name(self) -> str:

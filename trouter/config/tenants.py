@@ -17,8 +17,8 @@ MAX_FILE_BYTES: Final = 16 << 20
 #: The parts of a certificate that say whose somebody is: letters of uidFormat.
 CERTIFICATE_PARTS: Final = "cslou"
 _NOBODY_KNOWS: Final = (
-    "multiTenant: without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom, or clients could choose "
-    "whose addresses they use"
+    "multiTenant: with secureDefaults and without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom, or "
+    "clients could choose whose addresses they use"
 )
 _FORMS: Final = "write `claim`, `uid:LETTER` or `file:PATH`"
 _CONTENT: Final = 'write: {"user": "tenant", "other": ["one tenant", "another"]}'
@@ -49,13 +49,18 @@ def tenant_source(text: str) -> TenantSource:
     raise BadValue("does not say where the tenants of users stand", _FORMS)
 
 
-def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool) -> str:
-    """Why a listener, whose fields ``get`` tells, cannot hold tenants apart; empty when it can, or need not."""
+def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) -> str:
+    """Why a listener, whose fields ``get`` tells, cannot hold tenants apart; empty when it can, or need not.
+
+    Clients may choose their tenant by the hostname of their open, as with the older router, unless the configuration
+    is ``secure`` (secureDefaults).
+    """
     if not get("multi_tenant"):
         return ""
     if get("role") in ("inter-router", "edge"):
         return f"multiTenant: what comes from routers (role {get('role')}) is of all tenants"
-    return "" if vhost_policy or (get("authenticate_peer") and get("tenant_from")) else _NOBODY_KNOWS
+    known = vhost_policy or (get("authenticate_peer") and get("tenant_from"))
+    return "" if known or not secure else _NOBODY_KNOWS
 
 
 def read_tenants(path: str) -> Mapping[str, frozenset[str]]:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from trouter.config.problems import nearest
-from trouter.config.schema import BadValue
+from trouter.config.schema import BadValue, Doubt
 from trouter.records.schema import AUDIT, KINDS, TELEMETRY
 
 #: From the least to the most severe.
@@ -99,12 +99,12 @@ def hosts(text: str) -> tuple[str, ...]:
 
 
 def mechanisms(text: str) -> tuple[str, ...]:
-    """SASL mechanism names, in the order given, each once."""
-    names = [name.upper() for name in re.split(r"[\s,;]+", text) if name]
+    """SASL mechanism names, in the order given, each once; Doubt where one cannot be such a name."""
+    names = tuple(dict.fromkeys(name.upper() for name in re.split(r"[\s,;]+", text) if name))
     for name in names:
         if not re.fullmatch("[A-Z0-9_-]{1,20}", name):
-            raise BadValue(f"'{name}' is not the name of a SASL mechanism", "e.g. PLAIN")
-    return tuple(dict.fromkeys(names))
+            raise Doubt("no-such-mechanism", names, f"'{name}' is not the name of a SASL mechanism", "e.g. PLAIN")
+    return names
 
 
 def bind_addresses(text: str) -> tuple[str, ...]:
@@ -309,11 +309,11 @@ TLS_PROTOCOLS: Final = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 
 def tls_protocols(text: str) -> str | None:
     """Versions of TLS, by their whole names."""
-    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    words = dict.fromkeys(word for word in re.split(r"[\s,;]+", text) if word)
     for word in words:
         if word not in TLS_PROTOCOLS:
-            raise BadValue(f"'{word}' is not a version of TLS", f"a list of {', '.join(TLS_PROTOCOLS)}")
-    return " ".join(dict.fromkeys(words)) or None
+            raise Doubt("unknown-tls-version", " ".join(words), f"'{word}' is not a version of TLS")
+    return " ".join(words) or None
 
 
 UID_LETTERS: Final = "csloun125"
@@ -323,9 +323,9 @@ def uid_format(text: str) -> str | None:
     """Letters for the parts of a certificate; at most one digest."""
     for letter in text:
         if letter not in UID_LETTERS:
-            raise BadValue(f"'{letter}' is not a part of a certificate", f"letters of {UID_LETTERS}")
+            raise Doubt("unknown-uid-letter", None, f"'{letter}' is not a part of a certificate")
     if len(text) > len(UID_LETTERS):
-        raise BadValue(f"has {len(text)} letters", f"at most {len(UID_LETTERS)}")
+        raise Doubt("unknown-uid-letter", None, f"has {len(text)} letters")
     if sum(text.count(digest) for digest in "125") > 1:
-        raise BadValue("has more than one digest", "only one of 1, 2 and 5")
+        raise Doubt("unknown-uid-letter", None, "has more than one digest")
     return text or None

@@ -62,6 +62,7 @@ TYPES: Final[tuple[EntityType, ...]] = (
     RecordLogEntity.type,
     operational.AUTH_LOCKOUT,
     operational.DECISION,
+    operational.FINDING,
     operational.TOPOLOGY_CHANGE,
 )
 

@@ -9,7 +9,7 @@ from typing import Final
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar, literal
 from trouter.config.passwords import Secret
 from trouter.config.problems import Place, nearest
-from trouter.config.schema import Attribute, BadValue, Kind
+from trouter.config.schema import Attribute, BadValue, Doubt, Kind
 
 TRUE: Final = frozenset({"yes", "true", "on"})
 FALSE: Final = frozenset({"no", "false", "off"})
@@ -94,6 +94,9 @@ def _integer(attribute: Attribute, node: Node) -> int:
         raise BadValue("must be an integer", bounds)
     number = int(text) if len(text) < 20 else INT64.stop
     if not attribute.low <= number <= attribute.high:
+        if attribute.clamped:
+            clamped = attribute.low if number < attribute.low else attribute.high
+            raise Doubt("size-clamped", clamped, "is out of range", bounds)
         raise BadValue("is out of range", bounds)
     return number
 

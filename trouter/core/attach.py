@@ -158,6 +158,7 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
     egress.record = record
     egress.family = family_of(record.key)
     lay_on_egress(egress, terms, router.totals)
+    egress.lend_from(router.network.pools.get(terms.connection_number))
     link.sink = egress
     link.attach(
         _without_filter(source),

@@ -106,6 +106,8 @@ class Activation:
         self._router = router
         self._link: Link | None = None
         self._own: OwnSession | None = None
+        #: Its session was ended for an error, perhaps of another's: it gets one of its own.
+        self._apart = False
         self._ended = False
 
     @property
@@ -117,7 +119,7 @@ class Activation:
         """Attach, now or when the session stands."""
         self.state, self.why = ATTACHING, ""
         try:
-            own = self._own = self.container.for_auto_links()
+            own = self._own = self.container.for_auto_links(apart=self._apart)
             own.join(self)
         except Refused as refusal:
             self._own = None
@@ -204,15 +206,24 @@ class Activation:
 
     def refused(self, error: Error) -> None:
         """There is no session for it."""
+        self._apart = self._apart or self._session_error() is not None
         self._leave()
         self._fail(error)
 
     def gone(self, link: Link, parting: Parting | None) -> None:
         """The peer has detached, or the session is lost."""
         self._link = None
+        why = passed_on(parting.error) if parting is not None else LINK_LOST
+        error = self._session_error()
+        if parting is None and error is not None:
+            self._apart, why = True, passed_on(error)
         self._leave()
         if not self._ended:
-            self._fail(LINK_LOST if parting is None else passed_on(parting.error))
+            self._fail(why)
+
+    def _session_error(self) -> Error | None:
+        """Why the peer ended the session, if it has and said why."""
+        return None if self._own is None else self._own.error
 
     def _fail(self, error: Error | None) -> None:
         self.state = FAILED
@@ -252,6 +263,7 @@ class AutoLinks:
         """Configure one; it attaches wherever its container is there."""
         auto = AutoLink(rule)
         self._all[auto] = None
+        self._router.table.name(rule.address)
         for container in self._router.containers.meant(rule.container_id, rule.connection):
             self._activate(auto, container)
         return auto
@@ -259,6 +271,7 @@ class AutoLinks:
     def remove(self, auto: AutoLink) -> None:
         """Take one out again: its links are detached."""
         del self._all[auto]
+        self._router.table.unname(auto.rule.address)
         for activation in list(auto.activations.values()):
             activation.end()
         auto.activations.clear()

@@ -1,9 +1,11 @@
 """Connections on which links of our own are attached: containers for routed links and auto links (routing.md 6.1, 7).
 
-The router opens sessions there when it first needs them, one for its auto links and others for routed links; a link
-waits until the peer has answered the begin, because only then is it known how many handles there are. Clients share no
-session for their routed links as long as there are sessions enough: a client that takes nothing in closes a window that
-is its own. That holds across routers too, since what one router keeps apart in sessions the next one does.
+The router opens sessions there when it first needs them, one for its auto links and others for routed links. Some
+brokers end the whole session for a queue that they do not have: auto links that lost their session to an error get one
+each from then on, so that a missing queue costs the others nothing. A link waits until the peer has answered the
+begin, because only then is it known how many handles there are. Clients share no session for their routed links as
+long as there are sessions enough: a client that takes nothing in closes a window that is its own. That holds across
+routers too, since what one router keeps apart in sessions the next one does.
 """
 
 from __future__ import annotations
@@ -76,6 +78,8 @@ class OwnSession:
         self.client: Client = (0, 0)
         #: Links on it, and who waits for one.
         self.links = 0
+        #: Why the peer ended it, once it has.
+        self.error: Error | None = None
         self._container = container
         self._waiting: dict[Waiting, None] = {}
         session.context = self
@@ -107,7 +111,7 @@ class OwnSession:
         self._container.forget(self)
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
-            each.refused(LINK_LOST)
+            each.refused(passed_on(self.error) or LINK_LOST)
 
 
 class Container:
@@ -123,6 +127,7 @@ class Container:
         self.name = name
         self.role = role
         self._auto: OwnSession | None = None
+        self._apart: list[OwnSession] = []
         self._routed: list[OwnSession] = []
 
     @property
@@ -136,8 +141,14 @@ class Container:
             return False
         return bool(connection and connection == self.name) or bool(container_id and container_id == self.container_id)
 
-    def for_auto_links(self) -> OwnSession:
-        """The session of all auto links; Refused when the peer allows none."""
+    def for_auto_links(self, *, apart: bool = False) -> OwnSession:
+        """The session of all auto links, or one for a single of them; Refused when the peer allows none."""
+        if apart:
+            own = next((each for each in self._apart if not each.links), None)
+            if own is None:
+                own = self._begin()
+                self._apart.append(own)
+            return own
         if self._auto is None:
             self._auto = self._begin()
         return self._auto
@@ -170,12 +181,13 @@ class Container:
         """The session is over."""
         if own is self._auto:
             self._auto = None
-        elif own in self._routed:
-            self._routed.remove(own)
+        for others in (self._apart, self._routed):
+            if own in others:
+                others.remove(own)
 
     def lost(self) -> None:
         """The connection is over."""
-        for own in [each for each in (self._auto, *self._routed) if each is not None]:
+        for own in [each for each in (self._auto, *self._apart, *self._routed) if each is not None]:
             own.lost()
 
 

@@ -77,18 +77,22 @@ class Tracker(Egress):
         """Begin with nothing told."""
         self._router = router
         self._due: dict[str, bool] = {}
-        self._told: dict[str, bool] = {}
+        #: The addresses that were told as taken elsewhere; of all others nothing needs to be told.
+        self._told: set[str] = set()
 
     def tell(self, key: str, takes: bool) -> None:
-        """Somebody elsewhere takes messages to the address, or nobody any more."""
-        if self._due.get(key, self._told.get(key)) != takes:
+        """Another connection takes messages to the address, or none does any more."""
+        if takes == (key in self._told):
+            self._due.pop(key, None)
+        else:
             self._due[key] = takes
             self._push_due()
 
     def forget(self, key: str) -> None:
-        """The edge router sends there no more."""
+        """The edge router sends there no more: what was told is taken back, if there is credit for it."""
+        self.tell(key, False)
         self._due.pop(key, None)
-        self._told.pop(key, None)
+        self._told.discard(key)
 
     def on_credit(self, link: LinkPort) -> None:
         """Tell what is due."""
@@ -99,9 +103,11 @@ class Tracker(Egress):
         while self._due and self.link.ready():
             key = next(iter(self._due))
             takes = self._due.pop(key)
-            if self._told.get(key) != takes:
-                self._told[key] = takes
-                self._router.send_on(self, write(Note([key, takes])))
+            if takes:
+                self._told.add(key)
+            else:
+                self._told.discard(key)
+            self._router.send_on(self, write(Note([key, takes])))
 
 
 class Edges:
@@ -259,4 +265,5 @@ class Edges:
 def takes_elsewhere(record: Record, number: int) -> bool:
     """Whether anybody takes messages to the address but the connection ``number`` and the router itself."""
     forwarder = record.forwarder
-    return bool(forwarder.remotes) or any(each.connection_number != number for each in forwarder.consumers)
+    others = forwarder.standing or bool(forwarder.remotes)
+    return others or any(each.connection_number != number for each in forwarder.consumers)

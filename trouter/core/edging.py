@@ -1,16 +1,21 @@
-"""How links of edge routers are attached that no client has (inter-router.md 1.3, 6.2, 6.4-6.6)."""
+"""How links between edge routers and interior ones are attached that no client has (docs/edge.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.wire.performatives import Attach, Error, Source
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.session import Session
+from trouter.wire.performatives import Attach, Error, Source, Target
 
+from .addresses import temporary_token
 from .edges import DOWNLINK, HEARTBEAT, LOOKUP, SERVICES, TRACKING, EdgePeer
 from .egress import Egress
 from .latency import family_of
+from .messagelog import MessageLog, SentLog
 from .refusals import Refused
+from .streams import Streams
 from .terms import DEFAULT_CAPACITY, PeerTerms
 
 if TYPE_CHECKING:
@@ -51,6 +56,7 @@ def accept_downlink(router: Router, link: OutgoingLink, wanted: Attach, source: 
     egress.record = found
     egress.family = family_of(found.key)
     egress.connection_number = terms.connection_number
+    egress.lend_from(router.network.pools.get(terms.connection_number))
     link.sink = egress
     link.attach(source, wanted.target, rcv_settle_mode=0, max_message_size=0)
     found.add_consumer(egress)
@@ -67,5 +73,35 @@ def accept_tracking(router: Router, link: OutgoingLink, wanted: Attach, edge: Ed
     router.edges.trackable(edge)
 
 
+def open_edge_streams(
+    router: Router,
+    number: int,
+    capacity: int,
+    begin: Callable[[], Session],
+    end: Callable[[Session], None],
+    log: MessageLog | None,
+) -> None:
+    """Unfinished messages get links of their own on the connection ``number``; ``begin`` and ``end`` as in ``Streams``.
+
+    As the older router attaches them: without addresses, so that the annotations of each message name its own.
+    """
+
+    def attach(session: Session) -> Egress:
+        link = add_link(session, f"qdlink.{temporary_token()[:15]}", False)
+        assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
+        egress = Egress(link, router.pulse, capacity, False, False)
+        egress.log = None if log is None else SentLog(log, egress)
+        link.sink = egress
+        router.enter(egress, number)
+        link.attach(Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH), rcv_settle_mode=0, max_message_size=0)
+        return egress
+
+    def detach(egress: Egress) -> None:
+        router.detach(egress.link, True)
+
+    router.network.pools[number] = Streams(begin, end, attach, detach)
+
+
+_DETACH: Final = "link-detach"
 #: Ids of routers are not longer.
 MAX_EDGE_ID: Final = 4096

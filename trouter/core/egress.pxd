@@ -31,6 +31,8 @@ cdef class Egress(LinkSink):
     cdef public object record
     cdef public object trunk
     cdef public object pool
+    cdef public object streams
+    cdef public Outstanding lent
     cdef public object log
     cdef public AddressCounters totals
     cdef public Py_ssize_t identity
@@ -45,8 +47,10 @@ cdef class Egress(LinkSink):
     cdef Tally _last_tally
 
     cpdef Py_ssize_t load(self)
-    @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, written=bytes)
+    @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, written=bytes, stream=Egress)
     cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(out=Delivery)
+    cdef Delivery _lend(self, Egress stream, InEndpoint source, Delivery delivery, Message message)
     @cython.locals(tally=Tally)
     cdef _note_origin(self, str origin)
     @cython.locals(link=OutgoingLink)

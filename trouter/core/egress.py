@@ -46,6 +46,7 @@ class Egress(LinkSink):
         "entered_there",
         "family",
         "identity",
+        "lent",
         "link",
         "log",
         "most_unsettled",
@@ -56,6 +57,7 @@ class Egress(LinkSink):
         "pulse",
         "queue",
         "record",
+        "streams",
         "totals",
         "trunk",
         "unsettled",
@@ -91,6 +93,10 @@ class Egress(LinkSink):
         self._last_tally: Tally | None = None
         #: The ``Streams`` that the link is one of; None for every other link.
         self.pool: Any = None
+        #: Where links are taken from for unfinished messages, which this one would otherwise carry: a ``Streams``, or
+        #: None; and how many of its deliveries are unsettled on such links.
+        self.streams: Any = None
+        self.lent: Outstanding | None = None
         #: A ``SentLog`` where messages are logged.
         self.log: Any = None
         #: Where the router counts what goes to route containers; None where the peer is none.
@@ -107,7 +113,15 @@ class Egress(LinkSink):
 
     def load(self) -> int:
         """Deliveries waiting or unsettled: the value by which balanced distribution chooses (routing.md 2.3)."""
-        return self.backlog + self.unsettled
+        if self.lent is None:
+            return self.backlog + self.unsettled
+        return self.backlog + self.unsettled + self.lent.count
+
+    def lend_from(self, streams: Any) -> None:
+        """Unfinished messages go over links of ``streams`` from here on, where it has any; None for nowhere."""
+        if streams is not None:
+            self.streams = streams
+            self.lent = Outstanding()
 
     # --- sending
 
@@ -118,6 +132,10 @@ class Egress(LinkSink):
 
         The message is whole in ``data[start:end]``, as ``source`` knows it, or it is ``message``.
         """
+        if self.streams is not None and message is not None and not message.complete:
+            stream: Egress | None = self.streams.take()
+            if stream is not None:
+                return self._lend(stream, source, delivery, message)
         out = deliveries.new_delivery(self.link)
         pulse = self.pulse
         out.tag = delivery.tag
@@ -154,8 +172,7 @@ class Egress(LinkSink):
                 message = source.build_message(delivery, data, start, end)
             else:
                 message = source.build_message(delivery, data, start, end)
-        out.message = message
-        message.copies.append(out)
+        message.add(out)
         if self.backlog == 0 and (self._may_begin(link) or (out.begun and link.attached and not link.waiting)):
             self._push(out, message)
             if out.complete:
@@ -167,6 +184,14 @@ class Egress(LinkSink):
                 self._may_drop(out)
         self.queue.append(out)
         self.backlog += 1
+        return out
+
+    def _lend(self, stream: Egress, source: InEndpoint, delivery: Delivery, message: Message) -> Delivery:
+        """Send a copy of an unfinished message over a link of its own; the copy counts as one of this link's load."""
+        out = stream.offer(source, delivery, b"", 0, 0, message)
+        if self.lent is not None and not out.settled:
+            self.lent.count += 1
+            out.context = self.lent
         return out
 
     def _note_origin(self, origin: str) -> None:
@@ -274,7 +299,7 @@ class Egress(LinkSink):
         """Send as much of the message as there is and as the link takes."""
         link = self.link
         while not out.complete:
-            piece = message.piece(out.chunk, self.plain)
+            piece = message.piece(out.chunk, self.plain) if out.chunk > 0 else message.head_of(out, self.plain)
             if piece is None:
                 if message.complete and not message.discard:
                     link.send(out, b"", 0, 0, False)
@@ -334,6 +359,7 @@ class Egress(LinkSink):
             self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]
 
     def _count_dropped(self) -> None:
+        self.counters.presettled += 1
         self.counters.dropped_presettled += 1
         self.pulse.outcomes.dropped[self.family] += 1
 
@@ -424,8 +450,14 @@ class Egress(LinkSink):
     def relieve(self, out: Delivery) -> None:
         """``out``'s session has hardly any window left: release a message that waits for another to end.
 
-        The other may need that very window for its end, and then neither would ever go on.
+        The other may need that very window for its end, and then neither would ever go on. Of an exchange's copies,
+        which nobody waits to hear of, one that waits is dropped if the message goes on without it.
         """
+        if not out.begun and self._may_do_without(out):
+            self._take_out(out)
+            self._give_back(out)
+            out.complete = out.aborted = True
+            return
         if out.begun or self._is_next(out) or self.backlog == 0:
             return
         ahead: Message | None = self.queue[0].message
@@ -434,6 +466,23 @@ class Egress(LinkSink):
         self._take_out(out)
         self._give_back(out)
         out.complete = out.aborted = True
+
+    def _may_do_without(self, out: Delivery) -> bool:
+        message: Message | None = out.message
+        if message is None or message.heads is None or not out.settled or out.partner is not None:
+            return False
+        if message.complete:
+            return True
+        for each in message.copies:
+            copy: Delivery = each
+            if copy.begun:
+                return True
+        return False
+
+    def cut_off(self, out: Delivery) -> None:
+        """Its receiver takes no more of a pre-settled message, for which others wait."""
+        self._count_dropped()
+        self.abort(out)
 
     # --- the end
 

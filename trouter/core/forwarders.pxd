@@ -17,6 +17,8 @@ cdef class Forwarder:
     cdef public Py_ssize_t inside
     cdef public list remotes
     cdef public Py_ssize_t through
+    cdef public Py_ssize_t beside
+    cdef public bint standing
     cdef Py_ssize_t _turn
     cdef Py_ssize_t _turn_inside
     cdef Py_ssize_t _turn_across
@@ -31,6 +33,7 @@ cdef class Forwarder:
     cpdef remove_remote(self, RemoteRouter router)
     cdef _work_out(self, Network network)
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    cpdef Py_ssize_t gathers(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     @cython.locals(out=Delivery)
     cdef int _to_inside(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
     @cython.locals(network=Network, count=Py_ssize_t, looks=Py_ssize_t, router=RemoteRouter, egress=Egress, out=Delivery)

@@ -16,7 +16,7 @@ from .egress import Egress
 from .fanout import Fanout
 from .message import Message
 from .network import Network, RemoteRouter, Trunk
-from .ports import InEndpoint
+from .ports import MAX_INSIDE_BYTES, InEndpoint
 
 if TYPE_CHECKING:
     from .inprocess import Subscription
@@ -40,9 +40,11 @@ class Forwarder:
         "_turn",
         "_turn_across",
         "_turn_inside",
+        "beside",
         "consumers",
         "inside",
         "remotes",
+        "standing",
         "subscriptions",
         "through",
     )
@@ -56,6 +58,10 @@ class Forwarder:
         #: How many of the last message's copies stayed inside the router, and how many went to other routers.
         self.inside = 0
         self.through = 0
+        #: And how many went to other addresses, where they are counted.
+        self.beside = 0
+        #: Messages are taken even where there is no consumer: the address is that of an exchange.
+        self.standing = False
         self._turn = 0
         self._turn_inside = 0
         self._turn_across = 0
@@ -104,6 +110,13 @@ class Forwarder:
         It is whole in ``data[start:end]``, as ``source`` knows it, or it is ``message``.
         """
         return 0
+
+    def gathers(self, data: bytes, start: int, end: int) -> int:
+        """How many octets of an unfinished message to wait for, at most, before it is forwarded; 0 for no more.
+
+        What is here of it is ``data[start:end]``. Consumers inside the router take whole messages only.
+        """
+        return MAX_INSIDE_BYTES if self.subscriptions else 0
 
     def _to_inside(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None

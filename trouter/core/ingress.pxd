@@ -45,6 +45,7 @@ cdef class Ingress(InEndpoint):
     cdef SectionOrder _order
     cdef public AddressCounters totals
     cdef public Py_ssize_t pending
+    cdef public Py_ssize_t noted
     cdef public Py_ssize_t unsettled
     cdef Py_ssize_t _window_bytes
     cdef MessageScan _scan
@@ -57,9 +58,12 @@ cdef class Ingress(InEndpoint):
     cpdef open(self)
     cpdef destination_appeared(self)
     cpdef on_drained(self, LinkPort link)
+    cpdef on_overdrawn(self, LinkPort link)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t)
     cdef _top_up(self)
     cpdef top_up(self)
+    @cython.locals(link=IncomingLink, owed=Py_ssize_t, came=Py_ssize_t)
+    cpdef bint return_owed(self) except -1
     cdef _grant(self, Py_ssize_t count)
     @cython.locals(message=Message)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
@@ -70,7 +74,7 @@ cdef class Ingress(InEndpoint):
     cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef _tell_of(self, Message message, bytes whole)
     cdef bint _must_not_wait(self, Message message)
-    @cython.locals(scan=MessageScan, record=Record, passage=Passage, depth=int, check=MessageCheck, priority=int, inspected=bytes)
+    @cython.locals(scan=MessageScan, record=Record, passage=Passage, depth=int, check=MessageCheck, priority=int, inspected=bytes, most=Py_ssize_t)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(scan=MessageScan)
     cdef bytes _inspect(self, MessageCheck check, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, Message message)
@@ -94,6 +98,7 @@ cdef class Ingress(InEndpoint):
     cdef _count_end(self, Delivery delivery, int code)
     cdef _count_presettled(self)
     cdef _count_dropped(self)
+    cpdef accept(self, Delivery delivery)
     @cython.locals(message=Message)
     cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)
     @cython.locals(settled=bint)
@@ -114,4 +119,6 @@ cdef class Ingress(InEndpoint):
     cpdef bytes write_head(self, Message message, bytes head, bint plain)
     @cython.locals(passage=Passage, section=bytes)
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
+    @cython.locals(head=bytes, section=bytes)
+    cpdef bytes write_onward(self, Message message, str to, int phase)
     cdef Record _look_up(self, Delivery delivery, Message message, bytes text)

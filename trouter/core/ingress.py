@@ -19,14 +19,22 @@ from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MOBILE, UPLINK_KEY
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
-from .inprocess import MAX_INSIDE_BYTES
 from .latency import family_of
 from .message import Message
 from .network import Network, Trunk
-from .outcomes import ACCEPTED, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE, rejected_state
+from .outcomes import (
+    ACCEPTED,
+    ACCEPTED_STATE,
+    FAILED_STATE,
+    MODIFIED,
+    REJECTED,
+    RELEASED,
+    RELEASED_STATE,
+    rejected_state,
+)
 from .pace import Pace
 from .passage import Marker, Passage
-from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
+from .ports import DEFAULT_PRIORITY, MAX_INSIDE_BYTES, InEndpoint, Pulse
 from .record import Record
 from .table import MAX_ADDRESS_BYTES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
@@ -78,6 +86,7 @@ class Ingress(InEndpoint):
         "link",
         "log",
         "marker",
+        "noted",
         "of_container",
         "pace",
         "pending",
@@ -125,6 +134,8 @@ class Ingress(InEndpoint):
         self.totals = totals
         #: Credit that waits for a consumer.
         self.pending = 0
+        #: What had come when less credit was owed than is granted at once, negative where none is owed so.
+        self.noted = -1
         #: Deliveries that have taken a credit for now: not here in full, or settled by neither side.
         self.unsettled = 0
         self._window_bytes = self.link._session.window_bytes
@@ -191,10 +202,17 @@ class Ingress(InEndpoint):
         if self.record is None or self.record.reachable():
             self.destination_appeared()
 
+    def on_overdrawn(self, link: LinkPort) -> None:
+        """Count a delivery that comes without credit; the log is to tell of the link once."""
+        self.pulse.overdrawn += 1
+        if self.link.overdrawn == 1:
+            self.pulse.overdrawing.append(self.link)
+
     def _top_up(self) -> None:
         """Give back the credit of deliveries that are done with, a few at a time while the sender has plenty.
 
-        What is owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost.
+        What is owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. What is
+        too little to be granted now is granted when nothing more comes: there are senders that go on only for a flow.
         """
         link = self.link
         owed = self.capacity - self.pending - link.credit
@@ -204,10 +222,29 @@ class Ingress(InEndpoint):
         if link.draining or self.pulse.draining:
             self.pending += owed
         elif owed > 0 and owed >= link.credit:
-            if link.credit == 0 and not prompt and self.record is not None and not self.record.reachable():
+            if link.credit <= 0 and not prompt and self.record is not None and not self.record.reachable():
                 self.pending += owed
             else:
                 self._grant(owed)
+        elif owed > 0 and self.noted < 0:
+            self.noted = self.counters.deliveries
+            self.pulse.note_owing(self)
+
+    def return_owed(self) -> bool:
+        """Grant what is owed, however little, if nothing has come since that was noted; False if something has."""
+        came = self.counters.deliveries
+        if came != self.noted:
+            self.noted = came
+            return False
+        self.noted = -1
+        link = self.link
+        if link.attached and link.credit > 0 and not link.draining and not self.pulse.draining:
+            owed = self.capacity - self.pending - link.credit
+            if not (self.via_edge or self.trunk is not None):
+                owed -= self.unsettled
+            if owed > 0:
+                self._grant(owed)
+        return True
 
     def top_up(self) -> None:
         """Grant what is owed, now that the gate may let more of it through."""
@@ -234,13 +271,13 @@ class Ingress(InEndpoint):
                 delivery.settled = True
             else:
                 self.unsettled += 1
-            if self.link.credit == 0:
+            if self.link.credit <= 0:
                 self.dry_since_s = delivery.arrived_at
             if delivery.complete:
                 if self.log is not None:
                     self.log.received(self.link, data[start:end])
                 self._route(delivery, data, start, end, None)
-                if delivery.settled or self.link.credit == 0 or self.via_edge or self.trunk is not None:
+                if delivery.settled or self.link.credit <= 0 or self.via_edge or self.trunk is not None:
                     self._top_up()
                 return
             if delivery.settled:
@@ -372,10 +409,12 @@ class Ingress(InEndpoint):
             record = self._find(delivery, message, data, passage)
             if record is None:
                 return
-        if message is not None and not message.complete and record.wants_whole():
-            if not self._waits_on(message, MAX_INSIDE_BYTES):
-                self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
-            return
+        if message is not None and not message.complete:
+            most = record.gathers(data, start, end)
+            if most > 0:
+                if not self._waits_on(message, most):
+                    self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
+                return
         if not self.is_fallback and self.trunk is None:
             record.counters.ingress += 1
             self.totals.ingress += 1
@@ -450,7 +489,7 @@ class Ingress(InEndpoint):
     def _came_too_far(self, passage: Passage) -> bool:
         """More routers than the network has hops, or this one among them: a loop (2.1). Alone, it has radius 0."""
         marker = self.marker
-        if not marker.marks:
+        if not marker.marks or marker.only_traces:
             return False
         network: Network = self.pulse.network
         if passage.generation != network.generation:
@@ -549,8 +588,9 @@ class Ingress(InEndpoint):
             self.totals.to_container += inside
             record.counters.transit += through
             self.totals.transit += through
-            record.counters.egress += count - inside - through
-            self.totals.egress += count - inside - through
+            count -= inside + through + record.forwarder.beside
+            record.counters.egress += count
+            self.totals.egress += count
         if message is not None:
             message.now_routed()
         if presettled:
@@ -560,7 +600,7 @@ class Ingress(InEndpoint):
 
     def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
         """Nobody takes the message (2.6): released, or dropped; a targeted link is drained rather than paid back."""
-        if self.record is None or self.via_edge:
+        if self.record is None or self.via_edge or self.record.forwarder.standing:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
         self.counters.undeliverable += 1
@@ -616,6 +656,14 @@ class Ingress(InEndpoint):
         self._count_presettled()
         self.counters.dropped_presettled += 1
         self.pulse.outcomes.dropped[self.family] += 1
+
+    def accept(self, delivery: Delivery) -> None:
+        """See ``InEndpoint.accept``; nothing is said to the sender while its message is still coming."""
+        if delivery.complete:
+            self.answer(delivery, ACCEPTED, ACCEPTED_STATE, True)
+        else:
+            delivery.state_code = ACCEPTED
+            delivery.context = ACCEPTED_STATE
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Tell the sender what its receiver said; an outcome that it heard once is final."""
@@ -747,6 +795,12 @@ class Ingress(InEndpoint):
             section = b"" if passage is None else passage.plain()
         else:
             section = self.marker.onward(passage, message.to, message.phase)
+        return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
+
+    def write_onward(self, message: Message, to: str, phase: int) -> bytes:
+        """The first piece of ``message`` as it goes on to another address: it enters the network here, for ``to``."""
+        head: bytes = message.chunks[0]
+        section = self.marker.anew(message.passage, to, phase)
         return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:

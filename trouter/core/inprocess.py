@@ -1,6 +1,6 @@
 """Consumers and senders inside the router: how ``$management`` and its like take part in routing.
 
-A consumer gets whole messages only, so their size is bounded (``MAX_INSIDE_BYTES``, below a session's window).
+A consumer gets whole messages only, so their size is bounded (``ports.MAX_INSIDE_BYTES``, below a session's window).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
 from .tenants import Tenant
 
-MAX_INSIDE_BYTES: Final = 1024 * 1024
 _HIGHEST_PRIORITY: Final = 9
 
 
@@ -114,6 +113,13 @@ class InsideSender(InEndpoint):
         self._scan.scan(data, start, end, THROUGH_ANNOTATIONS, True)
         section = compose_annotations(b"", 0, 0, False, None, self._here, (self._here,))
         return b"".join((data[start : self._scan.insert_at], section, data[self._scan.insert_at : end]))
+
+    def write_onward(self, message: Message, to: str, phase: int) -> bytes:
+        """The beginning of ``message``, which goes on to the address ``to``: it starts its way here either way."""
+        head = message.chunks[0]
+        self._scan.scan(head, 0, len(head), THROUGH_ANNOTATIONS, message.complete)
+        section = compose_annotations(b"", 0, phase, False, to, self._here, (self._here,))
+        return b"".join((head[: self._scan.insert_at], section, head[self._scan.insert_at :]))
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Nobody waits for it."""

@@ -19,6 +19,7 @@ cdef class Message:
     cdef public bint rewrites
     cdef bytes _plain_head
     cdef bytes _annotated_head
+    cdef public object heads
     cdef public bint complete
     cdef public bint aborted
     cdef public Py_ssize_t wanted
@@ -27,6 +28,11 @@ cdef class Message:
     cdef public bint routed
     cdef public list copies
 
+    cpdef begin_with(self, bytes head)
+    @cython.locals(whole=bytes)
+    cpdef cut(self, Py_ssize_t offset)
+    cpdef add(self, Delivery copy)
+    cpdef bytes head_of(self, Delivery copy, bint plain)
     @cython.locals(size=Py_ssize_t)
     cpdef append(self, bytes chunk)
     @cython.locals(last=Py_ssize_t, copy=Delivery)

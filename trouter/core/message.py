@@ -24,6 +24,23 @@ class HeadWriter(Protocol):
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
         """``head`` with the router's own annotations, or (``plain``) without those of any router."""
 
+    def write_onward(self, message: Message, to: str, phase: int) -> bytes:
+        """The first piece of ``message`` with annotations as if it had entered the network here, for ``to``."""
+
+
+class Heads:
+    """First pieces that are different for different copies; copies that are made now get ``now``, None for the usual.
+
+    ``size`` is how many octets they have together.
+    """
+
+    __slots__ = ("now", "of", "size")
+
+    def __init__(self) -> None:
+        self.now: bytes | None = None
+        self.of: dict[Delivery, bytes] = {}
+        self.size = 0
+
 
 class Message:
     """The octets of one message, in pieces as they came; each copy sent of it keeps its own place.
@@ -44,6 +61,7 @@ class Message:
         "cut_to",
         "discard",
         "first",
+        "heads",
         "held",
         "passage",
         "phase",
@@ -72,6 +90,8 @@ class Message:
         self.rewrites = False
         self._plain_head: bytes | None = None
         self._annotated_head: bytes | None = None
+        #: What stands for the first piece in copies for other addresses, where routers' annotations are sent.
+        self.heads: Heads | None = None
         self.complete = False
         self.aborted = False
         #: How much of it to wait for before it is routed unfinished.
@@ -83,6 +103,34 @@ class Message:
         #: Every copy there will be exists.
         self.routed = False
         self.copies: list[Delivery] = []
+
+    def begin_with(self, head: bytes | None) -> None:
+        """Copies that are made from here on begin with ``head`` where routers' annotations are sent; None: as usual."""
+        if self.heads is None:
+            self.heads = Heads()
+        if head is not None:
+            if self.session is not None:
+                self.session.hold(len(head))
+            self.held += len(head)
+            self.heads.size += len(head)
+        self.heads.now = head
+
+    def cut(self, offset: int) -> None:
+        """Make the first piece end at ``offset``; before any copy is made."""
+        whole = self.chunks[0]
+        self.chunks[:1] = [whole[:offset], whole[offset:]]
+
+    def add(self, copy: Delivery) -> None:
+        """One more copy."""
+        copy.message = self
+        self.copies.append(copy)
+        if self.heads is not None and self.heads.now is not None:
+            self.heads.of[copy] = self.heads.now
+
+    def head_of(self, copy: Delivery, plain: bool) -> bytes | None:
+        """The first piece in the form that the receiver of ``copy`` gets; None when nothing has come yet."""
+        own = None if self.heads is None or plain else self.heads.of.get(copy)
+        return self.piece(0, plain) if own is None else own
 
     def append(self, chunk: bytes) -> None:
         """Keep the next piece."""
@@ -176,6 +224,8 @@ class Message:
     def leave(self, copy: Delivery) -> None:
         """A copy is done or given up; without any copy left what remains is thrown away."""
         copy.message = None
+        if self.heads is not None:
+            self.heads.of.pop(copy, None)
         if len(self.copies) == 1:
             self.copies.clear()
         elif copy in self.copies:
@@ -208,6 +258,9 @@ class Message:
             for index in range(count):
                 freed += len(self.chunks[index])
             del self.chunks[:count]
+            if self.heads is not None:
+                freed += self.heads.size
+        self.heads = None  # the first piece is among those that go
         self.first += count
         self.held -= freed
         if self.session is not None:

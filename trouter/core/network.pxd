@@ -43,6 +43,7 @@ cdef class Network:
     cdef public Py_ssize_t generation
     cdef list _freed
     cdef dict _trunks
+    cdef public dict pools
     cdef object _ways
     cdef dict _beyond
     cdef public object on_local

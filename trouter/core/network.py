@@ -153,8 +153,6 @@ class Trunk:
             self._climb()
         elif not isinstance(endpoint, Egress):
             self.data_in -= 1
-        elif endpoint.pool is not None:
-            endpoint.pool.lost(endpoint)
 
     def _climb(self) -> None:
         last = None
@@ -205,6 +203,7 @@ class Network:
         "on_route",
         "on_trunk",
         "on_users",
+        "pools",
         "radius",
         "routers",
         "table",
@@ -221,6 +220,8 @@ class Network:
         self._freed: list[int] = []
         #: By connection number.
         self._trunks: dict[int, Trunk] = {}
+        #: The ``Streams`` of connections between edge routers and those above them, by connection number.
+        self.pools: dict[int, Any] = {}
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
         #: Told which keys have consumers here: (key, hint, whether they have).
@@ -264,6 +265,8 @@ class Network:
         for trunk in self._trunks.values():
             if trunk.streams is not None:
                 trunk.streams.scrub()
+        for pool in self.pools.values():
+            pool.scrub()
 
     # --- ways
 

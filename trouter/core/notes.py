@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from trouter.wire.codec import decode, encode
 from trouter.wire.errors import DecodeError
-from trouter.wire.types import Described, ULong
+from trouter.wire.types import Described
 
-_HEADER: Final = b"\x00\x53\x70\xc0\x02\x01\x42"  # durable=false
+_HEADER: Final = b"\x00\x53\x70\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x42"  # durable=false
 _PROPERTIES, _APPLICATION_PROPERTIES, _VALUE = 0x73, 0x74, 0x77
 _REPLY_TO, _CORRELATION_ID = 4, 5
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -30,11 +30,13 @@ class Note:
     reply_to: str | None = None
     correlation_id: Any = None
     properties: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    #: It has no header section, as heartbeats have none.
+    headless: bool = False
 
 
 def write(note: Note) -> bytes:
-    """The message: all sections but the annotations."""
-    sections = [_HEADER]
+    """The message: all sections but the annotations, encoded as routers of the older kind encode them."""
+    sections = [] if note.headless else [_HEADER]
     if note.to is not None or note.reply_to is not None or note.correlation_id is not None:
         fields = [None, None, note.to, None, note.reply_to, note.correlation_id]
         sections.append(_section(_PROPERTIES, fields))
@@ -69,4 +71,16 @@ def _text(fields: list[Any], place: int) -> str | None:
 
 
 def _section(code: int, value: Any) -> bytes:
-    return encode(Described(ULong(code), value))
+    return b"\x00\x53" + bytes([code]) + _wide(value)
+
+
+def _wide(value: Any) -> bytes:
+    """A value; a list or map in its encoding with sizes of 32 bits."""
+    if isinstance(value, dict):
+        code, items = b"\xd1", [item for pair in value.items() for item in pair]
+    elif isinstance(value, list):
+        code, items = b"\xd0", value
+    else:
+        return encode(value)
+    body = b"".join(map(encode, items))
+    return code + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body

@@ -27,13 +27,16 @@ cdef class Marker:
     cdef public int phase
     cdef public str to_override
     cdef public bint via_edge
+    cdef public bint only_traces
     cdef public bint keeps
     cdef bytes _own
     cdef Passage _recent
     cdef dict _known
 
-    @cython.locals(passage=Passage, section=bytes)
+    @cython.locals(passage=Passage, section=bytes, came=RouterAnnotations)
     cpdef Passage read(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(came=RouterAnnotations)
+    cpdef bytes anew(self, Passage passage, str to, int phase)
     cpdef bytes onward(self, Passage passage, str to, int phase)
     @cython.locals(came=RouterAnnotations)
     cdef bytes _compose(self, Passage passage, str to, int phase)

@@ -48,13 +48,28 @@ class Marker:
     here: how annotations name this router. marks: it says so, which routers on the edge do not (inter-router.md 6.7).
     """
 
-    __slots__ = ("_known", "_own", "_recent", "here", "honours", "keeps", "marks", "phase", "to_override", "via_edge")
+    __slots__ = (
+        "_known",
+        "_own",
+        "_recent",
+        "here",
+        "honours",
+        "keeps",
+        "marks",
+        "only_traces",
+        "phase",
+        "to_override",
+        "via_edge",
+    )
 
     def __init__(self, here: str, marks: bool, honours: bool, phase: int, to_override: str | None) -> None:
         self.here = here
         self.marks = marks
         #: What the peer says in the name of routers is read.
         self.honours = honours
+        #: The peer is no router: what it says of where messages have been goes on, and what it says of where they are
+        #: to go is not obeyed, for that is what policies are asked about.
+        self.only_traces = False
         #: What messages of the link say of their address to other routers, where nothing else is said of one.
         self.phase = phase
         self.to_override = to_override
@@ -75,7 +90,11 @@ class Marker:
         section = octets.cut(data, start, end)
         passage = self._known.get(section) if self.keeps else None
         if passage is None:
-            passage = Passage(section, parse_annotations(section, 0, end - start, self.honours))
+            came = parse_annotations(section, 0, end - start, self.honours)
+            if self.only_traces:
+                came.to = None
+                came.phase = 0
+            passage = Passage(section, came)
             if self.keeps and end - start <= _MAX_BYTES:
                 if len(self._known) >= _MOST:
                     self._known.clear()
@@ -95,6 +114,15 @@ class Marker:
         if passage.onward is None:
             passage.onward = self._compose(passage, None, 0)
         return passage.onward
+
+    def anew(self, passage: Passage | None, to: str, phase: int) -> bytes:
+        """The section with which a message goes on to another address, as if it had entered the network here."""
+        marks = (self.here,) if self.marks else ()
+        here = self.here if self.marks else None
+        if passage is None:
+            return compose_annotations(b"", 0, phase, False, to, here, marks)
+        came = passage.annotations
+        return compose_annotations(came.user, came.user_count, phase, came.stream, to, here, marks)
 
     def _compose(self, passage: Passage | None, to: str | None, phase: int) -> bytes:
         """User's first, then phase, stream, to, ingress, trace (4.3)."""

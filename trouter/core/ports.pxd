@@ -11,8 +11,14 @@ cdef class Pulse:
     cdef public object times
     cdef public double now_s
     cdef public Py_ssize_t next_tag
+    cdef public Py_ssize_t overdrawn
+    cdef public list overdrawing
+    cdef public dict owing
+    cdef public object on_owing
     cdef public Outcomes outcomes
     cdef public Latency latency
+
+    cpdef note_owing(self, ingress)
 
 
 cdef class InEndpoint(LinkSink):
@@ -31,4 +37,5 @@ cdef class InEndpoint(LinkSink):
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
 
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef accept(self, Delivery delivery)
     cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)

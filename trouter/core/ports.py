@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from trouter.engine.ports import Delivery, LinkSink
@@ -19,6 +20,8 @@ class Gate(Protocol):
         """How much of ``count`` the sender on ``link``, an ingress, is granted; ``link.top_up`` asks for the rest."""
 
 
+#: The largest message for a consumer inside the router, in octets; below a session's window.
+MAX_INSIDE_BYTES: Final = 1024 * 1024
 #: Of messages that say nothing of it (inter-router.md 1.6).
 DEFAULT_PRIORITY: Final = 4
 
@@ -26,7 +29,20 @@ DEFAULT_PRIORITY: Final = 4
 class Pulse:
     """What all endpoints share: the time as net last told it, the counter for delivery tags, how deliveries ended."""
 
-    __slots__ = ("draining", "latency", "network", "next_tag", "now_s", "outcomes", "times", "uplink")
+    __slots__ = (
+        "draining",
+        "latency",
+        "network",
+        "next_tag",
+        "now_s",
+        "on_owing",
+        "outcomes",
+        "overdrawing",
+        "overdrawn",
+        "owing",
+        "times",
+        "uplink",
+    )
 
     def __init__(self) -> None:
         #: A ``Network``, once there is a router.
@@ -37,11 +53,23 @@ class Pulse:
         self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
+        #: Ingresses whose senders are owed a little credit, and who is told when there is a first.
+        self.owing: dict[Any, None] = {}
+        self.on_owing: Callable[[], None] = _nobody_waits
+        #: Deliveries that came without credit and were taken in, and the links that have begun it since the last scan.
+        self.overdrawn = 0
+        self.overdrawing: list[Any] = []
         #: A ``TimesByAddress`` while records tell of these.
         self.times: Any = None
         self.outcomes = Outcomes()
         #: The part of ``outcomes`` that the data path writes to.
         self.latency = self.outcomes.latency
+
+    def note_owing(self, ingress: Any) -> None:
+        """A sender is owed credit that is to be granted if nothing comes for a moment."""
+        self.owing[ingress] = None
+        if len(self.owing) == 1:
+            self.on_owing()
 
     @property
     def totals(self) -> Counters:
@@ -96,6 +124,14 @@ class InEndpoint(LinkSink):
         """The message in ``data[start:end]``, kept, with its heads ready."""
         raise LookupError
 
+    def accept(self, delivery: Delivery) -> None:
+        """Answer an unsettled delivery for all who got a copy: accepted, and settled once all of it is here."""
+        raise LookupError
+
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Tell the sender what became of its delivery; ``code`` 0 with no state is a settlement alone."""
         raise LookupError
+
+
+def _nobody_waits() -> None:
+    """There is no clock here: credit that is owed is granted when someone looks."""

@@ -16,6 +16,7 @@ cdef class Record:
     cdef public Record fallback
     cdef public Record fallback_of
     cdef public bint pinned
+    cdef public Py_ssize_t holders
     cdef public Py_ssize_t remote_listeners
     cdef public object network
     cdef public AddressCounters counters
@@ -24,11 +25,11 @@ cdef class Record:
     cdef public str space
     cdef public object times
 
-    @cython.locals(forwarder=Forwarder)
+    @cython.locals(forwarder=Forwarder, count=Py_ssize_t)
     cpdef Py_ssize_t destinations(self)
     cpdef bint reachable(self)
     @cython.locals(taker=Record)
-    cpdef bint wants_whole(self)
+    cpdef Py_ssize_t gathers(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cpdef add_consumer(self, egress)
     cpdef add_subscription(self, subscription)
     cpdef bint unused(self)

@@ -31,6 +31,7 @@ class Record:
         "fallback_of",
         "forwarder",
         "gone",
+        "holders",
         "key",
         "known_as",
         "network",
@@ -63,6 +64,8 @@ class Record:
         self.fallback_of: Record | None = None
         #: Something other than links and subscriptions keeps the record.
         self.pinned = False
+        #: Exchanges and next hops of theirs, which keep it too.
+        self.holders = 0
         #: Other routers that listen on the address, whether they can be reached or not.
         self.remote_listeners = 0
         self.counters = AddressCounters()
@@ -75,36 +78,64 @@ class Record:
         self.space = ""
 
     def destinations(self) -> int:
-        """How many consumers the address has: inside the router, on its links, and other routers in reach."""
+        """How many consumers the address has: inside the router, on its links, and other routers in reach.
+
+        An exchange is one too.
+        """
         forwarder = self.forwarder
-        return len(forwarder.consumers) + len(forwarder.subscriptions) + len(forwarder.remotes)
+        count = len(forwarder.consumers) + len(forwarder.subscriptions) + len(forwarder.remotes)
+        return count + 1 if forwarder.standing else count
 
     def reachable(self) -> bool:
         """The address or its fallback has a consumer, so that senders may have credit."""
         fallback = self.fallback
         return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
 
-    def wants_whole(self) -> bool:
-        """Messages go to somebody inside the router, who takes whole ones only."""
+    def gathers(self, data: bytes, start: int, end: int) -> int:
+        """As ``Forwarder.gathers``, of whoever takes the messages now."""
         taker = self if self.destinations() > 0 or self.fallback is None else self.fallback
-        return len(taker.forwarder.subscriptions) > 0
+        return taker.forwarder.gathers(data, start, end)
 
     def add_consumer(self, egress: Any) -> None:
         """A link that receives from the address."""
         before = self.destinations()
+        known = self._is_known()
         self.forwarder.add(egress)
-        if self.network is not None and len(self.forwarder.consumers) == 1 and self.key[0] in _TOLD:
-            self.network.advertise(self.key, HINT_OF_TREATMENT[self.treatment])
+        self._tell_others(known)
         if before == 0:
             self._wake_senders()
         self._tell_users()
 
     def remove_consumer(self, egress: Any) -> None:
         """Such a link is gone."""
+        known = self._is_known()
         self.forwarder.remove(egress)
-        if self.network is not None and not self.forwarder.consumers and self.key[0] in _TOLD:
-            self.network.withdraw(self.key)
+        self._tell_others(known)
         self._tell_users()
+
+    def forward_by(self, forwarder: Forwarder) -> None:
+        """Messages find their consumers by another forwarder from now on, which has the same consumers."""
+        before = self.destinations()
+        known = self._is_known()
+        self.forwarder = forwarder
+        self._tell_others(known)
+        if before == 0:
+            self._wake_senders()
+        self._tell_users()
+
+    def _is_known(self) -> bool:
+        """Whether other routers are to know that messages are taken here."""
+        return self.forwarder.standing or len(self.forwarder.consumers) > 0
+
+    def _tell_others(self, before: bool) -> None:
+        """Let other routers know if messages are taken here now, or are not any more."""
+        now = self._is_known()
+        if now == before or self.network is None or self.key[0] not in _TOLD:
+            return
+        if now:
+            self.network.advertise(self.key, HINT_OF_TREATMENT[self.treatment])
+        else:
+            self.network.withdraw(self.key)
 
     def add_sender(self, ingress: Any) -> None:
         """A link that sends to the address."""
@@ -140,7 +171,7 @@ class Record:
     def unused(self) -> bool:
         """Nobody holds on to the record."""
         fallback_of = self.fallback_of
-        return not (self.pinned or self.senders or self.remote_listeners or self.destinations()) and (
+        return not (self.pinned or self.holders or self.senders or self.remote_listeners or self.destinations()) and (
             fallback_of is None or fallback_of.fallback is not self
         )
 

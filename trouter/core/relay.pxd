@@ -18,7 +18,6 @@ cdef class RoutedEgress(Egress)
 
 cdef class RoutedIngress(Ingress):
     cdef public RoutedEgress egress
-    cdef public bint of_router
     cdef bint _drained
 
     cpdef join(self, RoutedEgress egress)

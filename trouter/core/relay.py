@@ -27,7 +27,7 @@ _THROUGH_PROPERTIES = 4
 class RoutedIngress(Ingress):
     """Where deliveries of a routed link come in; ``egress`` is the other end, None before it stands and after all."""
 
-    __slots__ = ("_drained", "egress", "of_router")
+    __slots__ = ("_drained", "egress")
 
     def __init__(
         self,
@@ -37,14 +37,11 @@ class RoutedIngress(Ingress):
         record: Record,
         totals: AddressCounters,
         tenant: Tenant | None,
-        of_router: bool,
     ) -> None:
         super().__init__(
             link, pulse, table, record, capacity=0, strips=True, to_override=None, totals=totals, tenant=tenant
         )
         self.egress: RoutedEgress | None = None
-        #: What comes in has come from another router.
-        self.of_router = of_router
         #: The sender has answered the drain that the receiver waits for.
         self._drained = False
 
@@ -131,9 +128,8 @@ class RoutedIngress(Ingress):
         egress = self.egress
         if egress is None or record is None:
             return  # only what is attached at both ends is given credit
-        if not self.of_router:
-            record.counters.ingress += 1
-            self.totals.ingress += 1
+        record.counters.ingress += 1
+        self.totals.ingress += 1
         if self.of_container:
             record.counters.ingress_container += 1
             self.totals.ingress_container += 1

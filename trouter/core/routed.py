@@ -101,16 +101,13 @@ class RoutedLink:
 
     def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
         router, record = self._router, self._pattern.record
-        of_router = terms.is_router
         if isinstance(link, IncomingLink):
-            ingress = RoutedIngress(
-                link, router.pulse, router.table, record, router.totals, terms.tenant, of_router=of_router
-            )
+            ingress = RoutedIngress(link, router.pulse, router.table, record, router.totals, terms.tenant)
             lay_on_ingress(ingress, terms)
             link.keeps_tags = True
             return ingress
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        egress = RoutedEgress(link, router.pulse, presettles, is_trunk=of_router)
+        egress = RoutedEgress(link, router.pulse, presettles, is_trunk=terms.is_router)
         egress.record = record
         lay_on_egress(egress, terms, router.totals)
         return egress

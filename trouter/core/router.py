@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from trouter.engine.link import Link
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
@@ -15,10 +16,13 @@ from .autolinks import AutoLinks
 from .containers import Container, Containers, LinkOwner, OwnSession, Parting
 from .counters import AddressCounters
 from .edges import Edges
+from .edging import open_edge_streams
 from .egress import Egress
+from .exchanges import Exchanges
 from .ingress import Ingress
 from .inprocess import Consumer, InsideSender, Subscription
 from .latency import Latency, Outcomes
+from .messagelog import MessageLog
 from .network import Network, Trunk
 from .pace import Paces
 from .ports import Pulse
@@ -28,7 +32,7 @@ from .table import AddressRule, AddressTable
 from .tenants import Tenant
 from .trunking import open_streams
 from .uplink import Uplink
-from .watch import Notice, Watch, zero_credit_s
+from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
 from .witness import Witness
 
 
@@ -66,6 +70,7 @@ class Router:
         self.routes.reach = self._reach
         self.routes.join(self.network)
         self.auto_links = AutoLinks(self)
+        self.exchanges = Exchanges(self.table, self.pulse, self.totals)
         for rule in rules:
             self.table.add_rule(rule)
 
@@ -104,6 +109,21 @@ class Router:
     def open_streams(self, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]) -> None:
         """Send unfinished messages over links of their own, each in a session that ``begin`` gives and ``end`` ends."""
         open_streams(self, trunk, begin, end)
+
+    def open_edge_streams(
+        self,
+        number: int,
+        capacity: int,
+        begin: Callable[[], Session],
+        end: Callable[[Session], None],
+        log: MessageLog | None = None,
+    ) -> None:
+        """The same on a connection between an edge router and one above it, for links attached from here on."""
+        open_edge_streams(self, number, capacity, begin, end, log)
+
+    def close_edge_streams(self, number: int) -> None:
+        """The connection is gone; a second call does nothing."""
+        self.network.pools.pop(number, None)
 
     @property
     def network(self) -> Network:
@@ -170,8 +190,8 @@ class Router:
             link.context = None
             owner.gone(link, parting)
 
-    def lose_session(self, session: Session) -> None:
-        """``lose`` for every link of a session, at the cost of one look at its deliveries."""
+    def lose_session(self, session: Session, error: Error | None = None) -> None:
+        """``lose`` for every link of a session, at the cost of one look at its deliveries; ``error`` is the peer's."""
         own: dict[LinkPort, list[Delivery]] = {}
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
             own.setdefault(delivery.link, []).append(delivery)
@@ -184,6 +204,7 @@ class Router:
             elif isinstance(sink, Egress):
                 self._lose_egress(sink, own.get(link, []))
         if isinstance(session.context, OwnSession):
+            session.context.error = error
             session.context.lost()
         for link in links:
             self._tell_owner(link, None)
@@ -237,6 +258,7 @@ class Router:
         if self.links.pop(ingress.identity, None) is None:
             return
         self._watch.forget(ingress)
+        self.pulse.owing.pop(ingress, None)
         ingress.lost(own)
         if ingress.tenant is not None:
             ingress.tenant.past.update(ingress.counters.as_dict())
@@ -256,6 +278,8 @@ class Router:
         record, egress.record = egress.record, None
         if egress.trunk is not None:
             self._lose_trunk_link(egress)
+        if egress.pool is not None:
+            egress.pool.lost(egress)
         if record is not None and egress in record.forwarder.consumers:  # else it is routed, or was never answered
             record.remove_consumer(egress)
         egress.lost(own)
@@ -287,6 +311,18 @@ class Router:
         incoming = sum(ingress.unsettled for ingress in self.ingresses())
         return incoming + sum(egress.backlog for egress in self.egresses())
 
+    def return_owed_credit(self, most: int) -> bool:
+        """Grant what is owed to senders from which nothing has come since the last look; whether to look again.
+
+        Looks at ``most`` links, and at the others with the next calls.
+        """
+        owing = self.pulse.owing
+        for ingress in list(islice(owing, most)):
+            del owing[ingress]
+            if not ingress.return_owed():
+                owing[ingress] = None
+        return bool(owing)
+
     # --- what does not move
 
     def scan(self, now_s: float) -> list[Notice]:
@@ -297,7 +333,10 @@ class Router:
         self.pulse.now_s = now_s
         self._let_go([])
         self._paces.scan(self.links.values(), now_s)
-        return self._watch.scan(self.links.values(), now_s)
+        self.exchanges.stalls.scan(now_s)
+        notices = [Notice(link, OVERDRAWN_TEXT) for link in self.pulse.overdrawing if link.attached]
+        self.pulse.overdrawing.clear()
+        return notices + self._watch.scan(self.links.values(), now_s)
 
     def deliveries_stuck(self, link: Link | None = None) -> int:
         """Deliveries that are older than 10 s, on ``link`` or on all; one that waits counts on both of its links."""
@@ -369,11 +408,12 @@ class Router:
         count = record.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
         inside = record.forwarder.inside if count > 0 else 0
         through = record.forwarder.through if count > 0 else 0
+        beside = record.forwarder.beside if count > 0 else 0
         for counters in (record.counters, self.totals):
             counters.from_container += 1
             counters.to_container += inside
             counters.transit += through
-            counters.egress += count - inside - through
+            counters.egress += count - inside - through - beside
         return count
 
 

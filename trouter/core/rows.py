@@ -98,8 +98,8 @@ def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
 
 
 def _outstanding(router: Router, record: Record) -> list[Long] | None:
-    """Unsettled deliveries of a balanced address by the neighbour that they were passed on to."""
-    if record.treatment != "balanced":
+    """Unsettled deliveries of a balanced address by the neighbour that they went to; None before the first."""
+    if record.treatment != "balanced" or record.counters.transit == 0:
         return None
     counts = list(_NOTHING_OUTSTANDING)
     for trunk in router.network.trunks:
@@ -181,6 +181,7 @@ LINK_COLUMNS: Final[dict[str, Callable[[Router, Endpoint], object]]] = {
     "settleRate": lambda router, link: _uint(settle_rate(router, link)),
     "creditAvailable": lambda _, link: _uint(link.link.credit),
     "zeroCreditSeconds": lambda router, link: _uint(router.zero_credit_s(link.link)),
+    "overdrawnCount": lambda _, link: _ulong(link.link.overdrawn if isinstance(link, Ingress) else 0),
 }
 
 #: Column -> its value for an address. Of other routers those count that can be reached.
@@ -229,6 +230,7 @@ ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
     "deliveriesEgressRouteContainer": lambda router, _: _ulong(router.totals.egress_container),
     "deliveriesRedirectedToFallback": lambda router, _: _ulong(router.totals.redirected),
     "linksBlocked": lambda router, _: _uint(router.links_blocked()),
+    "overdrawnDeliveries": lambda router, _: _ulong(router.pulse.overdrawn),
 }
 
 

@@ -1,4 +1,4 @@
-"""Links of their own for messages that are still coming in when they are routed (inter-router.md 1.7).
+"""Links of their own, between routers, for messages that are still coming in when they are routed.
 
 A long message would hold up what comes behind it on the link of its priority, and one whose receiver stalls would close
 the window of a session that many use. So each goes over a link that carries nothing else, in a session of its own; both
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: What the open of a neighbour offers that takes such links.
 STREAMING_LINKS: Final = "qd.streaming-links"
-#: Links of one trunk that streams may use at once; further ones take the link of their priority.
+#: Links of one connection that streams may use at once; further ones take the link of their priority, or address.
 MAX_STREAMS: Final = 256
 #: Idle links that are kept, how often it is looked whether there are more, and how many are closed at a time.
 KEPT_IDLE: Final = 128
@@ -27,7 +27,7 @@ SCRUBBED_AT_ONCE: Final = 10
 
 
 class Streams:
-    """The links of one trunk on which we send unfinished messages, one at a time on each."""
+    """The links of one connection on which we send unfinished messages, one at a time on each."""
 
     __slots__ = ("_attach", "_begin", "_end", "_idle", "_links", "_most", "detach")
 

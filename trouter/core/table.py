@@ -12,6 +12,7 @@ from .addresses import (
     LOCAL,
     MOBILE,
     ROUTER,
+    TEMPORARY_KEY,
     TEMPORARY_NAMES,
     UPLINK_KEY,
     Address,
@@ -27,6 +28,8 @@ from .tenants import Tenant, Tenants, forget_spellings
 UNAVAILABLE: Final = "unavailable"
 #: What the router itself serves under a tenant's own address; who serves it sees whose the sender is.
 TENANT_SERVICES: Final = frozenset({"$management"})
+#: Where a tenant that may leave its space finds the same services as everybody else.
+SERVICES_FOR_ALL: Final = {"L$management": "L$_management_internal"}
 #: Longer addresses belong to nobody; it bounds what parsing and matching one may cost.
 MAX_ADDRESS_BYTES: Final = 4096
 #: How many spellings of an address are remembered with its record, and how long one may be.
@@ -78,10 +81,14 @@ class AddressTable:
         #: The same for messages that name the first phase by naming none.
         self.known_first: dict[bytes, Record] = {}
         self.tenants = Tenants()
+        #: Whether tenants are refused the addresses that are the same for everybody: secureDefaults.
+        self.tenants_confined = True
         #: What there is in the space of each tenant.
         self.spaces = Spaces(self.records)
         #: Whether messages to an address, in a tenant's space, are none of ours: its links go to a container whole.
         self.is_routed: Callable[[str, str], bool] = _never
+        #: Mobile addresses that something configured is about, and how many such things there are.
+        self.named: dict[str, int] = {}
         self.network = Network(self)
 
     def add_rule(self, rule: AddressRule) -> None:
@@ -118,6 +125,8 @@ class AddressTable:
         address = parse_address(text, router_id=self.router_id, mode=self.mode, phase=phase, tenant=space)
         if tenant is not None and address.letter == MOBILE and address.rest in TENANT_SERVICES:
             return Address(LOCAL, LOCAL + address.rest, address.rest, address.rest)
+        if tenant is not None and address.key in SERVICES_FOR_ALL:
+            return address._replace(key=SERVICES_FOR_ALL[address.key])
         return address
 
     def is_served(self, address: Address) -> bool:
@@ -128,10 +137,13 @@ class AddressTable:
     def is_open_to(self, tenant: Tenant, address: Address) -> bool:
         """Whether the tenant may send to its ``address``: all without underscore, its dynamic ones, its services.
 
-        Whose a dynamic address of another router is, that router tells by ``answer_of``.
+        Where tenants are not confined, the others are open too, but for dynamic addresses of other tenants. Whose a
+        dynamic address of another router is, that router tells by ``answer_of``.
         """
         written = address.rest if address.letter == MOBILE else address.text
         if not written.startswith("_") or is_made_elsewhere(address):
+            return True
+        if not (self.tenants_confined or address.key.startswith(TEMPORARY_KEY)):
             return True
         record = self.records.get(address.key)
         return record is not None and record.space == tenant.space
@@ -144,7 +156,7 @@ class AddressTable:
         treatment: str | None = None,
         tenant: Tenant | None = None,
     ) -> Record | None:
-        """The record for a terminus with address ``text``, made if need be; None when such addresses are unavailable.
+        """The record for a terminus with address ``text``, made if need be; None when it is unavailable.
 
         A receiver (``outgoing``) takes from the rule's egress phase, a sender puts into its ingress phase; ``phase``
         overrides both. ``treatment`` overrides the configured distribution.
@@ -152,10 +164,12 @@ class AddressTable:
         address = self.parse(text, tenant=tenant)
         rule = self.rule_for(address)
         distribution = treatment or rule.distribution
-        if distribution == UNAVAILABLE:
-            return None
         if phase is None:
             phase = str(rule.egress_phase if outgoing else rule.ingress_phase)
+        if distribution == UNAVAILABLE:
+            if self._is_refused(address, rule, phase):
+                return None
+            distribution = "balanced"
         record = self._obtain(address, address.key_in_phase(phase), distribution, rule.priority)
         if rule.enable_fallback and address.letter == MOBILE and phase != FALLBACK_PHASE:
             self._pair_fallback(address, record)
@@ -253,7 +267,36 @@ class AddressTable:
 
     def is_unavailable(self, text: bytes, tenant: Tenant | None = None) -> bool:
         """Messages to ``text`` can go nowhere by configuration."""
-        return self.rule_for(self._address_of(text, tenant)).distribution == UNAVAILABLE
+        return self.is_refused(self._address_of(text, tenant))
+
+    def is_refused(self, address: Address) -> bool:
+        """As ``is_unavailable``, of a parsed address."""
+        rule = self.rule_for(address)
+        return self._is_refused(address, rule, str(rule.ingress_phase))
+
+    def _is_refused(self, address: Address, rule: AddressRule, phase: str) -> bool:
+        """Whether ``rule``, under which ``address`` falls, makes it unavailable.
+
+        It can be so only for mobile addresses that the router does not serve itself; as the default also only for
+        those that nobody uses yet and that no auto link is configured for.
+        """
+        if rule.distribution != UNAVAILABLE or address.letter != MOBILE or self.is_served(address):
+            return False
+        if rule is not self.default_rule:
+            return True
+        return address.key_in_phase(phase) not in self.records and address.text not in self.named
+
+    def name(self, text: str) -> None:
+        """Something configured is about the address ``text``."""
+        named = self.parse(text).text
+        self.named[named] = self.named.get(named, 0) + 1
+
+    def unname(self, text: str) -> None:
+        """What ``name`` told is no longer so; KeyError if it never was."""
+        named = self.parse(text).text
+        self.named[named] -= 1
+        if not self.named[named]:
+            del self.named[named]
 
     def is_closed(self, text: bytes, tenant: Tenant) -> bool:
         """Messages of ``tenant``'s to ``text`` are nothing it may send; a dynamic address may just be gone."""

@@ -45,6 +45,8 @@ class PeerTerms:
     #: Router annotations that come in are ignored; those that would go out are left out.
     strip_in: bool = True
     strip_out: bool = True
+    #: Of those that come in and are not ignored, where a message has been is kept, and nothing obeyed.
+    only_traces: bool = False
     #: Where messages are logged, None for nowhere (routing.md 4.8).
     log: MessageLog | None = None
     #: Who hears of messages that come in place of the log, and tells it; None for nobody.
@@ -86,6 +88,7 @@ def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
         ingress.comes_from_edge()
     hold(ingress, terms.check)
     ingress.gate = terms.gate
+    ingress.marker.only_traces = terms.only_traces
     ingress.of_container = terms.role == ROUTE_CONTAINER
     if terms.max_message_bytes > 0:
         ingress.link.max_message_bytes = terms.max_message_bytes

@@ -135,11 +135,11 @@ class Uplink:
         self._anonymous = self._send_on(data, Target())
         self._downlink = self._receive_messages(data, None, Source(router.table.router_id, capabilities=(DOWNLINK,)))
         self._tracking = self._receive_notes(control, Source(TRACKING), TRACKING_CREDIT, self._track)
-        self._management = self._send_on(control, Target(MANAGEMENT))
+        self._management = self._ask_on(control, MANAGEMENT)
         self._responses = self._receive_notes(control, Source(dynamic=True), RESPONSE_CREDIT, self._take_response)
-        self._lookup = self._send_on(control, Target(LOOKUP))
+        self._lookup = self._ask_on(control, LOOKUP)
         self._replies = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, self._take_reply)
-        self._heartbeat = self._send_on(control, Target(HEARTBEAT))
+        self._heartbeat = self._ask_on(control, HEARTBEAT)
         record = router.table.obtain_uplink()
         self._anonymous.record = record
         record.add_consumer(self._anonymous)
@@ -160,13 +160,21 @@ class Uplink:
         for query in queries.values():
             query.done()
 
-    def _send_on(self, session: Session, target: Target, make: type[Egress] = Egress) -> Egress:
+    def _ask_on(self, session: Session, service: str) -> Egress:
+        """A link to a service of the interior router's: without a source, as the older router attaches it."""
+        return self._send_on(session, Target(service), has_source=False)
+
+    def _send_on(
+        self, session: Session, target: Target, make: type[Egress] = Egress, *, has_source: bool = True
+    ) -> Egress:
         link = self._link(session, incoming=False)
         egress = make(link, self._router.pulse, self._capacity, False, False)
         egress.connection_number = self.number
+        egress.lend_from(self._router.network.pools.get(self.number))
         link.sink = egress
         self._router.enter(egress, self.number)
-        link.attach(Source(expiry_policy=_EXPIRY), _lasting(target), rcv_settle_mode=0, max_message_size=0)
+        source = Source(expiry_policy=_EXPIRY) if has_source else None
+        link.attach(source, _lasting(target), rcv_settle_mode=0, max_message_size=0)
         return egress
 
     def _receive_messages(self, session: Session, record: Record | None, source: Source) -> Ingress:
@@ -195,7 +203,8 @@ class Uplink:
         link = self._link(session, incoming=True)
         gatherer = gather(self._router, link, credit, take)
         self._router.enter(gatherer, self.number)
-        link.attach(_lasting(source), _lasting(Target()), rcv_settle_mode=0, max_message_size=0)
+        target = None if source.dynamic else _lasting(Target())
+        link.attach(_lasting(source), target, rcv_settle_mode=0, max_message_size=0)
         gatherer.open()
         return gatherer
 
@@ -314,7 +323,8 @@ class Uplink:
         self._router.end(link, Parting(True, None))
 
     def _has_consumers(self, record: Record) -> bool:
-        return any(each.connection_number != self.number for each in record.forwarder.consumers)
+        forwarder = record.forwarder
+        return forwarder.standing or any(each.connection_number != self.number for each in forwarder.consumers)
 
     def _has_producers(self, record: Record) -> bool:
         """Whether anybody here sends to the address, or to the one that it is the fallback of."""
@@ -460,14 +470,14 @@ class Uplink:
         """Tell the interior router that we live, if it wants to hear it; to be called every ``BEAT_S``."""
         self._announcer.beat()
         if self._heartbeat is not None and self._heartbeat.link.ready():
-            self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT))))
+            self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
             self._beats += 1
 
 
 def question(router: Router, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
     """What is to be asked elsewhere before a client's attach is answered: an address, and whether the client sends.
 
-    None when the answer is known here.
+    None when the answer is known here: a link route of this router's own answers while it has a container.
     """
     wanted = link.remote_attach
     if router.uplink is None or terms.via_edge or wanted is None:
@@ -476,10 +486,12 @@ def question(router: Router, link: Link, terms: PeerTerms) -> tuple[str, bool] |
     if text is None:
         return None
     address = router.table.parse(text, tenant=terms.tenant)
-    known = address.letter != MOBILE or address.text in SERVICES or router.table.is_served(address)
-    if known or router.routes.find(address.text, IN if link.incoming else OUT) is not None:
+    if address.letter != MOBILE or address.text in SERVICES or router.table.is_served(address):
         return None
-    return address.text, link.incoming
+    space = "" if terms.tenant is None else terms.tenant.space
+    pattern = router.routes.find(address.text, IN if link.incoming else OUT, space)
+    has_container = pattern is not None and len(pattern.hops) > 0
+    return None if has_container else (address.text, link.incoming)
 
 
 def _made_up(link: Link) -> str:

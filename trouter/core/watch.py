@@ -41,6 +41,9 @@ STUCK_TEXT: Final = (
     "Stuck delivery: At least one delivery on this link has been undelivered/unsettled for more than 10 seconds"
 )
 
+OVERDRAWN_TEXT: Final = (
+    "The peer sends more than it has credit for; as many deliveries as it has had credit for at once are taken in"
+)
 UNBLOCKED_TEXT: Final = "Link unblocked"
 
 
@@ -123,7 +126,7 @@ class Watch:
         if stuck and not patient.told_stuck:
             patient.told_stuck = True
             notices.append(Notice(link, STUCK_TEXT))
-        if link.credit == 0 and endpoint.dry_since_s < 0:
+        if link.credit <= 0 and endpoint.dry_since_s < 0:
             endpoint.dry_since_s = now_s
         for_s = zero_credit_s(endpoint, now_s)
         if for_s > BLOCKED_AFTER_S and not patient.told_blocked:
@@ -139,7 +142,7 @@ class Watch:
 def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
     """For how long a link has been without credit; 0 with credit."""
     since_s = endpoint.dry_since_s
-    return max(0.0, now_s - since_s) if endpoint.link.credit == 0 and since_s >= 0 else 0.0
+    return max(0.0, now_s - since_s) if endpoint.link.credit <= 0 and since_s >= 0 else 0.0
 
 
 def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:

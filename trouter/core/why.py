@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from .addresses import AREA, EDGE, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edging import SERVICES
 from .egress import Egress
+from .exchanges import Exchange
 from .ingress import Ingress
 from .pace import settled_count
 from .routes import IN, LINK_BALANCED, OUT, Pattern
-from .table import MAX_ADDRESS_BYTES, UNAVAILABLE, AddressRule
+from .table import MAX_ADDRESS_BYTES, AddressRule
 from .watch import STUCK_AFTER_S, zero_credit_s
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _why_no_record(router: Router, address: Address, rule: AddressRule) -> str:
         return "closed to clients: the router's own"
     if address.letter in (ROUTER, AREA, EDGE) or address.key == UPLINK_KEY:
         return "elsewhere: belongs to a router that this one does not know"
-    if rule.distribution == UNAVAILABLE:
+    if router.table.is_refused(address):
         return "unavailable by configuration"
     if rule.ingress_phase != rule.egress_phase:
         waiting = router.table.records.get(address.key_in_phase(str(rule.egress_phase)))
@@ -192,6 +193,8 @@ def _no_waypoint(rule: AddressRule, waiting: Record) -> str:
 
 def _judge(router: Router, address: Address, rule: AddressRule, record: Record) -> str:
     """The verdict, worst first."""
+    if isinstance(record.forwarder, Exchange):
+        return _judge_exchange(record.forwarder)
     taken = _fallback(record)
     served = record if taken is None else taken
     if served.destinations() == 0:
@@ -200,7 +203,7 @@ def _judge(router: Router, address: Address, rule: AddressRule, record: Record) 
     consumers: list[Egress] = served.forwarder.consumers
     busy = [each for each in consumers if each.load() > 0]
     stuck = [each for each in consumers if router.deliveries_stuck(each.link) > 0]
-    unpaid = [each for each in consumers if each.link.credit == 0]
+    unpaid = [each for each in consumers if each.link.credit <= 0]
     if not served.forwarder.subscriptions and len(unpaid) == len(consumers):
         return f"{where}consumers without credit: {_name(unpaid)}"
     for reason, text in _BLOCKED.items():
@@ -211,7 +214,7 @@ def _judge(router: Router, address: Address, rule: AddressRule, record: Record) 
         holder = max(stuck, key=Egress.load)
         count = router.deliveries_stuck(holder.link)
         return f"{where}held by {_name([holder])}: {count} waiting or unsettled for more than {STUCK_AFTER_S:.0f} s"
-    thirsty = [each for each in record.senders if each.link.credit == 0]
+    thirsty = [each for each in record.senders if each.link.credit <= 0]
     if thirsty and len(thirsty) == len(record.senders) and busy:
         holder = max(busy, key=Egress.load)
         return f"{where}senders without credit: {_name([holder])} has {holder.load()} waiting or unsettled"
@@ -221,6 +224,14 @@ def _judge(router: Router, address: Address, rule: AddressRule, record: Record) 
     if not record.senders:
         return f"{where}ready: no sender of its own"
     return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
+
+
+def _judge_exchange(exchange: Exchange) -> str:
+    where = _count(exchange.bindings, "binding")
+    unserved = [hop.to for hop in exchange.places() if hop.record.destinations() == 0]
+    missing = f"; nobody receives from {', '.join(unserved[:_NAMED])}" if unserved else ""
+    more = f" and {len(unserved) - _NAMED} more" if len(unserved) > _NAMED else ""
+    return f"taken by exchange {exchange.rule.name}, which has {where}{missing}{more}"
 
 
 def _judge_unserved(router: Router, address: Address, rule: AddressRule, record: Record) -> str:
@@ -246,7 +257,7 @@ def _waits_for(endpoint: Egress | Ingress) -> str:
     if isinstance(endpoint, Egress) and endpoint.link.waiting:
         session: Any = endpoint.link.session
         return "window" if session.remote_incoming_window <= 0 else "output"
-    return "credit" if endpoint.link.credit == 0 else ""
+    return "credit" if endpoint.link.credit <= 0 else ""
 
 
 def _moves(router: Router, record: Record) -> bool:
@@ -279,7 +290,7 @@ def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
         connection=endpoint.connection_number,
         container="" if remote is None else remote.container_id,
         name=endpoint.link.name,
-        credit=endpoint.link.credit,
+        credit=max(0, endpoint.link.credit),
         zero_credit_s=zero_credit_s(endpoint, now_s),
         undelivered=endpoint.backlog if isinstance(endpoint, Egress) else 0,
         unsettled=endpoint.unsettled,

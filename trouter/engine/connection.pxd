@@ -19,8 +19,11 @@ cdef class Connection(ConnectionPort):
     cdef public object remote_open
     cdef public object state
     cdef public list events
+    cdef public object oversize_error
     cdef public object sasl
     cdef public bint failed
+    cdef public bint has_more
+    cdef Py_ssize_t _max_events
     cdef FrameReader _reader
     cdef TransferReader _transfer
     cdef DispositionReader _disposition
@@ -38,7 +41,7 @@ cdef class Connection(ConnectionPort):
     @cython.locals(session=Session, due=list)
     cpdef flush(self)
     cpdef receive_data(self, bytes data)
-    @cython.locals(reader=FrameReader)
+    @cython.locals(reader=FrameReader, events=list)
     cdef _work(self)
     @cython.locals(data=bytes, code=int, session=Session, transfer=TransferReader, disposition=DispositionReader, flow=FlowReader)
     cdef _receive_frame(self, FrameReader reader)

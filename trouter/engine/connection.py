@@ -74,6 +74,7 @@ class Connection(ConnectionPort):
         "_heard",
         "_heard_at_s",
         "_last_session",
+        "_max_events",
         "_reader",
         "_sessions",
         "_sessions_due",
@@ -82,8 +83,10 @@ class Connection(ConnectionPort):
         "_turn",
         "events",
         "failed",
+        "has_more",
         "limits",
         "local_open",
+        "oversize_error",
         "remote_open",
         "sasl",
         "sessions_by_remote_channel",
@@ -107,7 +110,12 @@ class Connection(ConnectionPort):
         self.remote_open: Open | None = None
         self.state = ConnectionState.START
         self.events: list[Event] = []
+        self._max_events = limits.max_events
+        #: Input waits that ``receive_data`` has not looked at, because ``events`` held as many as it may.
+        self.has_more = False
         self.sasl = sasl
+        #: What a message that is too large ends the connection with; None if it ends its link.
+        self.oversize_error: Error | None = None
         #: A fault ended the connection: input is thrown away from here on.
         self.failed = False
         self._reader = FrameReader(limits.max_sasl_frame_bytes)  # until a header says that frames of AMQP come
@@ -205,13 +213,25 @@ class Connection(ConnectionPort):
         self._silence()
         self.failed = True
         self.touched = True  # so that nobody asks for a flush
-        for session in self._sessions.values():
-            session.forget()
-        self._sessions.clear()
+        while self.forget_sessions(1024):
+            pass
         self._sessions_due.clear()
         self.events.clear()
         self.sasl = None
         self.owner = None
+
+    def forget_sessions(self, count: int) -> bool:
+        """Let go of up to ``count`` sessions, whose links the holder is done with; whether there are more."""
+        sessions = self._sessions
+        while sessions and count > 0:
+            sessions.popitem()[1].forget()
+            count -= 1
+        return bool(sessions)
+
+    @property
+    def session_count(self) -> int:
+        """How many sessions are not ended on both sides."""
+        return len(self._sessions)
 
     def sessions(self) -> list[Session]:
         """Every session that is not ended on both sides."""
@@ -272,7 +292,12 @@ class Connection(ConnectionPort):
     # --- input
 
     def receive_data(self, data: bytes) -> None:
-        """Work through ``data`` and whatever whole frames it completes. Never raises for what a peer sent."""
+        """Work through ``data`` and whatever whole frames it completes. Never raises for what a peer sent.
+
+        Once ``events`` holds ``limits.max_events`` the rest waits: while ``has_more``, the holder handles the events
+        and calls again with no data, so that a peer whose frames are all rare ones takes turns with the others.
+        """
+        self.has_more = False
         if self.finished:
             return
         self._reader.feed(data)
@@ -294,12 +319,16 @@ class Connection(ConnectionPort):
         if self.remote_open is None and not self._header_received() and not self._receive_header():
             return
         reader = self._reader
+        events = self.events
         while reader.next_frame():
             self._heard = True
             if reader.frame_type != 0:
                 raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="AMQP")
             if reader.end > reader.start:
                 self._receive_frame(reader)
+                if len(events) >= self._max_events:
+                    self.has_more = not self.finished
+                    return
 
     def _header_received(self) -> bool:
         return self.state not in _BEFORE_HEADER
@@ -493,14 +522,21 @@ class Connection(ConnectionPort):
             session.silence()
 
     def _fail_below(self, session: Session, link: Link | None, fault: PeerFault) -> None:
-        """End a link or a session for ``fault``, behind whatever of ours has to stand before that."""
+        """End a link or a session for ``fault``, behind whatever of ours has to stand before that.
+
+        A message that is too large may end the connection: then the close alone says why, because clients report the
+        first error that they read.
+        """
         self._introduce()
         session.begin()
         error = Error(fault.condition, fault.text)
         if link is not None:
-            link.detach(True, error)
+            closes = fault.fault is Fault.MESSAGE_SIZE and self.oversize_error is not None
+            link.detach(True, None if closes else error)
             link.reported = True
             self.report(LinkDetached(link, True, None, fault))
+            if closes:
+                self.close(self.oversize_error)
         else:
             session.end(error)
             self._report_ended(SessionEnded(session, None, fault))

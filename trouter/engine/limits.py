@@ -42,6 +42,8 @@ class EngineLimits:
     max_message_bytes: int = 0
     #: Transfer frames of one delivery, beside one for each 256 octets that it brought.
     max_delivery_frames: int = 65536
+    #: Events that one ``receive_data`` may leave before the rest of the input waits for the next call.
+    max_events: int = UNLIMITED
     #: Challenges and responses before a SASL exchange is given up.
     max_sasl_rounds: int = 16
     #: The largest SASL frame; the standard's minimum of 512 octets is what a peer may rely on (part 5, 5.3.1).
@@ -52,8 +54,10 @@ class EngineLimits:
     max_open_nodes: int = MAX_NODES
     #: What becomes of a delivery state that cannot be decoded.
     undecodable_states: Undecodable = Undecodable.REFUSED
-    #: Octets of a container-id and of a link's name.
+    #: Bytes of a container-id.
     max_name_bytes: int = 1024
+    #: Bytes of a link's name: clients make it of their container-id and an address, which may have 4,096.
+    max_link_name_bytes: int = 8192
     #: Our first transfer-id and delivery-id; tests start near the wrap.
     first_outgoing_id: int = 0
 

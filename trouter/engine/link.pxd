@@ -38,8 +38,11 @@ cdef class IncomingLink(Link):
     cdef public bint flow_due
     cdef public bint keeps_tags
     cdef public Py_ssize_t max_message_bytes
+    cdef public Py_ssize_t most_credit
+    cdef public Py_ssize_t overdrawn
     cdef public Delivery partial
     cdef Py_ssize_t _frames
+    cdef bint _refusing
 
     cpdef grant(self, Py_ssize_t count)
     cpdef drain(self)
@@ -49,8 +52,10 @@ cdef class IncomingLink(Link):
     cdef Delivery _begin(self, TransferReader transfer)
     @cython.locals(most=Py_ssize_t)
     cdef _count_frame(self, Delivery delivery)
+    cdef _refuse(self, Delivery delivery, TransferReader transfer, Py_ssize_t end)
     cdef _take_state(self, Delivery delivery, TransferReader transfer)
     cdef _end_drain(self)
+    cdef _overdraw(self)
     cdef _abort(self, Delivery delivery)
     @cython.locals(used=Py_ssize_t)
     cpdef receive_flow(self, FlowReader flow)

@@ -30,6 +30,7 @@ _MAX_TRANSFER_STATE = 256
 _OCTETS_BITS = 8
 #: What the sender of a message that is too large hears of it, before its link ends.
 _REJECTED = 0x25
+_LONG_TAG = encode_state(Rejected(Error("amqp:invalid-field", "a delivery-tag has at most 32 bytes")))
 _TOO_LARGE = encode_state(Rejected(Error(Fault.MESSAGE_SIZE.value.condition, Fault.MESSAGE_SIZE.value.text)))
 
 
@@ -146,8 +147,8 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
         raise PeerFault(Fault.HANDLE_IN_USE, name=attach.name, handle=attach.handle)
     link: Any = session.links.get((incoming, attach.name))
     if link is None:
-        if len(attach.name.encode()) > session.limits.max_name_bytes:
-            raise PeerFault(Fault.LINK_NAME_SIZE, limit=session.limits.max_name_bytes)
+        if len(attach.name.encode()) > session.limits.max_link_name_bytes:
+            raise PeerFault(Fault.LINK_NAME_SIZE, limit=session.limits.max_link_name_bytes)
         if session.connection.link_count >= session.limits.max_links:
             raise PeerFault(Fault.LINK_COUNT, limit=session.limits.max_links)
         try:
@@ -172,19 +173,27 @@ class IncomingLink(Link):
 
     __slots__ = (
         "_frames",
+        "_refusing",
         "credit",
         "delivery_count",
         "draining",
         "flow_due",
         "keeps_tags",
         "max_message_bytes",
+        "most_credit",
+        "overdrawn",
         "partial",
     )
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, True)
         self.delivery_count = 0
+        #: What the sender may still begin; below zero what it began beyond that, which the next grant makes up for.
         self.credit = 0
+        #: The most credit that the sender has had at once: as many deliveries are borne with beyond its credit.
+        self.most_credit = 0
+        #: Deliveries that came without credit and were taken in.
+        self.overdrawn = 0
         self.draining = False
         self.flow_due = False
         self.max_message_bytes = session.limits.max_message_bytes
@@ -194,6 +203,8 @@ class IncomingLink(Link):
         self.partial: Delivery | None = None
         #: How many frames of it came.
         self._frames = 0
+        #: What comes of it is thrown away.
+        self._refusing = False
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
         """As every link's, and with the largest message taken in."""
@@ -204,6 +215,8 @@ class IncomingLink(Link):
     def grant(self, count: int) -> None:
         """Give the sender ``count`` more deliveries of credit; ends a drain."""
         self.credit += count
+        if self.credit > self.most_credit:
+            self.most_credit = self.credit
         self.draining = False
         self._request_flow()
 
@@ -228,6 +241,9 @@ class IncomingLink(Link):
                 Fault.DELIVERY_ID,
                 detail=f"delivery {transfer.delivery_id} began while {delivery.delivery_id} was incomplete",
             )
+        if self._refusing:
+            self._refuse(delivery, transfer, end)
+            return
         if transfer.aborted:
             self._abort(delivery)
             return
@@ -250,14 +266,25 @@ class IncomingLink(Link):
             self.partial = None
             delivery.complete = True
         self.sink.on_transfer(self, delivery, data, start, end)
-        if self.draining and self.credit == 0:
+        if self.draining and self.credit <= 0:
             self._end_drain()
+
+    def _refuse(self, delivery: Delivery, transfer: TransferReader, end: int) -> None:
+        """Throw away what comes of a delivery that was rejected by its tag: the owner of the link never sees it."""
+        delivery.octets += end - transfer.payload
+        if transfer.more and not transfer.aborted:
+            self._count_frame(delivery)
+            self.partial = delivery
+        else:
+            self._refusing = False
+            self._abort(delivery)
 
     def _count_frame(self, delivery: Delivery) -> None:
         """Another frame that is not the last; PeerFault when they are many and bring next to nothing."""
         self._frames = 1 if self.partial is None else self._frames + 1
         most = self._session.limits.max_delivery_frames + (delivery.octets >> _OCTETS_BITS)
         if self._frames > most:
+            self._refusing = False
             self._abort(delivery)
             raise PeerFault(Fault.DELIVERY_FRAMES, octets=delivery.octets, frames=most)
 
@@ -279,7 +306,7 @@ class IncomingLink(Link):
     def _begin(self, transfer: TransferReader) -> Delivery:
         """The delivery that a first transfer frame starts; PeerFault."""
         if self.credit <= 0:
-            raise PeerFault(Fault.TRANSFER_LIMIT)
+            self._overdraw()
         if transfer.delivery_id < 0:
             raise PeerFault(Fault.DELIVERY_ID, detail="the first transfer of a delivery carries no delivery-id")
         if not transfer.has_tag():
@@ -299,7 +326,21 @@ class IncomingLink(Link):
             delivery.remote_settled = True
         else:
             session.incoming.append(delivery.delivery_id, delivery)
+        if transfer.has_long_tag():
+            self._refusing = True
+            session.settle_incoming(delivery, _REJECTED, _LONG_TAG, True)
         return delivery
+
+    def _overdraw(self) -> None:
+        """Bear with a delivery that comes without credit; PeerFault beyond as many as the sender ever had credit for.
+
+        There are brokers that take every flow for credit beside what they have under way: two flows in a row, and
+        they send more than both of them allow (2.6.7). The session's window and what may be held bound it as ever.
+        """
+        if -self.credit >= self.most_credit:
+            raise PeerFault(Fault.TRANSFER_LIMIT)
+        self.overdrawn += 1
+        self.sink.on_overdrawn(self)
 
     def _abort(self, delivery: Delivery) -> None:
         self.partial = None
@@ -308,7 +349,7 @@ class IncomingLink(Link):
         delivery.remote_settled = True
         self._session.incoming.remove(delivery.delivery_id)
         self.sink.on_aborted(self, delivery)
-        if self.draining and self.credit == 0:
+        if self.draining and self.credit <= 0:
             self._end_drain()
 
     def receive_flow(self, flow: FlowReader) -> None:
@@ -320,7 +361,7 @@ class IncomingLink(Link):
             if 0 < used <= self.credit:
                 self.credit -= used
                 self.delivery_count = flow.delivery_count
-        if self.draining and self.credit == 0:
+        if self.draining and self.credit <= 0:
             self._end_drain()
         if flow.echo:
             self._request_flow()
@@ -339,7 +380,7 @@ class IncomingLink(Link):
                 _MAX_WINDOW,
                 self.handle,
                 self.delivery_count,
-                self.credit,
+                self.credit if self.credit > 0 else 0,
                 self.draining,
             )
         return self.attached

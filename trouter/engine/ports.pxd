@@ -85,6 +85,7 @@ cdef class LinkSink:
     cpdef on_disposition(self, Delivery delivery)
     cpdef on_credit(self, LinkPort link)
     cpdef on_drained(self, LinkPort link)
+    cpdef on_overdrawn(self, LinkPort link)
 
 
 cdef LinkSink NO_SINK

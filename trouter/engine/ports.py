@@ -236,6 +236,9 @@ class LinkSink:
     def on_drained(self, link: IncomingLink) -> None:
         """The sender used up or gave back the credit that we asked it to drain."""
 
+    def on_overdrawn(self, link: IncomingLink) -> None:
+        """The sender begins a delivery without credit that is taken in all the same; ``link`` has counted it."""
+
 
 class Unconnected(Exception):
     """A port was used that nothing stands behind: a bug."""

@@ -23,8 +23,9 @@ class DeliveryRing:
     __slots__ = ("_first", "_mask", "_slots", "_stragglers", "_width", "count")
 
     def __init__(self) -> None:
-        self._slots: list[Delivery | None] = [None] * 8
-        self._mask = 7
+        # No slots before the first delivery: most sessions that a peer begins never carry one.
+        self._slots: list[Delivery | None] = []
+        self._mask = -1
         self._first = 0
         self._width = 0
         self._stragglers: dict[int, Delivery] = {}
@@ -34,7 +35,7 @@ class DeliveryRing:
         """Add the newest delivery; ``delivery_id`` lies behind every id added before."""
         if self._width == 0:
             self._first = delivery_id
-            if self._mask >= _ROOMY:
+            if self._mask < 0 or self._mask >= _ROOMY:
                 self._slots = [None] * 8
                 self._mask = 7
         width = ((delivery_id - self._first) & _MASK32) + 1

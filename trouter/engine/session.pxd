@@ -36,7 +36,7 @@ cdef class Session(SessionPort):
     cdef public dict links
     cdef public dict links_by_handle
     cdef public dict links_by_remote_handle
-    cdef public object waiting_links
+    cdef public list waiting_links
     cdef public list due_links
     cdef public object context
     cdef Settlements _receiver_settlements
@@ -78,5 +78,5 @@ cdef class Session(SessionPort):
     cpdef write_settlements(self)
     @cython.locals(room=Py_ssize_t, connection=ConnectionPort, budget=Budget, scarce=bint)
     cdef _reopen_window(self)
-    @cython.locals(link=LinkPort)
+    @cython.locals(link=LinkPort, waiting=list, position=Py_ssize_t, full=bint)
     cpdef resume(self)

@@ -7,7 +7,6 @@ credit of a link one flow) and written by ``flush`` at its end.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from trouter.wire.outgoing import write_flow
@@ -101,7 +100,7 @@ class Session(SessionPort):
         self.links: dict[tuple[bool, str], Any] = {}
         self.links_by_handle: dict[int, Any] = {}
         self.links_by_remote_handle: dict[int, Any] = {}
-        self.waiting_links: deque[LinkPort] = deque()
+        self.waiting_links: list[LinkPort] = []
         self.due_links: list[LinkPort] = []
         self.context: Any = None
         self._receiver_settlements = Settlements(True)
@@ -468,13 +467,15 @@ class Session(SessionPort):
 
     def resume(self) -> None:
         """Let the links that waited for the window or for output room go on, each in turn."""
-        for _ in range(len(self.waiting_links)):
-            if self.remote_incoming_window <= 0:
+        waiting = self.waiting_links
+        self.waiting_links = []
+        for position in range(len(waiting)):
+            full = len(self.connection.out) >= self.connection.high_water
+            if full or self.remote_incoming_window <= 0:
+                self.connection.paused = self.connection.paused or full  # other sessions may have filled it
+                self.waiting_links[:0] = waiting[position:]  # before the links that wait again
                 return
-            if len(self.connection.out) >= self.connection.high_water:
-                self.connection.paused = True  # other sessions may have filled it
-                return
-            link = self.waiting_links.popleft()
+            link = waiting[position]
             link.resume()
 
 

@@ -97,10 +97,12 @@ class Culprit(NamedTuple):
 
 
 class _Offer(NamedTuple):
-    """What a listener advertises, and what it cannot because two plugins would serve it."""
+    """What a listener advertises, and what it cannot: two plugins would serve it, no plugin does, nobody knows it."""
 
     mechanisms: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 _NO_OFFER: Final = _Offer()
@@ -167,6 +169,8 @@ class Plugins:
                     problems.append(f"{name}: configure must return nothing")
         if not problems:
             problems = [conflict for listener in router.listeners for conflict in self.conflicts(listener)]
+            if router.secure_defaults:
+                problems += [one for listener in router.listeners for one in self.unknown(listener)]
         if problems:
             raise ConfigurationRefused(*problems)
 
@@ -234,6 +238,14 @@ class Plugins:
     def conflicts(self, listener: ListenerFacts) -> tuple[str, ...]:
         """What two plugins would serve at once on ``listener``, a sentence each; nobody is offered it."""
         return self._offer(listener).conflicts
+
+    def unserved(self, listener: ListenerFacts) -> tuple[str, ...]:
+        """The mechanisms that ``listener`` names and no plugin serves."""
+        return self._offer(listener).unserved
+
+    def unknown(self, listener: ListenerFacts) -> tuple[str, ...]:
+        """What ``listener`` names that is no mechanism at all, as far as is known, a sentence each."""
+        return self._offer(listener).unknown
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
         """What to advertise to ``peer``: not what would show a secret on its wire, nor what cannot be there.
@@ -508,14 +520,14 @@ class Plugins:
             wanted = sorted(servers, key=lambda mechanism: _WEAKNESS.get(mechanism, 0))
         else:
             wanted = list(dict.fromkeys(mechanism.upper() for mechanism in listener.sasl_mechanisms))
-            if unserved := [mechanism for mechanism in wanted if mechanism not in servers]:
-                log.warning("listener %s: no plugin serves %s here", listener.name, ", ".join(unserved))
-        unknown = [mechanism for mechanism in wanted if mechanism not in servers and mechanism not in KNOWN]
-        conflicts = tuple(
+        unserved = tuple(mechanism for mechanism in wanted if mechanism not in servers)
+        unknown = tuple(
             f"listener {listener.name}: saslMechanisms has {mechanism}, which is no mechanism that anything here serves"
-            + _hint(mechanism, servers)
-            for mechanism in unknown
-        ) + tuple(
+            + (_hint(mechanism, servers) or "; leave it out, or configure what serves it")
+            for mechanism in unserved
+            if mechanism not in KNOWN
+        )
+        conflicts = tuple(
             f"listener {listener.name}: {mechanism} is served by {' and by '.join(servers[mechanism])} at once; "
             "configure one of them"
             for mechanism in wanted
@@ -523,7 +535,8 @@ class Plugins:
         )
         for conflict in conflicts:
             log.error("%s; nobody is offered it", conflict)
-        return _Offer(tuple(mechanism for mechanism in wanted if len(servers.get(mechanism, ())) == 1), conflicts)
+        offered = tuple(mechanism for mechanism in wanted if len(servers.get(mechanism, ())) == 1)
+        return _Offer(offered, conflicts, unserved, unknown)
 
     # Faults.
 

@@ -144,6 +144,8 @@ class RouterFacts:
     #: Where Cyrus SASL is configured, None when it is not used, and under which name.
     sasl_config_dir: str | None = None
     sasl_config_name: str = "qdrouterd"
+    #: Whether what is doubtful is refused, not told of.
+    secure_defaults: bool = False
     #: The listeners configured now; others may come later.
     listeners: tuple[ListenerFacts, ...] = ()
     #: What ``pluginSettings`` says to the plugin that is asked, and to nobody else.

@@ -115,6 +115,8 @@ class Figures:
     twin: str
     uptime_s: float
     ready: bool = True
+    #: Findings about the configuration, by severity.
+    findings: Mapping[str, int] = field(default_factory=dict)
     listeners: Sequence[ListenerFigures] = ()
     #: Open connections by the vhost they asked for: configured vhosts by name, all other names together as "".
     vhost_connections: Mapping[str, int] = field(default_factory=dict)

@@ -122,7 +122,15 @@ def _about_the_process(figures: Figures) -> Iterator[Metric]:
     build.add_metric((figures.version, figures.twin, platform.python_version()), 1)
     yield build
     yield GaugeMetricFamily("trouter_uptime_seconds", "Since the router started.", value=figures.uptime_s)
-    yield GaugeMetricFamily("trouter_ready", "1 while the router takes connections, else 0.", value=int(figures.ready))
+    yield GaugeMetricFamily(
+        "trouter_ready", "1 while all that is configured is served, else 0.", value=int(figures.ready)
+    )
+    findings = GaugeMetricFamily(
+        "trouter_configuration_findings", "What `trouter check` would tell of.", labels=("severity",)
+    )
+    for severity, count in figures.findings.items():
+        findings.add_metric((severity,), count)
+    yield findings
 
 
 def _connections(figures: Figures) -> Iterator[Metric]:

@@ -24,6 +24,8 @@ log = logging.getLogger("trouter.HTTP")
 
 OK = Response(200, b"OK")
 NOT_OK = Response(503, b"NOT OK")
+#: Reasons that /readyz tells of.
+MAX_REASONS = 50
 READS = frozenset({b"GET", b"HEAD"})
 
 
@@ -109,4 +111,9 @@ class Pages:
         return OK if self._site.live() else NOT_OK
 
     async def _readyz(self) -> Response:
-        return OK if self._site.ready() else NOT_OK
+        if self._site.ready():
+            return OK
+        reasons = self._site.reasons()
+        more = (f"and {len(reasons) - MAX_REASONS} more",) if len(reasons) > MAX_REASONS else ()
+        lines = ("NOT OK", *reasons[:MAX_REASONS], *more)
+        return Response(503, "\n".join(lines).encode() + (b"\n" if reasons else b""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +35,10 @@ class Site(Protocol):
         """Whether it does its work: in a router, whether the listeners stand and it is not about to stop."""
         ...
 
+    def reasons(self) -> Sequence[str]:
+        """Why it is not ready, a line each; nothing where it is."""
+        ...
+
     def live(self) -> bool:
         """Whether the process should be left running."""
         ...
@@ -60,6 +65,10 @@ class Site(Protocol):
 
 class PagesOnly:
     """The part of a ``Site`` that has pages in clear and nothing else: no TLS, no AMQP, nobody turned away."""
+
+    def reasons(self) -> Sequence[str]:
+        """Nothing more is to be said."""
+        return ()
 
     def turns_away(self, remote: tuple[str, int]) -> bool:
         """Never: the listener's own bounds are enough."""

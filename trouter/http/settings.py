@@ -66,5 +66,11 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
         requires_tls=entity.require_ssl or entity.require_encryption,
         metrics_hosts=entity.metrics_hosts,
         metrics_token=b"" if entity.metrics_token is None else entity.metrics_token.reveal().encode(),
-        clear_tokens=entity.allow_insecure_plain,
+        clear_tokens=_clear_tokens(entity),
     )
+
+
+def _clear_tokens(entity: ListenerEntity) -> str:
+    """Where a token may pass in clear: beyond this machine only where the file says it of passwords."""
+    allowed = entity.allow_insecure_plain
+    return "loopback" if allowed == "yes" and "allow_insecure_plain" not in entity.written else allowed

@@ -34,7 +34,9 @@ from .rights import Forbidden
 from .status import INTERNAL_ERROR, Refusal
 
 #: Where the agent is reached on its own router; from elsewhere these are ``_topo/0/ID/...`` and ``_edge/ID/...``.
-ADDRESSES: Final = ("$management", "_local/$management", "_local/$_management_internal")
+ADDRESSES: Final = ("$management", "_local/$management")
+#: Where a tenant is answered as everybody else is; ``$management`` shows it what is its own.
+FOR_ALL: Final = "_local/$_management_internal"
 #: Requests that wait, and their octets.
 MAX_WAITING: Final = 1000
 MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
@@ -45,6 +47,7 @@ MAX_DESKS: Final = 256
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 log = logging.getLogger("trouter.AGENT")
+error_log = logging.getLogger("trouter.ERROR")
 
 
 T = TypeVar("T")
@@ -81,11 +84,14 @@ class Line(Generic[T]):
 
 
 class Desk:
-    """Where requests come in: those of one tenant, or of everybody who is none."""
+    """Where requests come in: those of one tenant, or of everybody who is none.
 
-    def __init__(self, node: Node) -> None:
+    ``node`` shows what is the tenant's own, or all there is; ``tenant`` is whose addresses answers go to.
+    """
+
+    def __init__(self, node: Node, tenant: Tenant | None) -> None:
         self.node = node
-        self.tenant = node.tenant
+        self.tenant = tenant
         #: Requests that came in here and are not answered.
         self.waiting = 0
 
@@ -93,6 +99,16 @@ class Desk:
     def full(self) -> bool:
         """A tenant takes no more of the line than its share."""
         return self.tenant is not None and self.waiting >= MAX_WAITING_OF_TENANT
+
+
+class _ForAll:
+    """The agent as those reach it who see everything."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def receive(self, received: Received) -> None:
+        self._agent.receive(received, shows_all=True)
 
 
 class Agent:
@@ -115,26 +131,28 @@ class Agent:
         self._profile = Profile()
         self._sources = Sources(router, control, book, now)
         self._desk = self._open_desk(None)
-        #: Desks of tenants by name, who asked last stands last.
-        self._desks: OrderedDict[str, Desk] = OrderedDict()
+        #: Desks of tenants by name, and by whether they show all there is; who asked last stands last.
+        self._desks: OrderedDict[tuple[str, bool], Desk] = OrderedDict()
         self._incoming: Line[tuple[Desk, bytes, int]] = Line()
         self._changes: Line[tuple[Desk, Request]] = Line()
 
-    def _open_desk(self, tenant: Tenant | None) -> Desk:
+    def _open_desk(self, tenant: Tenant | None, *, shows_all: bool = False) -> Desk:
         sources = self._sources
-        directory = Directory(sources, tenant)
+        seen_by = None if shows_all else tenant
+        directory = Directory(sources, seen_by)
         queries = Queries(directory, self._now, self._breathe)
-        node = Node(directory, queries, sources.control, sources.book, self._router, self._profile, tenant)
-        return Desk(node)
+        node = Node(directory, queries, sources.control, sources.book, self._router, self._profile, seen_by)
+        return Desk(node, tenant)
 
-    def _desk_of(self, tenant: Tenant | None) -> Desk:
-        """Where whoever this is asks."""
+    def _desk_of(self, tenant: Tenant | None, *, shows_all: bool) -> Desk:
+        """Where requests of this tenant, or of no tenant, are taken."""
         if tenant is None:
             return self._desk
-        desk = self._desks.get(tenant.name)
+        key = (tenant.name, shows_all)
+        desk = self._desks.get(key)
         if desk is None or desk.tenant is not tenant:
-            desk = self._desks[tenant.name] = self._open_desk(tenant)
-        self._desks.move_to_end(tenant.name)
+            desk = self._desks[key] = self._open_desk(tenant, shows_all=shows_all)
+        self._desks.move_to_end(key)
         if len(self._desks) > MAX_DESKS:
             self._desks.popitem(last=False)
         return desk
@@ -142,6 +160,7 @@ class Agent:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
         subscriptions = [self._router.subscribe(address, self) for address in ADDRESSES]
+        subscriptions.append(self._router.subscribe(FOR_ALL, _ForAll(self)))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._serve)
@@ -156,9 +175,12 @@ class Agent:
         """Nothing waits to be done."""
         return not (len(self._incoming) or len(self._changes))
 
-    def receive(self, received: Received) -> None:
-        """A request came: accepted at once, whatever it will be answered, unless there is no room for it."""
-        desk = self._desk_of(received.tenant)
+    def receive(self, received: Received, *, shows_all: bool = False) -> None:
+        """A request came: accepted at once, whatever it will be answered, unless there is no room for it.
+
+        ``shows_all``: a tenant sees everything that others see, and not only what is its own.
+        """
+        desk = self._desk_of(received.tenant, shows_all=shows_all)
         if not desk.full and self._incoming.put((desk, received.message, received.origin), len(received.message)):
             desk.waiting += 1
             received.settle()
@@ -174,7 +196,7 @@ class Agent:
             if not self._is_awaited(desk, request):
                 continue
             operation = request.properties.get("operation")
-            if isinstance(operation, str) and operation.upper() in CHANGES and desk.tenant is None:
+            if isinstance(operation, str) and operation.upper() in CHANGES and desk.node.tenant is None:
                 if not self._changes.put((desk, request), len(data)):
                     self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes wait to be made"))
                 continue
@@ -203,7 +225,8 @@ class Agent:
     def _may_answer_at(self, record: Record, desk: Desk, request: Request) -> bool:
         """Nobody has us send to where he may not send himself, unless he is the only one who receives there."""
         forwarder, origin = record.forwarder, request.origin
-        if not forwarder.subscriptions and all(each.connection_number == origin for each in forwarder.consumers):
+        closed = forwarder.standing or bool(forwarder.subscriptions)
+        if not closed and all(each.connection_number == origin for each in forwarder.consumers):
             return True
         return desk.node.control.may_send(origin, request.reply_to)
 
@@ -226,8 +249,8 @@ class Agent:
             return self._refuse(request, refused.status, refused.description)
         except EncodeError as error:
             return self._refuse(request, INTERNAL_ERROR, f"the answer cannot be said in AMQP: {error}")
-        except Exception:
-            log.exception("internal error in a management request")
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            error_log.exception("internal error in a management request")
             return self._refuse(request, INTERNAL_ERROR, "internal error; the router's log says more")
 
     def _refuse(self, request: Request, status: int, description: str) -> Answer:

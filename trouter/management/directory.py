@@ -19,7 +19,7 @@ from .providers.configured import Configured, Routing
 from .providers.owned import OWNED
 from .providers.scoped import ConnectionLinkRoutes
 from .requests import shown
-from .status import bad_request, not_found
+from .status import NOT_FOUND, REASONS, bad_request, not_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ _CONFIGURED: Final = (
 )  # fmt: skip
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: What does not appear in the listing of everything: there are too many of them, and they come and go.
-_PASSING: Final = frozenset({"router.link", "router.address", "connection", "authLockout", "decision", SCOPED})
+_PASSING: Final = frozenset(
+    {"router.link", "router.address", "connection", "authLockout", "decision", "finding", SCOPED}
+)
 
 Maker = Callable[[EntityType, Sources], Provider]
 _MAKERS: Final[dict[str, Maker]] = {
@@ -61,6 +63,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "policy": lambda kind, of: Configured(kind, of.control),
     "authLockout": lambda kind, of: process.Lifted(kind, of.control.lockouts),
     "decision": lambda kind, of: process.Lifted(kind, of.control.decisions),
+    "finding": lambda kind, of: process.Findings(kind, of.control),
     "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),
 }
 
@@ -117,7 +120,7 @@ class Directory:
                 raise bad_request(f"name={shown(name)} and identity={shown(identity)} are two different entities")
             found = named
         if found is None:
-            raise bad_request("a name or an identity is needed")
+            raise bad_request("No name or identity provided")
         return found
 
     def exists(self, text: str) -> bool:
@@ -149,4 +152,4 @@ class Directory:
         other = next((each for each in every if each.provider.rooted and kind is not None), None)
         if other is not None and kind is not None:
             raise bad_request(f"{shown(said)} is a {other.kind.full_name}, not a {kind.full_name}")
-        raise not_found(f"No entity with {shown(said)}")
+        raise not_found(REASONS[NOT_FOUND] if kind is not None and kind.core else f"No entity with {shown(said)}")

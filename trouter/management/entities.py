@@ -18,7 +18,8 @@ from .responses import Answer, answer
 from .rights import check_level, check_update
 from .scoped import create_scoped, delete_scoped
 from .showing import shown_entity
-from .status import CREATED, NO_CONTENT, Refusal, bad_request, forbidden, not_found, not_implemented
+from .status import CREATED, NO_CONTENT, REASONS, Refusal, bad_request, forbidden, not_found, not_implemented
+from .status import FORBIDDEN as FORBIDDEN_STATUS
 
 #: Attributes of one change; no type has half as many.
 MAX_ATTRIBUTES: Final = 128
@@ -41,7 +42,7 @@ async def on_entity(node: Node, request: Request, operation: str) -> Answer:
         body = request.map_body()
         name, identity = text_in(body, "name"), text_in(body, "identity")
     if not name and not identity:
-        raise bad_request("the properties 'name' and 'identity' are both missing: one of them must name the entity")
+        raise bad_request(nameless(kind))
     if kind is not None and not is_base(kind):
         check_level(node.rights(request), operation, kind)
         check_can(kind, operation)
@@ -52,6 +53,12 @@ async def on_found(node: Node, request: Request, operation: str, found: Found) -
     check_level(node.rights(request), operation, found.kind)
     check_can(found.kind, operation)
     return await ENTITY_OPERATIONS[operation](node, request, found)
+
+
+def nameless(kind: EntityType | None) -> str:
+    """The description for a request that names no entity, as the older router words it."""
+    whose = "" if kind is None or kind.core else f"{kind.full_name}: "
+    return f"{whose}No name or identity provided"
 
 
 def find(node: Node, kind: EntityType | None, name: str, identity: str, operation: str) -> Found:
@@ -66,7 +73,7 @@ def find(node: Node, kind: EntityType | None, name: str, identity: str, operatio
 def check_can(kind: EntityType, operation: str) -> None:
     """Refuse what entities of ``kind`` do not have, or what nobody may do with them."""
     if operation in FORBIDDEN.get(kind.short, ()):
-        raise forbidden(f"Forbidden: {operation} of {kind.full_name}")
+        raise forbidden(REASONS[FORBIDDEN_STATUS])
     if (operation not in ENTITY_OPERATIONS and operation != "CREATE") or operation not in kind.all_operations:
         known = ", ".join(each for each in (*ENTITY_OPERATIONS, "CREATE") if each in kind.all_operations)
         raise not_implemented(f"Not implemented: {shown(operation)} of {kind.full_name}; it has {known}")
@@ -89,7 +96,7 @@ def _check_count(body: Mapping[str, object]) -> None:
 
 
 async def create(node: Node, request: Request) -> Answer:
-    body = request.map_body()
+    body = request.new_attributes()
     _check_count(body)
     kind = _kind_to_create(request, body)
     check_level(node.rights(request), "CREATE", kind)

@@ -95,10 +95,14 @@ def attribute_names(kind: EntityType) -> tuple[str, ...]:
     return tuple(each.name for each in kind.attributes)
 
 
+def _columns(kind: EntityType) -> tuple[str, ...]:
+    """The columns of a type in the order of the older router, and attributes of our own behind them."""
+    shared = (each.name for each in kind.attributes if not each.extra or kind.extra)
+    return tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *shared, *attribute_names(kind))))
+
+
 #: The columns of each type when a QUERY names none.
-_COLUMNS: Final = {
-    kind.short: tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *attribute_names(kind)))) for kind in TYPES
-}
+_COLUMNS: Final = {kind.short: _columns(kind) for kind in TYPES}
 #: The attributes of every type, each name once.
 ALL_COLUMNS: Final = tuple(dict.fromkeys(name for kind in TYPES for name in attribute_names(kind)))
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from trouter.config import Configuration
+from trouter.config import Configuration, Problem
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.core.containers import Container
@@ -147,6 +147,9 @@ class Control(Protocol):
 
     def decisions(self) -> Holdups:
         """Decisions about users, hosts and tenants that are in force."""
+
+    def findings(self) -> Sequence[Problem]:
+        """Everything that is to be told of the configuration in force, the gravest first."""
 
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Let it be recorded that something was changed which nobody configures; ``values`` are the new ones."""

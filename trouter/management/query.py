@@ -25,6 +25,11 @@ PORTION_S: Final = 0.002
 MAX_NAMES: Final = 1000
 #: A longer answer is refused: it would have to be held in one piece.
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
+#: python-qpid-proton, on which the older router's tools stand, reads 65,535 values of a message and loses the others in
+#: silence. Where all attributes are asked for, lists give way to rows: those beyond are null.
+MAX_VALUES: Final = 60_000
+#: Lists that are not longer stay.
+_SHORT_LIST: Final = 16
 
 Breathe = Callable[[], Awaitable[None]]
 
@@ -40,17 +45,18 @@ class Queries:
 
     async def run(self, request: Request, kind: EntityType | None) -> Answer:
         """The rows of ``kind`` and what extends it, all attributes of all types for None; Refusal."""
-        names = _names_asked(request) or columns_of(kind)
+        asked = _names_asked(request)
+        names = asked or columns_of(kind)
         columns = _columns(kind, names)
         offset = request.number("offset") or 0
         count = request.number("count") or 0
         if offset < 0:
             return table(names, ())
-        rows = await self._rows(request, kind, columns, offset, count)
+        rows = await self._rows(request, kind, columns, offset, count, thins=not asked)
         return table(names, rows)
 
     async def _rows(
-        self, request: Request, kind: EntityType | None, columns: Sequence[str], offset: int, count: int
+        self, request: Request, kind: EntityType | None, columns: Sequence[str], offset: int, count: int, *, thins: bool
     ) -> list[bytes]:
         asker: Asker = (request.reply_to, "" if kind is None else kind.short, str(hash(tuple(columns))))
         listing = self.cursors.open(asker, offset, self._now()) if count > 0 else None
@@ -64,6 +70,8 @@ class Queries:
         mixed = kind is None or is_base(kind)
         rows: list[bytes] = []
         size = 0
+        expected = min(count, len(listing)) if count > 0 else len(listing)
+        spare = MAX_VALUES - expected * (len(columns) + 1)
         turn_at_s = time.perf_counter() + PORTION_S
         for place, owner, key in listing.walk(start):
             provider: Provider = owner
@@ -75,6 +83,8 @@ class Queries:
                 if skip > 0:
                     skip -= 1
                     continue
+                if thins:
+                    cells, spare = _thinned(cells, spare)
                 rows.append(encode_row(cells))
                 size += len(rows[-1])
                 if size > MAX_ANSWER_BYTES:
@@ -90,7 +100,20 @@ class Queries:
         return rows
 
     def _groups(self, kind: EntityType | None) -> Sequence[Group]:
-        return [(each, each.keys()) for each in self._directory.providers(kind, passing=kind is not None)]
+        if kind is None:
+            return [(each, each.named_keys()) for each in self._directory.providers(None, passing=False)]
+        return [(each, each.keys()) for each in self._directory.providers(kind)]
+
+
+def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
+    """The cells of a row without long lists for whose values there is no room in ``spare``, and what is left of it."""
+    for place, cell in enumerate(cells):
+        if isinstance(cell, list) and len(cell) > _SHORT_LIST:
+            if len(cell) > spare:
+                cells = [*cells[:place], None, *cells[place + 1 :]]
+            else:
+                spare -= len(cell)
+    return cells, spare
 
 
 def _names_asked(request: Request) -> list[str]:

@@ -75,13 +75,21 @@ class Request:
 
     def map_body(self) -> dict[str, Any]:
         """The body as a map of attributes, empty when there is none; Refusal when it is something else."""
+        body = self._body_as_map()
+        _check_names(body)
+        return body
+
+    def new_attributes(self) -> dict[str, Any]:
+        """The body of a CREATE: as ``map_body``, without attributes whose name is null or empty."""
+        body = {name: value for name, value in self._body_as_map().items() if name not in (None, "")}
+        _check_names(body)
+        return body
+
+    def _body_as_map(self) -> dict[Any, Any]:
         if self.body is _NO_BODY or self.body is None:
             return {}
         if not isinstance(self.body, dict):
-            raise bad_request(f"the body must be a map in an amqp-value section, not {type_of(self.body)}")
-        for name in self.body:
-            if not isinstance(name, str):
-                raise bad_request(f"the keys of the body must be strings, not {type_of(name)}")
+            raise bad_request("Body of request must be a map")
         return self.body
 
     def summary(self) -> str:
@@ -93,6 +101,12 @@ class Request:
             said.append("body={" + ", ".join(shown(name) for name in list(self.body)[:20]) + "}")
         operation = self.properties.get("operation")
         return " ".join((shown(operation) if operation is not None else "without operation", *said))
+
+
+def _check_names(body: Mapping[Any, Any]) -> None:
+    for name in body:
+        if not isinstance(name, str):
+            raise bad_request(f"the keys of the body must be strings, not {type_of(name)}")
 
 
 _SAID: Final = ("type", "name", "identity", "entityType", "offset", "count", "limit", "module", "address")

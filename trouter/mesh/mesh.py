@@ -30,10 +30,10 @@ from .events import (
     Send,
 )
 from .faults import Fault, Faults
+from .hellos import HALF_TICK_S, ControlLink, Hellos
 from .messages import (
     ALL_ADDRESSES_TO,
     ALL_ROUTERS_TO,
-    HELLO_TO,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
@@ -56,10 +56,13 @@ from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay,
 ORPHAN_TICKS: Final = 3
 #: Advertisements in a row that must be older than what is known before they are believed: one may have been late.
 OLDER_IN_A_ROW: Final = 2
-#: The same advertisement is sent on again no sooner: as long as routers disagree on the tree it comes by many ways.
+#: The same advertisement, or an older one, is sent on no sooner after it: as long as routers disagree on the tree it
+#: comes by many ways.
 SPREAD_AGAIN_S: Final = 1.0
 #: Links followed between two ticks to find the ways anew, once at least.
 LINKS_PER_TICK: Final = 50_000
+#: Changes of our own links that are told at once between two ticks; those beyond are told with the tick.
+NEWS_PER_TICK: Final = 20
 #: Where each message is taken: nobody is a neighbour whose hello was sent on by others.
 TAKEN_AT: Final[Mapping[type, str]] = {
     Hello: HELLO_ADDRESS,
@@ -92,18 +95,6 @@ class Timers:
     remote_ls_max_age_s: float = 60.0
 
 
-@dataclass(slots=True)
-class _Link:
-    """A control link to whoever is at the other end of a connection."""
-
-    cost: int
-    #: Who says hello over it, which start of it, when last, and when last it had heard us.
-    router: str = ""
-    instance: int = 0
-    heard_s: float = _NEVER
-    confirmed_s: float = _NEVER
-
-
 class Mesh:
     """What the router ``me``, started at ``instance`` (seconds since 1970), knows of the network.
 
@@ -118,7 +109,8 @@ class Mesh:
         #: When the network last had another shape.
         self.last_change_s = _NEVER
         self._timers = timers or Timers()
-        self._links: dict[int, _Link] = {}
+        self._hellos = Hellos(me, instance, self._timers.hello_interval_s, self._timers.hello_max_age_s)
+        self._links: Mapping[int, ControlLink] = self._hellos.links
         #: By router: the connection over which it is our neighbour.
         self._neighbours: dict[str, int] = {}
         self._nodes = Nodes()
@@ -130,7 +122,7 @@ class Mesh:
         self._reshaped = ""
         self._cause = ""
         self._links_left = LINKS_PER_TICK
-        self._last_hello_s = _NEVER
+        self._news_left = NEWS_PER_TICK
         self._last_ra_s = _NEVER
 
     # --- what there is
@@ -157,17 +149,16 @@ class Mesh:
 
     # --- what happens here
 
-    def link_up(self, connection: int, cost: int) -> None:
-        """There is a control link over ``connection``; hellos go there from the next tick on."""
-        self._links[connection] = _Link(cost)
-        self._last_hello_s = _NEVER
+    def link_up(self, connection: int, cost: int, now_s: float) -> None:
+        """There is a control link over ``connection``; hellos go there from now on."""
+        self.events.append(self._hellos.open(connection, cost, now_s))
 
     def link_down(self, connection: int, now_s: float) -> None:
         """The control link is gone, and with it the neighbour, unless it is heard over another connection.
 
         That is told at once, not at the next tick: messages take another way as soon as all know.
         """
-        link = self._links.pop(connection, None)
+        link = self._hellos.close(connection)
         if link is not None and self._neighbours.get(link.router) == connection:
             self._choose_way(link.router, now_s, "connection lost")
             self._tell_at_once(now_s)
@@ -185,17 +176,19 @@ class Mesh:
     def tick(self, now_s: float) -> None:
         """What a second brings: hellos, advertisements, and the end of what was not heard of for too long."""
         self._links_left = LINKS_PER_TICK
+        self._news_left = NEWS_PER_TICK
         self._questions.renew()
         self._own.renew()
-        self._say_hello(now_s)
+        self.events += self._hellos.tick(now_s)
         flux = now_s - self.last_change_s <= 2 * self._timers.ra_interval_flux_s
         interval_s = self._timers.ra_interval_flux_s if flux else self._timers.ra_interval_s
-        advertise = now_s - self._last_ra_s >= interval_s
+        advertise = now_s - self._last_ra_s >= interval_s - HALF_TICK_S
         self._expire(now_s)
         self._recompute(now_s)
         if self._count_links():
             advertise = True
         self.events += self._questions.again(self.paths.next_hop, now_s)
+        self.events += self._questions.once_more(self.paths.next_hop, now_s)
         if self._tell_addresses():
             advertise = True
         self._answer_addresses()
@@ -206,7 +199,7 @@ class Mesh:
     def silent_at_s(self) -> float:
         """When the first of the neighbours has been silent for too long, if nothing is heard of it; inf without any."""
         heard_s = [self._links[connection].confirmed_s for connection in self._neighbours.values()]
-        return min(heard_s, default=float("inf")) + self._timers.hello_max_age_s
+        return min(heard_s, default=float("inf")) + self._hellos.max_age_s
 
     def check_silence(self, now_s: float) -> None:
         """Give up neighbours that have been silent for too long; between two ticks, at ``silent_at_s``.
@@ -217,16 +210,6 @@ class Mesh:
             self._choose_way(router, now_s, "no hello")
         self._tell_at_once(now_s)
 
-    def _say_hello(self, now_s: float) -> None:
-        timers = self._timers
-        if now_s - self._last_hello_s < timers.hello_interval_s:
-            return
-        self._last_hello_s = now_s
-        heard = [link.router for link in self._links.values() if now_s - link.heard_s <= timers.hello_max_age_s]
-        hello = Hello(self.me, self.instance, tuple(dict.fromkeys(heard)))
-        for connection in self._links:
-            self.events.append(Send(hello, HELLO_TO, connection))
-
     def _expire(self, now_s: float) -> None:
         for router in list(self._neighbours):
             self._choose_way(router, now_s, "no hello")
@@ -234,7 +217,7 @@ class Mesh:
         for router, node in self._nodes.items():
             if node.peers and now_s - node.heard_s > self._timers.remote_ls_max_age_s:
                 self._nodes.link(node, {})
-                node.link_sequence = 0
+                node.link_sequence, node.answered = 0, False
                 self._reshape(now_s, f"{router} is silent", f"{router}:0")
             listed.update(node.peers)
         for router, node in list(self._nodes.items()):
@@ -307,8 +290,10 @@ class Mesh:
         elif isinstance(message, RouterAdvertisement):
             return self._hear_advertisement(message, connection, now_s)
         elif isinstance(message, LinkStateRequest):
-            if self._obtain(message.id, connection, now_s) is not None:
+            node = self._obtain(message.id, connection, now_s)
+            if node is not None:
                 self._answer_links(message.id)
+                self.events += self._questions.in_return(node, self.paths.next_hop, now_s)
         elif isinstance(message, LinkStateUpdate):
             self._hear_links(message, connection, now_s)
         elif isinstance(message, MobileAddressRequest):
@@ -330,9 +315,9 @@ class Mesh:
             self._complain(Fault.SECOND_ROUTER, hello.id, connection, now_s)
             return
         link.router, link.instance, link.heard_s = hello.id, hello.instance, now_s
-        if any(
-            self._is_fresh(other, hello.id, now_s) and other.instance > hello.instance for other in self._links.values()
-        ):
+        self.events += self._hellos.answer(connection, now_s)  # before all questions: the other end must know us first
+        fresh = (other for other in self._links.values() if self._hellos.is_fresh(other, hello.id, now_s))
+        if any(other.instance > hello.instance for other in fresh):
             self._complain(Fault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
             return
         confirmed = self.me in hello.seen
@@ -343,7 +328,7 @@ class Mesh:
         if confirmed:
             link.confirmed_s = node.heard_s = now_s
             self._choose_way(hello.id, now_s, "")
-        self._recompute(now_s)
+        self._tell_at_once(now_s)
 
     def _hear_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> Spread:
         node = self._obtain(heard.id, connection, now_s)
@@ -361,7 +346,7 @@ class Mesh:
         self._recompute(now_s)
         if news or is_due(node.asked_links_s, now_s):
             self._ask_links(node, now_s)
-        if heard == node.spread and now_s - node.spread_s < SPREAD_AGAIN_S:
+        if node.has_spread(heard) and now_s - node.spread_s < SPREAD_AGAIN_S:
             return Spread.NOWHERE
         node.spread, node.spread_s = heard, now_s
         return Spread.TO_ALL if news and heard.id in self.paths.next_hop else Spread.ALONG_THE_TREE
@@ -392,11 +377,17 @@ class Mesh:
         node = self._obtain(heard.id, connection, now_s)
         if node is None:
             return
+        is_late = heard.instance and node.instance not in (
+            None,
+            heard.instance,
+        )  # of a former start, and under way since
+        node.answered = node.answered or not is_late
         if heard.link_sequence <= node.link_sequence:
             node.asked_links_s = _NEVER  # its answer, from before it counted its links
             return
-        if heard.instance and node.instance not in (None, heard.instance):
-            return  # of a former start, on its way since then
+        if is_late:
+            return
+        node.instance = node.instance or heard.instance or None  # else its next start would not be told from this one
         node.heard_s = now_s
         is_first = node.link_sequence == 0
         node.link_sequence = heard.link_sequence
@@ -499,17 +490,15 @@ class Mesh:
     def _restart(self, node: Node, now_s: float) -> None:
         self._nodes.link(node, {})
         node.instance = None
-        node.link_sequence = 0
+        node.link_sequence, node.answered = 0, False
         node.advertised_links = 1
         node.advertised_addresses = 0
         node.asked_links_s = node.asked_addresses_s = _NEVER
+        node.restarted_s = now_s
         node.older_in_a_row = node.strange_starts = 0
         node.spread, node.spread_change = None, 0
         self._unmap(node)
         self._reshape(now_s, f"{node.id} has restarted", f"{node.id}:0")
-
-    def _is_fresh(self, link: _Link, router: str, now_s: float) -> bool:
-        return link.router == router and now_s - link.confirmed_s <= self._timers.hello_max_age_s
 
     def _choose_way(self, router: str, now_s: float, why: str) -> None:
         """Settle over which connection ``router`` is a neighbour: the cheapest, and of those the first, or none.
@@ -517,7 +506,8 @@ class Mesh:
         Only one over which it was heard lately will do, and it only as it was started last; ``why`` says what is wrong
         with the one there was.
         """
-        fresh = [(link, connection) for connection, link in self._links.items() if self._is_fresh(link, router, now_s)]
+        links = self._links.items()
+        fresh = [(link, connection) for connection, link in links if self._hellos.is_fresh(link, router, now_s)]
         former = self._neighbours.get(router)
         if not fresh:
             if former is not None:
@@ -538,10 +528,14 @@ class Mesh:
             self.events.append(NeighbourMoved(router, connection))
 
     def _tell_at_once(self, now_s: float) -> None:
-        """Go by what our links are now; if they are others, so shall everybody."""
+        """Go by what our links are now; if they are others, tell all routers, or at the next tick if they often are."""
         self._recompute(now_s)
-        if self._count_links() and self._links:
-            self._advertise(now_s)
+        if self._links_changed and self._news_left > 0:
+            self._news_left -= 1
+            self._count_links()
+            self._tell_addresses()
+            if self._links:
+                self._advertise(now_s)
 
     def _change_links(self, now_s: float, why: str) -> None:
         """Our own link state is another, and the others shall know."""

@@ -34,9 +34,13 @@ class Node:
     #: The sequences that it has advertised; 1 for its links from the start, for it must have some.
     advertised_links: int = 1
     advertised_addresses: int = 0
+    #: It has told us its links since it was started: so there is a way from it to us, too.
+    answered: bool = False
     #: When it was asked last.
     asked_links_s: float = _NEVER
     asked_addresses_s: float = _NEVER
+    #: When it was started anew, as far as its addresses have not been asked for once more since then.
+    restarted_s: float = float("inf")
     #: For how many ticks nobody has listed it.
     orphan_ticks: int = 0
     #: How many advertisements in a row were older than what is known, and how many came from another start.
@@ -52,6 +56,16 @@ class Node:
 
     def wants_addresses(self) -> bool:
         return self.mobile_sequence < self.advertised_addresses
+
+    def has_spread(self, heard: RouterAdvertisement) -> bool:
+        """Whether the last advertisement that was sent on says at least as much as the one ``heard``."""
+        last = self.spread
+        return (
+            last is not None
+            and last.instance == heard.instance
+            and last.link_sequence >= heard.link_sequence
+            and last.mobile_sequence >= heard.mobile_sequence
+        )
 
 
 class Change(NamedTuple):

@@ -12,6 +12,8 @@ from .nodes import Node, Nodes
 
 #: A question that was not answered, for it or the answer was lost on the way, is asked again after so long.
 ASK_AGAIN_S: Final = 2.0
+#: A message of a former start is under way no longer than this.
+UNDER_WAY_S: Final = 10.0
 #: Asked between two ticks.
 QUESTIONS_PER_TICK: Final = 1000
 
@@ -28,10 +30,13 @@ class Questions:
         self._me = me
         self._nodes = nodes
         self._left = QUESTIONS_PER_TICK
+        #: The routers that were asked in return since the last tick.
+        self._returned: set[str] = set()
 
     def renew(self) -> None:
         """A second has passed: as many may be asked again."""
         self._left = QUESTIONS_PER_TICK
+        self._returned.clear()
 
     def again(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
         """Ask for all that nobody has answered for too long; who waited longest first."""
@@ -48,11 +53,32 @@ class Questions:
             if is_due(node.asked_addresses_s, now_s):
                 yield from self.about_addresses(node, reach, now_s)
 
+    def once_more(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
+        """Ask for all addresses of routers that were started anew a while ago.
+
+        A change of addresses does not say which start of its router it belongs to, so one that was under way during
+        the restart may have been taken for news.
+        """
+        for node in self._nodes.values():
+            if now_s - node.restarted_s >= UNDER_WAY_S and self._may_ask(node, reach):
+                node.restarted_s = float("inf")
+                yield Send(MobileAddressRequest(self._me, 0), mobile_address(node.id))
+
     def about_links(self, node: Node, reach: Collection[str], now_s: float) -> Iterator[Send]:
         """Ask for the links that were advertised."""
         if node.wants_links() and self._may_ask(node, reach):
             node.asked_links_s = now_s
             yield Send(LinkStateRequest(self._me), router_address(node.id))
+
+    def in_return(self, node: Node, reach: Collection[str], now_s: float) -> Iterator[Send]:
+        """Ask a router for its links that has just asked for ours, once between two ticks.
+
+        It has a way to us, so its answer arrives. What it was asked before may have come too early for that.
+        """
+        if node.id not in self._returned:
+            for question in self.about_links(node, reach, now_s):
+                self._returned.add(node.id)
+                yield question
 
     def about_addresses(
         self, node: Node, reach: Collection[str], now_s: float, unprompted: bool = False

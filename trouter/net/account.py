@@ -10,7 +10,7 @@ from trouter.wire.performatives import Error, Open
 
 from .clocks import mono_us, now_us
 from .recorder import Recorder
-from .text import describe_properties
+from .text import describe_properties, name_word, word
 
 
 class Accounted(Protocol):
@@ -41,8 +41,9 @@ def describe_open(peer: Accounted, remote: Open) -> str:
     encrypted = facts.tls.version if facts.tls else "no"
     return (
         f"[C{peer.number}] Connection Opened: dir={_direction(peer)} host={facts.remote_host}:{facts.remote_port} "
-        f"vhost={remote.hostname or ''} encrypted={encrypted} auth={peer.mechanism or 'no'} user={peer.user} "
-        f"container_id={remote.container_id} props={describe_properties(remote.properties)}"
+        f"vhost={name_word(remote.hostname or '')} encrypted={encrypted} auth={name_word(peer.mechanism) or 'no'} "
+        f"user={word(peer.user)} container_id={name_word(remote.container_id)} "
+        f"props={describe_properties(remote.properties)}"
     )
 
 

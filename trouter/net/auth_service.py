@@ -39,6 +39,7 @@ from trouter.hooks import (
 )
 from trouter.records import Alarm
 from trouter.wire.performatives import Open
+from trouter.wire.types import ArrayForm
 
 from .breaker import Breaker
 from .connector import Place, cause, connect
@@ -52,10 +53,11 @@ LIMITS: Final = EngineLimits(
     max_frame_bytes=1024 * 1024, max_open_frame_bytes=1024 * 1024, max_open_nodes=65536, idle_timeout_s=0.0
 )
 #: Tells the service that we can do something with rights.
-CAPABILITIES: Final = ("ADDRESS-AUTHZ",)
+#: As an array, the form in which services that were written for the older router read it.
+CAPABILITIES: Final = ArrayForm(("ADDRESS-AUTHZ",))
 READ_BYTES: Final = 65536
 
-log = logging.getLogger("trouter.SERVER")
+log = logging.getLogger("trouter.AUTHSERVICE")
 
 
 class _Failure(Exception):
@@ -69,6 +71,10 @@ class Terms:
     facts: AuthServiceFacts
     #: What the service is verified by: the name of an sslProfile, empty for a service without TLS.
     ssl_profile: str = ""
+    #: Its certificate must be for its host.
+    verify_hostname: bool = True
+    #: What existing services say of a user is taken in each of its forms; with secureDefaults in the documented one.
+    lenient: bool = False
     #: Who may be sent passwords without encryption: "no"body, a service on this machine ("loopback"), or any ("yes").
     allow_insecure_plain: str = "loopback"
     #: A service that says nothing of rights leaves them to the policy; else it grants none.
@@ -120,7 +126,10 @@ class RemoteAuthService:
         sock = await connect(Place(facts.host, facts.port), None)
         try:
             local = ipaddress.ip_address(sock.getpeername()[0].partition("%")[0]).is_loopback
-            channel = await self._secure.call(sock, terms.ssl_profile, facts.host) if terms.ssl_profile else None
+            channel = None
+            if terms.ssl_profile:
+                verify = terms.verify_hostname
+                channel = await self._secure.call(sock, terms.ssl_profile, facts.host, verify_hostname=verify)
             below = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         except BaseException:
             sock.close()
@@ -225,7 +234,7 @@ class _Session:
         service.breaker.succeeded()
         properties = event.open.properties
         try:
-            user = user_of(properties)
+            user = user_of(properties, lenient=service.terms.lenient)
             permissions = permissions_of(properties, optional=service.terms.authz_optional)
         except BadGrant as bad:
             log.error("authServicePlugin %s lets in somebody it describes wrongly: %s", service.facts.name, bad)

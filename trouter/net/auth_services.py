@@ -22,8 +22,9 @@ MAX_KNOWN_LISTENERS: Final = 1024
 class AuthServices:
     """The services by name."""
 
-    def __init__(self, secure: Secure, recorder: Recorder) -> None:
+    def __init__(self, secure: Secure, recorder: Recorder, *, secure_defaults: bool = False) -> None:
         self._secure = secure
+        self._secure_defaults = secure_defaults
         self._recorder = recorder
         self._services: Mapping[str, RemoteAuthService] = {}
         self._chosen: dict[ListenerFacts, AuthService | None] = {}
@@ -41,7 +42,7 @@ class AuthServices:
         """The services for these; one that is as it was keeps what it has learnt."""
         services: dict[str, RemoteAuthService] = {}
         for entity in entities:
-            terms = _terms(entity)
+            terms = _terms(entity, secure=self._secure_defaults)
             known = self._services.get(entity.name)
             services[entity.name] = known if known is not None and known.terms == terms else self._remote(terms)
         return _PendingServices(self, services)
@@ -72,7 +73,7 @@ class _PendingServices:
         """Nothing was opened."""
 
 
-def _terms(entity: AuthServicePluginEntity) -> Terms:
+def _terms(entity: AuthServicePluginEntity, *, secure: bool) -> Terms:
     from .auth_service import Terms  # noqa: PLC0415
 
     host, port = entity.address
@@ -84,4 +85,11 @@ def _terms(entity: AuthServicePluginEntity) -> Terms:
         timeout_s=float(entity.timeout_seconds),
         cache_s=float(entity.cache_seconds),
     )
-    return Terms(facts, entity.ssl_profile or "", entity.allow_insecure_plain, entity.authz_optional)
+    return Terms(
+        facts,
+        entity.ssl_profile or "",
+        verify_hostname=entity.verify_hostname,
+        lenient=not secure,
+        allow_insecure_plain=entity.allow_insecure_plain,
+        authz_optional=entity.authz_optional,
+    )

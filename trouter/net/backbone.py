@@ -33,10 +33,12 @@ from trouter.wire.performatives import Open
 from .recorder import Recorder
 from .topology import Topology
 
-#: Between two looks at what is due.
-TICK_S: Final = 1.0
+#: Routers in reach up to which each change is logged with the valid origins: each costs a tree over the network.
+SMALL_NETWORK: Final = 32
 
-log = logging.getLogger("trouter.ROUTER")
+hello_log = logging.getLogger("trouter.ROUTER_HELLO")
+links_log = logging.getLogger("trouter.ROUTER_LS")
+mobile_log = logging.getLogger("trouter.ROUTER_MA")
 
 
 def announced_cost(remote: Open) -> int:
@@ -106,7 +108,7 @@ class Backbone:
             self._unlink(trunk)
         elif trunk.number not in self._linked:
             self._linked.add(trunk.number)
-            self.mesh.link_up(trunk.number, trunk.cost)
+            self.mesh.link_up(trunk.number, trunk.cost, self._now())
             self._work()
 
     def _unlink(self, trunk: Trunk) -> None:
@@ -172,24 +174,28 @@ class Backbone:
         if isinstance(event, PathsChanged):
             self._network.set_ways(self.mesh.paths, self.mesh.neighbours)
             reach = len(self.mesh.paths.next_hop)
-            log.info("the ways through the network are set anew: %s; %d routers in reach", event.why, reach)
+            links_log.info("the ways through the network are set anew: %s; %d routers in reach", event.why, reach)
+            self._tell_paths()
         elif isinstance(event, AddressesChanged):
             self._network.map(event.router, event.added, event.deleted)
+            mobile_log.debug(
+                "router %s: %d addresses added, %d deleted", event.router, len(event.added), len(event.deleted)
+            )
         elif isinstance(event, RouterLost):
             self._network.forget(event.router)
-            log.info("router %s is forgotten", event.router)
+            links_log.info("router %s is forgotten", event.router)
         elif isinstance(event, NeighbourUp):
-            log.info("router %s is a neighbour over [C%d], cost %d", event.router, event.connection, event.cost)
+            hello_log.info("router %s is a neighbour over [C%d], cost %d", event.router, event.connection, event.cost)
         elif isinstance(event, NeighbourMoved):
-            log.info("neighbour %s is reached over [C%d] now", event.router, event.connection)
+            hello_log.info("neighbour %s is reached over [C%d] now", event.router, event.connection)
         elif isinstance(event, NeighbourDown):
-            log.info("router %s is a neighbour no longer: %s", event.router, event.why)
+            hello_log.info("router %s is a neighbour no longer: %s", event.router, event.why)
             for trunk in self._network.trunks:
                 if trunk.neighbour == event.router:
                     self._router.give_up(trunk)
         elif isinstance(event, Ignored):
             detail = f" ({event.detail})" if event.detail else ""
-            log.warning(
+            links_log.warning(
                 "[C%d] a message of router %s was not believed: %s%s, %d times since it was told last",
                 event.connection,
                 event.who or "unknown",
@@ -197,6 +203,15 @@ class Backbone:
                 detail,
                 event.times,
             )
+
+    def _tell_paths(self) -> None:
+        """Log what was computed, in the words of the older router: programs draw networks from them."""
+        paths = self.mesh.paths
+        links_log.info("Computed next hops: %r", dict(sorted(paths.next_hop.items())))
+        links_log.info("Computed costs: %r", dict(sorted(paths.cost.items())))
+        if len(paths.next_hop) <= SMALL_NETWORK:
+            links_log.info("Computed valid origins: %r", self.topology.origins())
+        links_log.info("Computed radius: %d", paths.radius)
 
     def _send(self, event: Send) -> None:
         octets = compose(event.message, event.to)

@@ -1,8 +1,8 @@
 """Connectors: connections that the router itself makes, and makes again when they are lost (routing.md 6.6).
 
 A connector knows its configured place and those that a peer's open names for the case of failure; it tries each twice
-and goes on to the next. Waiting grows from one second to half a minute, a random part of it left out, so that a
-thousand routers do not come back at the same moment.
+and goes on to the next. Waiting grows from one second to ten, a random part of it left out, so that a thousand routers
+do not come back at the same moment.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from .tls.problems import TlsFailed
 
 DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
-LONGEST_WAIT_S: Final = 30.0
+LONGEST_WAIT_S: Final = 10.0
 TRIES_EACH: Final = 2
 #: How long a neighbour's first hello may take, over a line that is slow and loses much.
 HELLO_TIMEOUT_S: Final = 60.0
@@ -78,6 +78,7 @@ MAX_LOOKUPS: Final = 40
 _LOOKUPS: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar("connectors' look-ups")
 
 log = logging.getLogger("trouter.SERVER")
+error_log = logging.getLogger("trouter.ERROR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +308,7 @@ class OutgoingPeer(Peer):
 
     async def _finish_sasl(self, code: int, additional: bytes | None) -> None:
         if code != SASL_OK:
-            self.tell_failure(f"the peer refused authentication by {self.mechanism}")
+            self.tell_failure(f"amqp:unauthorized-access Authentication failed [mech={self.mechanism}]")
             return
         try:
             if isinstance(self._chosen, PluginMechanism):
@@ -351,7 +352,7 @@ class OutgoingPeer(Peer):
 
     def turn_out(self, error: Error) -> None:
         """Close the connection; that is why it failed."""
-        self.failure = self.failure or f"{error.condition}: {error.description}"
+        self.failure = self.failure or f"{error.condition} {error.description}"
         super().turn_out(error)
 
 
@@ -373,6 +374,8 @@ class Connector:
         self._idle = trio.CancelScope()
         self._peer: OutgoingPeer | None = None
         self._waited = 0
+        #: Where the connection goes.
+        self._dialled = self._places.current
         #: What the next connection may go on with of the last one's TLS.
         self._known: Resumable | None = None
         #: Set when nothing of it is left.
@@ -380,18 +383,26 @@ class Connector:
 
     @property
     def status(self) -> str:
-        """INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."""
-        return "SUCCESS" if self._has_succeeded() else self._status
+        """INITIALIZING, CONNECTING (between tries too), SUCCESS once the peer has opened, or CLOSING."""
+        return "SUCCESS" if self._is_open() else self._status
 
     @property
     def message(self) -> str:
-        """What the status is about."""
+        """What the status is about: the open of the peer, or why the last try failed."""
         peer = self._peer
-        return peer.opening if peer is not None and self._has_succeeded() else self._message
+        if peer is None or not (peer.failure or self._is_open()):
+            return self._message
+        return self._failure_of(peer) if peer.failure else peer.opening
 
-    def _has_succeeded(self) -> bool:
-        """It serves, from the moment at which others hear of that; ``_tell_success`` notes it when it is its turn."""
-        return self._status == "CONNECTING" and self._peer is not None and self._peer.serving.is_set()
+    def _is_open(self) -> bool:
+        """The peer has opened, and nothing has failed since."""
+        peer = self._peer
+        return self._status == "CONNECTING" and peer is not None and peer.established.is_set() and not peer.failure
+
+    def _failure_of(self, peer: OutgoingPeer) -> str:
+        """Why the connection of a peer failed, as the log says it."""
+        why = peer.failure or "the peer closed it"
+        return f"[C{peer.number}] Connection to {peer.facts.remote_host}:{self._dialled.port} failed: {why}"
 
     @property
     def _has_certificate(self) -> bool:
@@ -448,13 +459,13 @@ class Connector:
         return None
 
     def _tell_failure(self, place: Place, why: str) -> None:
-        self._status, self._message = "FAILED", f"Connection to {place.host}:{place.port} failed: {why}"
+        self._message = f"Connection to {place.host}:{place.port} failed: {why}"
         self._places.failed()
         log.info("%s", self._message)
 
     async def _serve(self, sock: socket.socket) -> None:
         """Run the connection; a bug of ours ends it, and the connector goes on."""
-        place = self._places.current
+        self._dialled = place = self._places.current
         try:
             facts = self._facts(sock, place)
         except OSError:  # gone again already
@@ -483,11 +494,11 @@ class Connector:
         self._peer = peer
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._tell_success, peer)
+                nursery.start_soon(self._go_by_open, peer)
                 await peer.run()
                 nursery.cancel_scope.cancel()
-        except Exception:
-            log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self._peer = None
             self._known = resumable(place.host, ground)
@@ -497,23 +508,21 @@ class Connector:
             self._waited = 0
         else:
             self._places.failed()
-        why = peer.failure or "the peer closed it"
-        self._status = "FAILED"
-        self._message = f"[C{facts.connection_id}] Connection to {place.host}:{place.port} failed: {why}"
+        self._message = self._failure_of(peer)
 
-    async def _tell_success(self, peer: OutgoingPeer) -> None:
+    async def _go_by_open(self, peer: OutgoingPeer) -> None:
+        """Take over what the peer's open says; give it up if it does not serve its purpose in time."""
         await peer.established.wait()
+        remote = peer.connection.remote_open
+        if remote is not None and isinstance(remote.properties, dict):
+            allowed = allowed_hosts(self.entity, has_certificate=self._has_certificate)
+            self._places.learn(remote.properties.get("failover-server-list"), allowed)
         with trio.move_on_after(HELLO_TIMEOUT_S) as patience:
             await peer.serving.wait()
         if patience.cancelled_caught:
             peer.give_up(NO_HELLO)
             return
-        self._status, self._message = "SUCCESS", peer.opening
         self._places.opened()
-        remote = peer.connection.remote_open
-        if remote is not None and isinstance(remote.properties, dict):
-            allowed = allowed_hosts(self.entity, has_certificate=self._has_certificate)
-            self._places.learn(remote.properties.get("failover-server-list"), allowed)
 
     def _next_wait_s(self) -> float:
         longest_s = FIRST_WAIT_S if len(self._places) > 1 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._waited)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -9,9 +10,10 @@ import trio
 
 from trouter.config import RouterEntity
 from trouter.core.router import Router
+from trouter.mesh.hellos import TICK_S
 from trouter.mesh.mesh import Timers
 
-from .backbone import TICK_S, Backbone
+from .backbone import Backbone
 from .hub import Hub
 from .recorder import Recorder
 
@@ -35,13 +37,13 @@ def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], f
 
 
 async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
-    """Tick for ever, at the same moments however long a tick takes."""
+    """Tick for ever, at the same moments of every second however long a tick takes, or however late it is."""
     due_s = trio.current_time()
     while True:
         hub.tell_time()
         backbone.tick()
         hub.flush()
-        due_s = max(due_s + TICK_S, trio.current_time())
+        due_s = next_due_s(due_s, trio.current_time())
         while trio.current_time() < due_s:
             silent_s = backbone.silent_at_s + _AFTER_S
             await trio.sleep_until(min(due_s, silent_s))
@@ -49,3 +51,8 @@ async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
                 hub.tell_time()
                 backbone.check_silence()
                 hub.flush()
+
+
+def next_due_s(due_s: float, now_s: float) -> float:
+    """When the tick after the one that was due at ``due_s`` is due: ticks that were missed are left out."""
+    return due_s + TICK_S * (math.floor((now_s - due_s) / TICK_S) + 1)

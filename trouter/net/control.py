@@ -17,6 +17,7 @@ import trio
 from trouter import logs
 from trouter.config import (
     AutoLinkEntity,
+    BindingEntity,
     ChangeRefused,
     Changes,
     Configuration,
@@ -24,8 +25,10 @@ from trouter.config import (
     ConnectorEntity,
     Entity,
     EntityType,
+    ExchangeEntity,
     LinkRouteEntity,
     PolicyEntity,
+    Problem,
     RouterEntity,
     Updated,
     compare,
@@ -35,8 +38,10 @@ from trouter.config import (
     updated,
 )
 from trouter.config.facts import listener_facts, router_facts
+from trouter.config.findings import evaluate, ordered
+from trouter.config.problems import Severity
 from trouter.core.router import Router
-from trouter.hooks import ConfigurationRefused, Plugins
+from trouter.hooks import ConfigurationRefused, ListenerFacts, Plugins
 from trouter.management.ports import ReloadReport, Rights
 from trouter.security.entries import EntryError
 from trouter.security.policy import Policy
@@ -48,6 +53,7 @@ from .connections import Connections
 from .connectors import Connectors
 from .consumers import Consumers
 from .decisions import Decisions
+from .exchanges import ConfiguredExchanges
 from .guard import Guard, Lockouts
 from .host_names import HostNames
 from .listen import ConnectionNumbers, Listener
@@ -69,6 +75,9 @@ BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 #: What the older router answers, and its tools expect, where a log file cannot be opened.
 FAILED: Final = 500
+
+#: What was found of files when the configuration was read: what is withheld for it now says more.
+OVERTAKEN: Final = frozenset({"unreadable-file", "unknown-tls-version"})
 
 log = logging.getLogger("trouter.MAIN")
 
@@ -115,6 +124,7 @@ class Control:
         self._numbers = numbers
         self._rules = Rules(router.table)
         self._routes = ConfiguredRoutes(router, flush)
+        self._exchanges = ConfiguredExchanges(router, flush)
         self._plugins = plugins
         self._auth_services = auth_services
         self._secure = secure
@@ -128,8 +138,15 @@ class Control:
         self._one_at_a_time = trio.Lock()
         self._policing = policing
         self.host_names = HostNames()
+        #: What is to be told of the configuration, once it was asked for.
+        self._findings: tuple[Problem, ...] | None = None
+        secure.take_up = self.take_up
 
     # --- what is
+
+    @property
+    def _withheld(self) -> frozenset[str]:
+        return frozenset(problem.entity for problem in self.service.withheld)
 
     @property
     def configuration(self) -> Configuration:
@@ -173,9 +190,11 @@ class Control:
         self._change_records.done(operation, kind, identity, values)
 
     def status(self, entity: Entity) -> Mapping[str, object]:
-        """What is observed of a connector, a link route, an auto link and the policy; nothing of what is withheld."""
+        """What is observed of a connector, of configured routing and of the policy; nothing of what is withheld."""
         if isinstance(entity, LinkRouteEntity | AutoLinkEntity):
             return self._routes.status(entity)
+        if isinstance(entity, ExchangeEntity | BindingEntity):
+            return self._exchanges.status(entity)
         if isinstance(entity, PolicyEntity):
             return self._policing.shown_policy()
         connector = self.connectors.find(entity) if isinstance(entity, ConnectorEntity) else None
@@ -191,9 +210,8 @@ class Control:
 
     async def prepare_start(self) -> Change:
         """What the router starts with, to be applied once it runs; ListenError when a listener cannot stand."""
-        service = service_of(self._configuration)
         try:
-            return await self._prepare(self._configuration, service, Change())
+            return await self._prepare(self._configuration, Change(), starts=True)
         except Unfit as unfit:
             raise ListenError(*unfit.lines) from unfit
 
@@ -216,6 +234,34 @@ class Control:
         configuration = self._configuration
         self._change_records.reloaded(configuration.source, by="start", changed=len(configuration.entities))
         self._change_records.vhosts(None, configuration)
+
+    def serve(self, configuration: Configuration, service: Service) -> None:
+        """Note what is in service from now on, and log what is not and was not told of yet."""
+        known = self.service.withheld
+        self.service = service
+        self._findings = None
+        for problem in service.withheld:
+            if problem not in known:
+                log.critical("%s", problem)
+
+    def findings(self) -> tuple[Problem, ...]:
+        """Everything that is to be told of the configuration in force, the gravest first."""
+        if self._findings is None:
+            told = evaluate(self._configuration, self._plugins)
+            unserved = {problem.entity for problem in self.service.withheld}
+            rest = [
+                one
+                for one in told
+                if not (one.severity is Severity.PROBLEM and (one.entity in unserved or one.point in OVERTAKEN))
+            ]
+            self._findings = ordered([*self.service.withheld, *rest])
+        return self._findings
+
+    async def take_up(self) -> None:
+        """Put into service what can be served now and could not before."""
+        with suppress(ChangeRefused):
+            async with self._turn():
+                await self._become(self._configuration, tells=False)
 
     def drain(self) -> None:
         """Change nothing any more, and take in nobody; connections there are go on."""
@@ -317,6 +363,11 @@ class Control:
             policy = policy.with_addresses(await self.host_names.look_up(policy.host_names))
         return PendingPolicy(self._policing, policy, samplings)
 
+    def _refused(self, listener: ListenerFacts, configuration: Configuration) -> tuple[str, ...]:
+        """What is wrong with the mechanisms of a listener, a sentence each."""
+        unknown = self._plugins.unknown(listener) if configuration.router.secure_defaults else ()
+        return (*self._plugins.conflicts(listener), *unknown)
+
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         async with self._one_at_a_time:
@@ -331,12 +382,11 @@ class Control:
         """The entity as it is now: another change may have come first."""
         return self._configuration.find(entity.identity) or entity
 
-    async def _become(self, configuration: Configuration, asks_plugins: bool = False) -> None:
+    async def _become(self, configuration: Configuration, *, asks_plugins: bool = False, tells: bool = True) -> None:
         """Follow ``configuration``; ChangeRefused, and everything is as it was."""
-        service = service_of(configuration)
         change = Change()
         try:
-            await self._prepare(configuration, service, change, logs_too=True, asks_plugins=asks_plugins)
+            await self._prepare(configuration, change, logs_too=True, asks_plugins=asks_plugins)
         except Unfit as unfit:
             raise ChangeRefused(unfit.status, "\n".join(unfit.lines)) from unfit
         if self.stopping:
@@ -347,15 +397,15 @@ class Control:
         self._configuration = configuration
         if asks_plugins:
             self._consume()
-        for warning in configuration.warnings:
+        for warning in configuration.warnings if tells else ():
             log.warning("%s", warning)
 
     async def _prepare(
         self,
         configuration: Configuration,
-        service: Service,
         change: Change,
         *,
+        starts: bool = False,
         logs_too: bool = False,
         asks_plugins: bool = False,
     ) -> Change:
@@ -378,8 +428,15 @@ class Control:
                 problems.append(Unfit(list(error.lines), BAD_REQUEST))
 
         try:
+            service = service_of(configuration)
             with collecting():
-                change.add(await self._secure.prepare(configuration))
+                tolerant = starts and not configuration.router.secure_defaults
+                secure = await self._secure.prepare(configuration, tolerant=tolerant)
+                change.add(secure)
+                service = service_of(configuration, secure.faults)
+                if not starts:
+                    new = [each for each in service.withheld if each.entity not in self._withheld]
+                    problems += [Unfit([str(each)], BAD_REQUEST) for each in new if secure.faults]
             with collecting():
                 change.add(await self.listeners.prepare(service.listeners))
             with collecting():
@@ -387,19 +444,20 @@ class Control:
             change.add(self.connectors.prepare(service.connectors))
             change.add(self._rules.prepare(configuration.addresses))
             change.add(self._auth_services.prepare(configuration.auth_services))
-            change.add(PendingService(self, service))
+            change.add(PendingService(self, configuration, service))
             with collecting():
                 change.add(await self._record_logs.prepare(configuration.record_logs))
             change.add(PendingGuard(self._guard, configuration.router))
             resumable = configuration.router.allow_resumable_link_route
             change.add(self._routes.prepare(configuration.link_routes, configuration.auto_links, resumable=resumable))
+            change.add(self._exchanges.prepare(configuration.exchanges, configuration.bindings))
             if logs_too:
                 with collecting():
                     change.add(logs.prepare(configuration.logs, configuration.router))
                     change.add(PendingTraces(self._connections))
             if not asks_plugins:
                 facts = (listener_facts(entity) for entity in service.listeners)
-                conflicts = [line for each in facts for line in self._plugins.conflicts(each)]
+                conflicts = [line for each in facts for line in self._refused(each, configuration)]
                 if conflicts:
                     problems.append(Unfit(conflicts, BAD_REQUEST))
             elif not problems:  # last, because asking is changing
@@ -432,16 +490,13 @@ class PendingPolicy:
 class PendingService:
     """What is in service, and word of what is withheld."""
 
-    def __init__(self, control: Control, service: Service) -> None:
+    def __init__(self, control: Control, configuration: Configuration, service: Service) -> None:
         self._control = control
+        self._configuration = configuration
         self._service = service
 
     def apply(self) -> None:
-        known = self._control.service.withheld
-        self._control.service = self._service
-        for line in self._service.withheld:
-            if line not in known:
-                log.critical("%s", line)
+        self._control.serve(self._configuration, self._service)
 
     def drop(self) -> None:
         """Nothing was opened."""

@@ -41,17 +41,16 @@ class Entrance:
             self._tenancy.check(self._remote.hostname)
 
     def tenant(self, tenants: Tenants, vhost: str) -> Tenant | None:
-        """Whose the connection is, now that the policy has it in ``vhost``; NoTenant."""
-        if self._tenancy is None:
-            return None
-        return tenants.enter(self._tenant_name(self._tenancy, vhost), self._facts.connection_id)
+        """Whose the connection is, now that the policy has it in ``vhost``; None for no tenant's; NoTenant."""
+        name = "" if self._tenancy is None else self._tenant_name(self._tenancy, vhost)
+        return tenants.enter(name, self._facts.connection_id) if name else None
 
     def stays(self, tenant: Tenant | None, vhost: str) -> bool:
         """Whether it is still ``tenant``'s, now that the policy has it in another ``vhost``."""
-        if self._tenancy is None or tenant is None:
+        if self._tenancy is None:
             return True
         try:
-            return self._tenant_name(self._tenancy, vhost) == tenant.name
+            return self._tenant_name(self._tenancy, vhost) == ("" if tenant is None else tenant.name)
         except NoTenant:
             return False
 

@@ -1,7 +1,8 @@
 """What an authentication service says of a user in the properties of its open: who it is and what it may do (R-3a).
 
-Names and words are matched exactly and types are strict: what is not written as it has to be lets nobody in. A word
-that is none of the two known ones grants nothing.
+Names and words are matched exactly and types are strict: what is not written as it has to be lets no user in. A word
+that is none of the two known ones grants nothing. What existing services leave out is forgiven, unless secureDefaults
+forbids it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ AUTHORIZATION: Final = "address-authz"
 SUBJECT: Final = "sub"
 RECEIVE: Final = "recv"
 SEND: Final = "send"
+#: Who was let in by a service that does not say who it is.
+NAMELESS: Final = "anonymous"
 MAX_USER_BYTES: Final = 255
 
 
@@ -23,16 +26,27 @@ class BadGrant(Exception):
     """Properties that let nobody in; says what is wrong with them, without quoting them."""
 
 
-def user_of(properties: object) -> str:
-    """Whom the service has let in; BadGrant."""
+def user_of(properties: object, *, lenient: bool = False) -> str:
+    """Whom the service has let in; BadGrant.
+
+    ``lenient``: the identity may also be a plain string, and a service may say nothing of it, as existing ones do; a
+    user without a name is ``anonymous``.
+    """
     identity = _property(properties, IDENTITY)
+    if lenient and (identity is None or isinstance(identity, str)):
+        return _fit(str(identity)) if identity else NAMELESS
     if not isinstance(identity, dict):
         raise BadGrant(f"{IDENTITY} is missing, or no map")
     user = identity.get(SUBJECT)
     if type(user) is not str or not user:
         raise BadGrant(f"{IDENTITY} has no {SUBJECT} that is a string")
+    return _fit(user)
+
+
+def _fit(user: str) -> str:
+    """The name, if it can be a user's; BadGrant."""
     if not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
-        raise BadGrant(f"the {SUBJECT} of {IDENTITY} is no name for a user")
+        raise BadGrant(f"{IDENTITY} is no name for a user")
     return user
 
 

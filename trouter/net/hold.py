@@ -50,6 +50,11 @@ class Hold:
         return self.admission.settings.max_message_size or 0
 
     @property
+    def oversize_error(self) -> Error | None:
+        """What a larger one ends the connection with, None if it ends its link only."""
+        return MESSAGE_TOO_LARGE if self._policing.policy.entity.oversize_action == "connection" else None
+
+    @property
     def share(self) -> Share | None:
         """The quotas as they are now, None for none."""
         return self._held.share
@@ -157,15 +162,13 @@ class Hold:
             capabilities=() if named is None else tuple(map(str, named.capabilities)),
         )
 
-    def too_large(self) -> Error | None:
-        """A message was larger than those taken in; why the whole connection is to end, if it is."""
+    def too_large(self) -> None:
+        """A message was larger than those taken in: count and record it."""
         self._policing.deny(Denied.TOO_LARGE, self._held, self._rule("maxMessageSize"), direction="in")
-        ends_all = self._policing.policy.entity.oversize_action == "connection"
-        return MESSAGE_TOO_LARGE if ends_all else None
 
-    def leave(self) -> None:
-        """The connection is over."""
-        self._policing.leave(self._held.applicant.number)
+    def leave(self, resources: tuple[int, int, int]) -> None:
+        """The connection is over; ``resources`` are the sessions, senders and receivers that it had."""
+        self._policing.leave(self._held.applicant.number, resources)
 
     def _rule(self, attribute: str) -> str:
         admission = self.admission

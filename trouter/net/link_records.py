@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.rows import LINK_COLUMNS
-from trouter.core.watch import STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
+from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
 from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled
 from trouter.wire.performatives import Attach
 
@@ -93,7 +93,7 @@ class LinkRecords:
                 snd_mode=attach.snd_settle_mode,
                 rcv_mode=attach.rcv_settle_mode,
                 max_message=attach.max_message_size or None,
-                credit=endpoint.link.credit,
+                credit=max(0, endpoint.link.credit),
             )
         )
 
@@ -121,7 +121,7 @@ class LinkRecords:
     def stalled(self, router: Router, notice: Notice) -> None:
         """The watch found a link stuck, without credit, or with credit again."""
         endpoint = notice.link.sink
-        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
+        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress) or notice.text == OVERDRAWN_TEXT:
             return
         ended = notice.text == UNBLOCKED_TEXT
         if ended == (endpoint.identity not in self._stalled):

@@ -31,6 +31,7 @@ OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 log = logging.getLogger("trouter.SERVER")
+error_log = logging.getLogger("trouter.ERROR")
 
 
 class AcceptRate:
@@ -99,7 +100,7 @@ class Listener:
         """Serve the peers to come as ``entity`` says; sockets and peers stay as they are."""
         self.entity = entity
         self.facts = listener_facts(entity)
-        self._settings = listener_settings(self._router_id, entity)
+        self._settings = listener_settings(self._router_id, entity, secure=self._services.secure_defaults)
         self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
 
     async def run(self) -> None:
@@ -242,8 +243,8 @@ class Listener:
                 self._greeting.add(scope)
                 timeout_s = self._settings.handshake_timeout_s
                 met = await self._services.secure.accept(sock, facts, self.entity, timeout_s)
-        except Exception:
-            log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self._greeting.discard(scope)
             if met is None:
@@ -257,7 +258,7 @@ class Listener:
         self.peers.add(peer)
         try:
             await peer.run()
-        except Exception:
-            log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self.peers.discard(peer)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
 from trouter.config import ListenerEntity
+from trouter.logs import NOTICE
 
 from .parts import Key, Part, Parts, PendingParts, keyed
 from .sockets import ListenError, open_for
@@ -94,7 +95,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
         name = f" ({entity.given_name})" if entity.named else ""
         for sock in part.sockets:
             host, port = sock.getsockname()[:2]
-            log.info("%s %s:%s%s", words, f"[{host}]" if ":" in host else host, port, name)
+            log.log(NOTICE, "%s %s:%s%s", words, f"[{host}]" if ":" in host else host, port, name)
 
 
 def must_move(old: ListenerEntity, new: ListenerEntity) -> bool:

@@ -7,6 +7,7 @@ is unknown, disabled or locked out. Only what is no fault of the peer's has a co
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -28,7 +29,6 @@ from trouter.hooks import (
     SaslExchange,
 )
 from trouter.records import Alarm, SaslOutcome
-from trouter.records.text import clean
 
 from .guard import Guard
 from .recorder import Recorder
@@ -37,6 +37,7 @@ log = logging.getLogger("trouter.SERVER")
 
 #: Characters of a user's and of a mechanism's name in the log.
 MAX_NAME: Final = 128
+_MECHANISM: Final = re.compile(r"[A-Za-z0-9_-]+")
 THROTTLED: Final = "too many failures"
 UNSERVED: Final = "no plugin serves the mechanism"
 TOO_SLOW: Final = "the authentication took too long"
@@ -50,6 +51,12 @@ REASONS: Final = {
     EXPIRED: "expired",
     LOCKED: "locked",
 }
+
+
+def _bare(mechanism: str) -> str:
+    """A mechanism's name as it stands between brackets: quoted where it is no such name."""
+    shown = mechanism[:MAX_NAME]
+    return shown if _MECHANISM.fullmatch(shown) else repr(shown) if shown else "none"
 
 
 def _never(seconds: float) -> None:
@@ -246,12 +253,15 @@ class Login:
         self._sasl.finish(code)
         facts = self.facts
         log.info(
-            "[C%d] Connection from %s:%d refused: SASL %s user=%s listener=%s: %s",
+            "[C%d] Connection from %s:%d (to %s:%s) failed: amqp:unauthorized-access Authentication failed "
+            "[mech=%s] user=%.128r listener=%r: %s",
             facts.connection_id,
             facts.remote_host,
             facts.remote_port,
-            clean(self.mechanism)[:MAX_NAME],
-            clean(refusal.user)[:MAX_NAME] or "(none)",
+            facts.listener.host,
+            facts.listener.port,
+            _bare(self.mechanism),
+            refusal.user,
             facts.listener.name,
             refusal.reason,
         )
@@ -269,9 +279,9 @@ class Login:
         self._recorder.emit(alarm)
         what = "would be" if rules.mode == "alarm" else "is"
         log.warning(
-            "[C%d] user %s %s locked out at %s for %g s: %d failed logins within %g s",
+            "[C%d] user %r %s locked out at %s for %g s: %d failed logins within %g s",
             self.facts.connection_id,
-            clean(user)[:MAX_NAME],
+            user[:MAX_NAME],
             what,
             self.facts.remote_host,
             rules.lock_s,

@@ -71,6 +71,10 @@ class Membership:
     def join(self, remote: Open) -> None:
         """Let the network use the connection; whoever dialled attaches the links (inter-router.md 1.5)."""
         trunk = self.trunk
+        streams = STREAMING_LINKS in remote.offered_capabilities
+        if streams and (self.edge is not None or self.is_uplink):
+            capacity, log = self._settings.link_capacity, self._sessions.terms.log
+            self._router.open_edge_streams(self.number, capacity, self._begin_stream, self._sessions.end_own, log)
         if trunk is None:
             return
         if self._backbone is None:
@@ -78,7 +82,7 @@ class Membership:
             self.turn_out(Error("amqp:not-allowed", "this router has no neighbours"))
             return
         self._backbone.enter(trunk, self._hear)
-        if STREAMING_LINKS in remote.offered_capabilities:
+        if streams:
             self._router.open_streams(trunk, self._begin_stream, self._sessions.end_own)
         if self._outgoing:
             try:
@@ -101,9 +105,18 @@ class Membership:
         if self._uplinks is not None:
             self._uplinks.go_on()
 
+    async def lose_by_and_by(self) -> None:
+        """As ``lose_all_links``, with turns for other connections in between."""
+        if self._uplinks is not None:
+            self._uplinks.leave(self)
+        await self._sessions.lose_by_and_by()
+        if self._uplinks is not None:
+            self._uplinks.go_on()
+
     def leave(self) -> None:
         """The network has the connection no longer; let go of what refers back to it."""
         self._router.edges.peers.pop(self.number, None)
+        self._router.close_edge_streams(self.number)
         if self.trunk is not None and self._backbone is not None:
             self._backbone.leave(self.trunk)
         self.turn_out = _nobody_hears

@@ -1,14 +1,17 @@
-"""How much memory the process takes, and what is done before there is none (security.md 8.5).
+"""How much memory the process takes, and what the router does before there is none (docs/limits.md).
 
-Above 80 percent of the limit the connections whose messages take most get no more credit, until less is kept of them;
-above 90 percent nobody else may connect. Both end five points lower.
+Above 80 percent of the limit the connections whose messages take most get no more credit, until the router keeps less
+of them. Above 90 percent the router closes connections of the user who takes most; where no user takes much, it lets no
+further connection in. Both end five points lower.
 """
 
 from __future__ import annotations
 
 import ctypes
+import heapq
 import logging
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +19,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
+from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
 from trouter.records import Alarm
+from trouter.wire.performatives import Error
 
 if TYPE_CHECKING:
+    from trouter.engine.connection import Connection
+
     from .connections import ConnectionFacts
     from .hub import Hub
     from .recorder import Recorder
@@ -32,6 +39,15 @@ REFUSE_AT: Final = 90
 LATITUDE: Final = 5
 #: The part of the limit that messages under way may take.
 MESSAGES_PART: Final = 4
+#: What a session and a link take besides the messages on them; `make bench` (chapter sessions) measures both.
+SESSION_BYTES: Final = 1500
+LINK_BYTES: Final = 5000
+#: The part of the limit from which on a user takes much.
+MUCH_PART: Final = 20
+#: Connections whose users are compared, the largest of all; and those of one user that are closed at once.
+COMPARED: Final = 1000
+CLOSED_AT_ONCE: Final = 16
+TAKES_MOST: Final = Error("amqp:resource-limit-exceeded", "the router is short of memory, and its user takes most")
 
 _STATM: Final = Path("/proc/self/statm")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -72,6 +88,8 @@ class MemoryWatch:
         self._raised: dict[int, bool] = {STARVE_AT: False, REFUSE_AT: False}
         #: Connections that get no credit.
         self._starved: dict[int, ConnectionFacts] = {}
+        #: Connections that are being closed for what they take; until they are gone no others are.
+        self._closing: set[int] = set()
         self.configure(None)
 
     def configure(self, limit: int | None) -> None:
@@ -85,8 +103,9 @@ class MemoryWatch:
 
     @property
     def refusal(self) -> str:
-        """Why nobody may connect now; empty if they may."""
-        return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if self._raised[REFUSE_AT] else ""
+        """Why no client may connect now; empty if clients may."""
+        full = self._raised[REFUSE_AT] and not self._closing
+        return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if full else ""
 
     async def run(self, connections: Connected, hub: Hub) -> None:
         """Look for ever."""
@@ -98,15 +117,19 @@ class MemoryWatch:
 
     def look(self, connections: Collection[ConnectionFacts]) -> bool:
         """See how much is taken, and do what is to be done; whether any connection's credit has changed."""
-        percent = self._resident() * 100 // self._limit
+        taken = self._resident()
+        percent = taken * 100 // self._limit
         for mark, severity in ((STARVE_AT, "warning"), (REFUSE_AT, "critical")):
             raised = percent >= (mark - LATITUDE if self._raised[mark] else mark)
             if raised != self._raised[mark]:
                 self._raised[mark] = raised
                 self._tell(mark, severity, percent, raised)
+        self._closing &= {each.number for each in connections} if self._closing else set()
         if not self._raised[STARVE_AT]:
             return self._starve({})
         _give_back()
+        if self._raised[REFUSE_AT] and not self._closing:
+            self._close(connections, taken - self._limit * (REFUSE_AT - LATITUDE) // 100)
         return self._starve(_largest(connections))
 
     def _starve(self, wanted: dict[int, ConnectionFacts]) -> bool:
@@ -119,6 +142,19 @@ class MemoryWatch:
             if number not in before:
                 connection.withhold(True)
         return before.keys() != wanted.keys()
+
+    def _close(self, connections: Collection[ConnectionFacts], excess_bytes: int) -> None:
+        """Close connections of the user who takes most, the largest first, until they make up for the excess."""
+        largest = _largest_user(connections)
+        if sum(cost for cost, _ in largest) * MUCH_PART < self._limit:
+            return
+        for cost, each in largest[:CLOSED_AT_ONCE]:
+            log.warning("[C%d] Connection closed: it takes %d octets, and its user most of all", each.number, cost)
+            self._closing.add(each.number)
+            each.force_close(TAKES_MOST)
+            excess_bytes -= cost
+            if excess_bytes <= 0:
+                return
 
     def _tell(self, mark: int, severity: str, percent: int, raised: bool) -> None:
         log.log(
@@ -143,7 +179,7 @@ class MemoryWatch:
 
 def _largest(connections: Collection[ConnectionFacts]) -> dict[int, ConnectionFacts]:
     """The connections of whose messages most is kept: as few as make up half of all."""
-    held = [(sum(session.held_bytes for session in each.engine.sessions()), each) for each in connections]
+    held = [(each.engine.buffered_bytes, each) for each in connections]
     whole, taken = sum(count for count, _ in held), 0
     found: dict[int, ConnectionFacts] = {}
     for count, each in sorted(held, key=lambda pair: -pair[0]):
@@ -152,6 +188,22 @@ def _largest(connections: Collection[ConnectionFacts]) -> dict[int, ConnectionFa
         taken += count
         found[each.number] = each
     return found
+
+
+def cost_bytes(engine: Connection) -> int:
+    """What a connection takes beyond an idle one: its messages, its output, its sessions and its links."""
+    kept = engine.buffered_bytes + len(engine.out)
+    return kept + SESSION_BYTES * engine.session_count + LINK_BYTES * engine.link_count
+
+
+def _largest_user(connections: Collection[ConnectionFacts]) -> list[tuple[int, ConnectionFacts]]:
+    """What each connection takes of the user of a vhost who takes most, the largest first; routers are nobody's."""
+    costs = [(cost_bytes(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
+    users: defaultdict[tuple[object, object], list[tuple[int, ConnectionFacts]]] = defaultdict(list)
+    for cost, each in heapq.nlargest(COMPARED, costs, key=lambda pair: pair[0]):
+        about = each.about()
+        users[about["vhost"], about["user"]].append((cost, each))
+    return max(users.values(), key=lambda own: sum(cost for cost, _ in own), default=[])
 
 
 def _give_back() -> None:

@@ -59,6 +59,7 @@ TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs 
 
 server_log = logging.getLogger("trouter.SERVER")
 message_log = logging.getLogger("trouter.MESSAGE")
+error_log = logging.getLogger("trouter.ERROR")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
@@ -253,6 +254,8 @@ class Peer:
                 elif not self._transport.gone:
                     self.connection.close(self._farewell)
                     self._hub.flush()
+                await self._membership.lose_by_and_by()
+                if not self._transport.gone:
                     await self._transport.linger()
                 nursery.cancel_scope.cancel()
         finally:
@@ -312,7 +315,7 @@ class Peer:
 
     def crash(self, error: Exception) -> None:
         """A bug of ours ends this connection; the peer hears no details."""
-        server_log.error("%s internal error, connection dropped", self._label, exc_info=error)
+        error_log.error("%s internal error, connection dropped", self._label, exc_info=error)
         self._farewell = Error("amqp:internal-error", "the router failed on this connection")
         self._handshake.cancel()
 
@@ -330,14 +333,18 @@ class Peer:
                 if self._farewell is None:  # else nothing counts any more
                     await self._handle(event)
             self._hub.flush()
+            if connection.has_more:
+                await trio.lowlevel.checkpoint()
+                await self._transport.wait_for_room()
+                connection.receive_data(b"")
 
     async def _handle(self, event: Event) -> None:
         if self._farewell is not None and not isinstance(event, ConnectionClosed):
             return  # it is over: nothing else of what the peer sent counts
         if isinstance(event, LinkAttached | LinkDetached):
-            await self._sessions.pass_on(event)
+            await self._sessions.pass_on(event, self._nursery)
         elif isinstance(event, SessionBegun):
-            self._sessions.begin(event.session, self._nursery, ours=event.begin.remote_channel is not None)
+            self._sessions.begin(event.session, ours=event.begin.remote_channel is not None)
         elif isinstance(event, SessionEnded):
             self._sessions.end(event)
         elif isinstance(event, ConnectionOpened):
@@ -475,8 +482,8 @@ class Peer:
             connection_number=self.number,
             link_capacity=self.settings.link_capacity,
             max_unsettled=self.settings.max_unsettled,
-            # Only routers are believed what they say of a message's way (security.md R-6.2a).
-            strip_in=strips.strip_in or self.role not in ROUTER_ROLES,
+            strip_in=strips.strip_in,
+            only_traces=self.role not in ROUTER_ROLES,
             strip_out=strips.strip_out,
             log=message_log,
             tenant=self.tenant,
@@ -539,7 +546,6 @@ class Peer:
             self.tell_failure(str(event.fault))
         else:
             self._account.ends("peer", "" if event.error is None else event.error.condition)
-        self._membership.lose_all_links()
         self.connection.close()
 
     # --- the end
@@ -554,9 +560,17 @@ class Peer:
         self._handshake.cancel()
 
     def force_close(self, error: Error) -> None:
-        """Say why and close; the peer has ``LINGER_S`` to answer."""
+        """Say why and close; the peer has ``LINGER_S`` to answer, and is listed no longer."""
         self.closing = True
+        self._connections.remove(self.number)
         self.turn_out(error)
+
+    def _resources(self) -> tuple[int, int, int]:
+        """The sessions, senders and receivers that the peer has now."""
+        sessions = self.connection.sessions_by_remote_channel.values()
+        incoming = [comes_in for session in sessions for comes_in, _ in session.links]
+        senders = sum(incoming)
+        return len(sessions), senders, len(incoming) - senders
 
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
@@ -567,7 +581,7 @@ class Peer:
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)
         if self._hold is not None:
-            self._hold.leave()
+            self._hold.leave(self._resources())
         self._membership.lose_all_links()
         self._sessions.forget()
         self._membership.leave()

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 import trio
 
 from trouter.config.entities import PolicyEntity, Quotas
+from trouter.config.entities.group import LEVELS
 from trouter.config.schema import camel
 from trouter.core.messagelog import MessageLog
 from trouter.core.terms import ROUTER_ROLES
@@ -31,6 +32,7 @@ from trouter.security.quotas import Alarm as QuotaAlarm
 from trouter.security.quotas import QuotaBook, QuotaRule, Share
 from trouter.wire.performatives import Error
 
+from .denial_text import closed, denied
 from .lockout import place_of
 from .orders import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Orders, Target
 from .recorder import Recorder
@@ -186,6 +188,8 @@ class Held:
     tenant: str = ""
     #: The quotas that it is held to, None for none.
     share: Share | None = None
+    #: What it was denied, by the name of the vhost's counter.
+    denials: dict[str, int] = field(default_factory=dict)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -218,6 +222,8 @@ def _concerns(target: Target, held: Held) -> bool:
 #: Where nobody is held to anything, or nobody knows who asks.
 EVERYTHING: Final = Rights("admin")
 NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_link_routes=False)
+#: What requests may do whose user is not known here, by the policy's routerManagement.
+RIGHTS_AT: Final = {level: NOTHING if level == "none" else Rights(level) for level in LEVELS}
 
 
 class Policing:
@@ -296,10 +302,14 @@ class Policing:
         self._bind(held)
         return held
 
-    def leave(self, number: int) -> None:
-        """A connection has gone; nothing happens if it was never held."""
+    def leave(self, number: int, resources: tuple[int, int, int] = (0, 0, 0)) -> None:
+        """A connection has gone; nothing happens if it was never held.
+
+        ``resources``: sessions, senders and receivers that it had at its end.
+        """
         held = self._held.pop(number, None)
         if held is not None:
+            log.debug("[C%d] %s", number, closed(held.applicant.name, resources, held.denials, len(self._held)))
             held.holder = _NOBODY  # so that it goes at once, with all that refers to it
             self._unbind(held)
             self._forget(held)
@@ -313,8 +323,10 @@ class Policing:
         if not number or not self.policy.entity.enable_vhost_policy:
             return EVERYTHING
         held = self._held.get(number)
-        if held is None or held.admission.unrestricted:
+        if held is None:
             return NOTHING
+        if held.admission.unrestricted:  # a connection between routers, or ours to a broker without a policyVhost
+            return RIGHTS_AT[self.policy.entity.router_management]
         settings = held.admission.settings
         return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)
 
@@ -498,6 +510,8 @@ class Policing:
         if held is None:
             self._deny(what, None, Denial(Reason.MAX_CONNECTIONS), rule, text, address, direction)
         else:
+            if what.value.vhost:
+                held.denials[what.value.vhost] = held.denials.get(what.value.vhost, 0) + 1
             admission = held.admission
             where = Denial(Reason.NO_GROUP, admission.vhost, admission.group)
             self._deny(what, held.applicant, where, rule, text, address, direction)
@@ -528,7 +542,7 @@ class Policing:
     def deny_management(self, number: int, what: str) -> None:
         """Whoever is at connection ``number`` asked for what they may not do."""
         held = self._held.get(number)
-        level = "none" if held is None else held.admission.settings.management
+        level = self.rights(number).level
         self.deny(Denied.MANAGEMENT, held, f"management:{level}", text=what)
 
     def _deny_open(self, applicant: Applicant, denial: Denial, rule: str) -> None:
@@ -564,15 +578,9 @@ class Policing:
         user, host = ("", text) if who is None else (who.user, who.host)
         log.log(
             logging.DEBUG if row.singly == EACH else logging.INFO,
-            "[C%d] DENY %s %s: user=%.128r host=%s vhost=%.128r rule=%.256r %.256r%s",
+            "[C%d] %s%s",
             0 if who is None else who.number,
-            row.operation,
-            row.reason,
-            user,
-            host,
-            where.vhost,
-            rule,
-            text if address is None else address,
+            denied(row.operation, row.reason, user, host, where.vhost, rule, text if address is None else address),
             and_more(count),
         )
         if self._recorder.active:

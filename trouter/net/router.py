@@ -35,11 +35,13 @@ from .hub import Hub
 from .listen import ConnectionNumbers, Listener
 from .listeners import Listeners, Standing
 from .observers import Observers
+from .owed import OwedCredit
 from .own_links import OwnLinks
 from .pacing import keep_pace
 from .parts import Change
 from .poller import Poller
 from .privileges import PrivilegeError, forbid_core_files
+from .python_log import python_logged
 from .record_logs import RecordLogs
 from .recorder import Recorder
 from .rounds import make_rounds
@@ -90,7 +92,8 @@ def run(
     # of signals can interrupt anything.
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     try:
-        trio.run(process.run_with_signals)
+        with python_logged():
+            trio.run(process.run_with_signals)
     except (ListenError, PrivilegeError) as error:
         for line in error.lines:
             main_log.critical("Router start-up failed: %s", line)
@@ -136,7 +139,9 @@ class RouterProcess:
             calendar=calendar,
             backbone=self._backbone,
             uplinks=self._uplinks,
+            secure_defaults=router.secure_defaults,
         )
+        self.router.table.tenants_confined = router.secure_defaults
         self._numbers = ConnectionNumbers()
         self.record_logs = RecordLogs(router.id, recorder, self.hub)
         logs = self.record_logs
@@ -162,6 +167,7 @@ class RouterProcess:
             self._backbone.topology if self._backbone is not None else None,
         )
         self._own_links = OwnLinks(self.hub)
+        self._owed_credit = OwedCredit(self.hub)
         self._state = StateDump(self.router, self.services)
         self.stopped_by: signal.Signals | None = None
         self._ready = ready or _nobody_waits
@@ -222,6 +228,7 @@ class RouterProcess:
             nursery.cancel_scope.cancel()
 
     async def _start(self, nursery: trio.Nursery, change: Change) -> None:
+        log.info("Container Name: %s", self.router.table.router_id)
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         nursery.start_soon(self.services.ticker.run, self.hub)
@@ -234,6 +241,7 @@ class RouterProcess:
         nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
         nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
         nursery.start_soon(self._own_links.run)
+        nursery.start_soon(self._owed_credit.run)
         if self._backbone is not None:
             nursery.start_soon(keep_in_touch, self._backbone, self.hub)
             nursery.start_soon(drop_silent, self.hub, self.services.connections)
@@ -247,7 +255,7 @@ class RouterProcess:
         change.apply()
         nursery.start_soon(self._telemetry.run)  # which looks first whether anybody takes records
         self.control.tell_start()
-        log.info("Operational, 1 Threads Running (process ID %d)", os.getpid())
+        log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 
     def _keep_heartbeat(self) -> None:

@@ -26,6 +26,7 @@ from .tls.problems import TlsFailed
 
 if TYPE_CHECKING:
     from .tls.channel import TlsChannel
+    from .tls.contexts import ClientUse
     from .tls.loaded import Loaded
     from .tls.profiles import PendingProfiles, Renewal, TlsProfiles
 
@@ -96,18 +97,20 @@ class Secure:
         self._recorder = recorder
         self._clock = clock
         self._profiles: TlsProfiles | None = None
+        #: Called when a profile that could not be used can be: what it was missing for is put into service.
+        self.take_up: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
 
     # --- another configuration
 
-    async def prepare(self, configuration: Configuration) -> PendingSecure:
-        """The profiles that ``configuration`` asks for; TlsProblems."""
+    async def prepare(self, configuration: Configuration, *, tolerant: bool = False) -> PendingSecure:
+        """The profiles that ``configuration`` asks for; TlsProblems. If ``tolerant``, without those at fault."""
         profiles = self._profiles
         if profiles is None:
             if not configuration.ssl_profiles:
                 return PendingSecure(self, None)
             profiles = await trio.to_thread.run_sync(_make_profiles, self._clock)
             self._profiles = profiles
-        return PendingSecure(self, await profiles.prepare(configuration))
+        return PendingSecure(self, await profiles.prepare(configuration, tolerant=tolerant))
 
     def tell(self, renewal: Renewal) -> None:
         """Log and record what came of a look at a profile's files."""
@@ -197,25 +200,27 @@ class Secure:
             found = self._profiles.client(entity.ssl_profile or "", verify_hostname=entity.verify_hostname)
         if found is None:
             raise TlsFailed("TLS: the connector's sslProfile is gone")
-        loaded, context = found
+        loaded, context, use = found
         session = None if known is None or known.host != host else known.session
         try:
-            channel = TlsChannel(context, server=False, hostname=host, session=session)
+            channel = TlsChannel(
+                context, server=False, hostname=host, compares_names=use.compares_names, session=session
+            )
         except ValueError:  # the session is another context's, from before a renewal
-            channel = _client_channel(context, host)
+            channel = _client_channel(context, host, use)
         with trio.move_on_after(HANDSHAKE_S):
             await channel.handshake(sock)
             ground = Ground(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
             return await self._judge(facts, ground, loaded, maps_user=False), ground
         raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
 
-    async def call(self, sock: socket.socket, name: str, host: str) -> TlsChannel:
+    async def call(self, sock: socket.socket, name: str, host: str, *, verify_hostname: bool = True) -> TlsChannel:
         """Go through TLS with a service by the profile of this name; TlsFailed, OSError. The caller has a deadline."""
         profiles = self._profiles
-        found = None if profiles is None else profiles.client(name)
+        found = None if profiles is None else profiles.client(name, verify_hostname=verify_hostname)
         if profiles is None or found is None:
             raise TlsFailed(f"sslProfile {name} is gone")
-        channel = _client_channel(found[1], host)
+        channel = _client_channel(found[1], host, found[2])
         await channel.handshake(sock)
         objection = await profiles.objection(channel.chain(), name)
         if objection:
@@ -287,6 +292,8 @@ class Secure:
             return
         for renewal in await profiles.renew():
             self.tell(renewal)
+        if await profiles.mended():
+            await self.take_up()
         for name, days, left_s in profiles.endings():
             left = f"ends in {left_s / 86_400:.1f} days" if left_s > 0 else "has ended"
             log.warning("sslProfile %s: its certificate %s", name, left)
@@ -325,6 +332,11 @@ class PendingSecure:
     secure: Secure
     profiles: PendingProfiles | None
 
+    @property
+    def faults(self) -> dict[str, str]:
+        """Why profiles cannot be used, by name."""
+        return {} if self.profiles is None else {name: fault.why for name, fault in self.profiles.faults.items()}
+
     def apply(self) -> None:
         if self.profiles is not None:
             self.profiles.apply()
@@ -344,12 +356,12 @@ def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
     return TlsProfiles(clock)
 
 
-def _client_channel(context: ssl.SSLContext, host: str) -> TlsChannel:
+def _client_channel(context: ssl.SSLContext, host: str, use: ClientUse) -> TlsChannel:
     """TlsFailed if no certificate can be for ``host``."""
     from .tls.channel import TlsChannel  # noqa: PLC0415
 
     try:
-        return TlsChannel(context, server=False, hostname=host)
+        return TlsChannel(context, server=False, hostname=host, compares_names=use.compares_names)
     except ValueError:
         raise TlsFailed("TLS: nobody can have a certificate for this host") from None
 

@@ -1,37 +1,31 @@
 """What of a configuration is put into service, and what is withheld because nobody could keep its promise.
 
 A listener that asks for TLS and gets none would let people in whom it was to keep out. So an entity that asks for
-something this version does not do is not served at all, and the log says so.
+something this version does not do, or this machine has no certificate for, is not served at all, and the log says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trouter.config import Configuration, ConnectorEntity, ListenerEntity
+from trouter.config import Configuration, ConnectorEntity, ListenerEntity, Problem
+from trouter.config.findings import NO_FAULTS, not_served, reasons_against
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is to run. ``withheld`` tells, a line for each, which entities are not, and why."""
+    """What is to run. ``withheld`` tells which entities are not, and why."""
 
     listeners: tuple[ListenerEntity, ...] = ()
     connectors: tuple[ConnectorEntity, ...] = ()
-    withheld: tuple[str, ...] = ()
+    withheld: tuple[Problem, ...] = ()
 
 
-def service_of(configuration: Configuration) -> Service:
-    """The part of ``configuration`` that this version serves."""
+def service_of(configuration: Configuration, faults: Mapping[str, str] = NO_FAULTS) -> Service:
+    """The part of ``configuration`` that can be served; ``faults`` tell why sslProfiles cannot be used, by name."""
     return Service(
-        tuple(listener for listener in configuration.listeners if not configuration.unserved(listener)),
-        tuple(connector for connector in configuration.connectors if not configuration.unserved(connector)),
-        withheld=tuple(_withheld(configuration)),
+        tuple(one for one in configuration.listeners if not reasons_against(configuration, one, faults)),
+        tuple(one for one in configuration.connectors if not reasons_against(configuration, one, faults)),
+        withheld=tuple(not_served(configuration, faults)),
     )
-
-
-def _withheld(configuration: Configuration) -> Iterator[str]:
-    for entities, what in ((configuration.listeners, "is not opened"), (configuration.connectors, "does not dial")):
-        for entity in entities:
-            if reasons := configuration.unserved(entity):
-                yield f"{entity.identity} ({entity.place}) {what}: {'; '.join(reasons)}"

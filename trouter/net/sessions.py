@@ -1,7 +1,8 @@
 """The sessions of one connection and their links: who is let in to the routing, who leaves it, and what the log says.
 
-Each session has a task that answers its attaches and detaches in their order, so that a decision may take its time
-without holding up the data path.
+A session has a task while attaches and detaches of it wait for their answer. It gives them in their order, so that a
+decision may take its time without holding up the data path, and a session on which nothing is attached costs no task.
+Those of another router are answered at once: the order of its links over all its sessions is that of their priorities.
 """
 
 from __future__ import annotations
@@ -41,8 +42,10 @@ from .uplinks import Uplinks
 
 #: Attaches and detaches of one session that may wait for their answer before reading pauses.
 BACKLOG: Final = 256
+#: Sessions and links that are lost in one go when their connection ends; then other connections get their turn.
+LOST_AT_ONCE: Final = 64
 
-server_log = logging.getLogger("trouter.SERVER")
+container_log = logging.getLogger("trouter.CONTAINER")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
@@ -85,13 +88,16 @@ class Sessions:
         #: As many links may the peer have, and those it has.
         self.most_links = 1 << 62
         self._routed: set[int] = set()
-        #: Those of the sessions that we began.
+        #: The sessions that both sides have begun and neither has ended; of these, the ones that the router began.
+        self._begun: dict[SessionPort, Session] = {}
         self._own: set[SessionPort] = set()
+        #: Where the attaches and detaches of a session wait for its task, as long as there are any.
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
     def admit(self, terms: PeerTerms, hold: Hold) -> None:
         """The connection is open, under these terms."""
         self._hold = hold
+        self._connection.oversize_error = hold.oversize_error
         self._go_by(self._under(terms, hold))
 
     def _go_by(self, terms: PeerTerms) -> None:
@@ -136,6 +142,7 @@ class Sessions:
     def judge_again(self) -> None:
         """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
         hold, router = self._held(), self._hub.router
+        self._connection.oversize_error = hold.oversize_error
         self._go_by(self._under(self.terms, hold))
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
@@ -201,31 +208,28 @@ class Sessions:
         return sessions
 
     def end_own(self, session: Session) -> None:
-        """End a session of ours; nobody waits any more for what comes on it."""
-        inbox = self._inboxes.pop(session, None)
-        if inbox is not None:
-            inbox.close()
+        """End a session that the router began; what comes on it is not answered any more."""
+        self._begun.pop(session, None)
+        self._own.discard(session)
         session.end()
 
-    def begin(self, session: Session, nursery: trio.Nursery, *, ours: bool = False) -> None:
-        """Answer the peer's begin, or note that it answered ``ours``; a task in ``nursery`` answers its attaches."""
+    def begin(self, session: Session, *, ours: bool = False) -> None:
+        """Answer the peer's begin, or note that it answered ``ours``."""
         limits = self._connection.limits
         if session.remote_channel > limits.channel_max:  # it came with the open, before the peer heard how many
             channel, most = session.remote_channel, limits.channel_max
             self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=most))
             return
-        error = None if ours else self._held().may_begin(len(self._inboxes) - len(self._own))
+        error = None if ours else self._held().may_begin(len(self._begun) - len(self._own))
         if error is not None:
             session.end(error)
             return
-        sender, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
-        self._inboxes[session] = sender
+        self._begun[session] = session
         session.count_in(self._shares())
         if ours:
             self._own.add(session)
             self._hub.router.session_begun(session)
         session.begin()
-        nursery.start_soon(self._serve, session, receiver)
 
     def end(self, event: SessionEnded) -> None:
         """The session is over, by the peer's word or by a fault."""
@@ -234,47 +238,97 @@ class Sessions:
             what = f"{self._label} Session on channel {session.channel}"
             tell = partial(_tell_session_end, what, str(event.fault))
             self._repeats.happened((self._label, "session"), SINGLY, tell)
-        self._lose_links(session)
+        self._lose_links(session, event.error)
         session.end()
         self._connection.drop_session(session)
         self._own.discard(session)
-        inbox = self._inboxes.pop(session, None)
-        if inbox is not None:
-            inbox.close()
+        self._begun.pop(session, None)
 
-    async def pass_on(self, event: LinkAttached | LinkDetached) -> None:
-        """Hand an attach or detach to its session's task; waits while that has too many before it."""
-        inbox = self._inboxes.get(event.link.session)
-        if inbox is None:
+    async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
+        """Hand an attach or detach to its session's task in ``nursery``; waits while too many stand before it.
+
+        An attach of another router, of which no third router has to be asked, is answered here.
+        """
+        if isinstance(event, LinkDetached) and event.fault is not None and event.fault.fault is Fault.MESSAGE_SIZE:
+            self._tell_too_large()
+        session = self._begun.get(event.link.session)
+        if session is None:
             return
+        if self.terms.is_router and self._uplinks is None:
+            self._answer(event, Found.MESSAGES)
+            return
+        inbox = self._inboxes.get(session)
+        if inbox is None:
+            inbox, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
+            self._inboxes[session] = inbox
+            nursery.start_soon(self._serve, session, receiver)
         try:
             inbox.send_nowait(event)
         except trio.WouldBlock:
             await inbox.send(event)
 
+    def _tell_too_large(self) -> None:
+        """A message was too large: count it, and end the connection if it is to end."""
+        self._held().too_large()
+        error = self._connection.oversize_error
+        if error is not None:
+            self._turn_out(error)
+
     def lose_all_links(self) -> None:
-        """The connection is over, and all that it has is lost."""
+        """Let go of every link: the connection is over. A second call does nothing."""
         self._hub.router.container_gone(self.terms.connection_number)
         for session in self._connection.sessions():
             self._lose_links(session)
 
-    async def _serve(self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> None:
-        async for event in inbox:
-            if not session.mapped:
-                continue
-            if isinstance(event, LinkAttached):
-                await self._look_up(session, event)
-            else:
-                self._detach(event)
-            self._hub.flush()
+    async def lose_by_and_by(self) -> None:
+        """Let go of every link, and then of every session, with turns for other connections in between."""
+        self._hub.router.container_gone(self.terms.connection_number)
+        lost = 0
+        standing = self._connection.sessions()
+        standing.reverse()
+        while standing:
+            session = standing.pop()
+            lost += 1 + len(session.links_by_handle)
+            self._lose_links(session)
+            self._begun.pop(session, None)
+            if lost >= LOST_AT_ONCE:
+                lost = 0
+                self._hub.flush()
+                await trio.lowlevel.checkpoint()
+        self._hub.flush()
+        while self._connection.forget_sessions(LOST_AT_ONCE):
+            await trio.lowlevel.checkpoint()
 
-    async def _look_up(self, session: Session, event: LinkAttached) -> None:
-        """Answer an attach; an edge router asks first whether links to the address are routed elsewhere."""
-        found = Found.MESSAGES
-        if self._uplinks is not None and type(event.link.sink) is LinkSink:
-            found = await self._uplinks.find(event.link, self.terms)
-        if session.mapped:
+    async def _serve(self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> None:
+        """Answer what waits, and return once nothing does."""
+        while True:
+            try:
+                event = inbox.receive_nowait()
+            except trio.WouldBlock:
+                del self._inboxes[session]
+                return
+            found = Found.MESSAGES
+            if session.mapped and isinstance(event, LinkAttached):
+                found = await self._look_up(event)
+            self._answer(event, found)
+            await trio.lowlevel.checkpoint()
+
+    async def _look_up(self, event: LinkAttached) -> Found:
+        """What a link is for; an edge router asks whether links to the address are routed elsewhere."""
+        if self._uplinks is None or type(event.link.sink) is not LinkSink:
+            return Found.MESSAGES
+        return await self._uplinks.find(event.link, self.terms)
+
+    def _answer(self, event: LinkAttached | LinkDetached, found: Found) -> None:
+        session = event.link.session
+        assert isinstance(session, Session)  # noqa: S101 - every link of a connection is on one of ours
+        if not session.mapped:
+            return
+        if isinstance(event, LinkAttached):
             self._attach(event, found)
+        else:
+            self._detach(event)
+        self._hub.flush()
 
     def _attach(self, event: LinkAttached, found: Found) -> None:
         link = event.link
@@ -327,10 +381,6 @@ class Sessions:
 
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
-        if event.fault is not None and event.fault.fault is Fault.MESSAGE_SIZE:
-            error = self._held().too_large()
-            if error is not None:
-                self._turn_out(error)
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
         self._hub.router.detach(link, event.closed, heard=_heard(event))
@@ -346,14 +396,14 @@ class Sessions:
         condition = None if parting.error is None else parting.error.condition
         self._records.gone(self._hub.router, link, "routed", closed=parting.closed, condition=condition)
 
-    def _lose_links(self, session: Session) -> None:
-        """What the session still has is lost; a second call does nothing."""
+    def _lose_links(self, session: Session, error: Error | None = None) -> None:
+        """What the session still has is lost, for what the peer says; a second call does nothing."""
         router = self._hub.router
         held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
         blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
         for link in held:
             self._uncount(link)
-        router.lose_session(session)
+        router.lose_session(session, error)
         for link, was_blocked in zip(held, blocked, strict=True):
             self._tell_end(link, "lost", was_blocked)
             self._records.gone(router, link, "lost", closed=True)
@@ -380,7 +430,7 @@ def _tell_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> N
 
 def _tell_session_end(what: str, fault: object, count: int) -> None:
     """Log that the peer's faults ended so many sessions."""
-    server_log.info("%s ended: %s%s", what, fault, and_more(count))
+    container_log.info("%s ended: %s%s", what, fault, and_more(count))
 
 
 def _nobody_hears(_: Error) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import trouter
 from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.config.entities import ends
+from trouter.core.streams import STREAMING_LINKS
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.limits import UNLIMITED, EngineLimits
 from trouter.wire.performatives import Open
@@ -17,18 +18,21 @@ from trouter.wire.types import Int
 from .shared import PeerSettings
 from .tenancy import tenancy_of
 
-CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
-#: What routers offer each other besides (inter-router.md 1.4), and the version of their annotations.
-ROUTER_CAPABILITIES: Final = (*CAPABILITIES, "qd.streaming-links")
+#: What every peer is offered: programs look for both, also on connections that are not between routers.
+CAPABILITIES: Final = ("ANONYMOUS-RELAY", STREAMING_LINKS)
+#: The version of the annotations that routers write, told to other routers only.
 ANNOTATIONS_VERSION: Final = 1
+_MAX_INT: Final = 0x7FFFFFFF
 #: How long whoever was dialled may take to its open.
 HANDSHAKE_TIMEOUT_S: Final = 20.0
+#: Begins, attaches and the like of one peer that are answered before other peers get their turn.
+EVENTS_AT_ONCE: Final = 32
 #: Of each session of a connection between routers, on which the messages of many clients follow each other.
 ROUTER_WINDOW_BYTES: Final = 64 * 1024 * 1024
 
 
-def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
-    """What a listener's attributes mean to the engine and to each of its peers."""
+def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = False) -> PeerSettings:
+    """What a listener's attributes mean to the engine and to each of its peers; ``secure``: secureDefaults."""
     own: dict[str, object] = {}
     if entity.failover_urls:
         own["failover-server-list"] = [
@@ -41,7 +45,7 @@ def listener_settings(router_id: str, entity: ListenerEntity) -> PeerSettings:
         require_tls=entity.require_ssl or entity.require_encryption,
         stamp_user_id=entity.stamp_user_id,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
-        tenancy=tenancy_of(entity),
+        tenancy=tenancy_of(entity, secure=secure),
     )
 
 
@@ -68,18 +72,18 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         channel_max=entity.max_sessions - 1,
         session_window_frames=0 if entity.max_session_frames is None else entity.max_session_frames or 0x7FFFFFFF,
         idle_timeout_s=float(entity.idle_timeout_seconds),
+        max_events=EVENTS_AT_ONCE,
         max_links=min(ends.MOST_LINKS, 2 * max_links),  # those that are refused, and not detached yet, among them
         max_buffered_bytes=_cap(entity, entity.max_buffered_bytes, ends.MAX_BUFFERED_BYTES),
     )
-    capabilities: tuple[str, ...] = CAPABILITIES
     if entity.role in ROUTER_ROLES:
         # A neighbour passes on what a stranger said to it: that must not cost the link to it.
         limits = replace(limits, session_window_bytes=ROUTER_WINDOW_BYTES, undecodable_states=Undecodable.CUT)
-        capabilities = ROUTER_CAPABILITIES
         own = {**own, "qd.annotations-version": Int(ANNOTATIONS_VERSION)}
         if entity.cost > 1:
             own["qd.inter-router-cost"] = Int(entity.cost)
-    properties = {"product": "trouter", "version": trouter.__version__, **entity.open_properties, **own}
+    first = {"product": "trouter", "version": trouter.__version__, "qd.conn-id": Int(0)}
+    properties = {**first, **own, **entity.open_properties, **own}
 
     def introduce(number: int) -> Open:
         return Open(
@@ -87,9 +91,9 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
             max_frame_size=entity.max_frame_size,
             channel_max=limits.channel_max,
             idle_time_out=entity.idle_timeout_seconds * 500 or None,
-            offered_capabilities=capabilities,
-            desired_capabilities=capabilities,
-            properties={**properties, "qd.conn-id": number},
+            offered_capabilities=CAPABILITIES,
+            desired_capabilities=CAPABILITIES,
+            properties={**properties, "qd.conn-id": Int(number & _MAX_INT)},
         )
 
     return PeerSettings(

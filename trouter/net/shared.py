@@ -77,6 +77,8 @@ class Services:
     backbone: Backbone | None = None
     #: What an edge router has.
     uplinks: Uplinks | None = None
+    #: The router's secureDefaults.
+    secure_defaults: bool = False
     guard: Guard = field(init=False)
     secure: Secure = field(init=False)
     policing: Policing = field(init=False)
@@ -87,4 +89,6 @@ class Services:
         object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder), orders=orders))
         object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
         object.__setattr__(self, "policing", Policing(self.recorder, self.plugins, orders=orders))
-        object.__setattr__(self, "auth_services", AuthServices(self.secure, self.recorder))
+        object.__setattr__(
+            self, "auth_services", AuthServices(self.secure, self.recorder, secure_defaults=self.secure_defaults)
+        )

@@ -14,6 +14,8 @@ import trouter
 from trouter import _twin, logs
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
+from trouter.config.findings import brief, counted
+from trouter.config.problems import Severity
 from trouter.core.addresses import temporary_token
 from trouter.core.ingress import Ingress
 from trouter.core.inprocess import Received
@@ -88,8 +90,14 @@ class RouterSite:
         self._began_s = trio.current_time()
 
     def ready(self) -> bool:
-        """The listeners stand, and the router is not about to stop."""
-        return not self._control.stopping
+        """Everything configured is served, and the router is not about to stop."""
+        return not self.reasons()
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not ready, a line each: it stops, or something configured is not served."""
+        stops = ("the router is stopping",) if self._control.stopping else ()
+        found = [finding for finding in self._control.findings() if finding.severity is Severity.PROBLEM]
+        return (*stops, *map(brief, found))
 
     def live(self) -> bool:
         """Whoever hears the answer knows that the loop turns; more there is not."""
@@ -157,6 +165,7 @@ class RouterSite:
             twin=_twin.running(),
             uptime_s=trio.current_time() - self._began_s,
             ready=self.ready(),
+            findings=counted(self._control.findings()),
             listeners=[
                 ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
                 for each in self._control.listeners.standing

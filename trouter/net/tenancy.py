@@ -31,20 +31,32 @@ class Tenancy:
     #: policyVhost: the only tenant, whatever peers ask for.
     pinned: str
     source: TenantSource | None
+    #: With secureDefaults: no peer chooses its tenant, and none comes in without one.
+    secure: bool = False
+
+    @property
+    def free(self) -> bool:
+        """Whether a peer may belong to the tenant that it asks for, and to none if it asks for none."""
+        return self.source is None and not self.secure
 
     def check(self, hostname: str | None) -> None:
         """NoTenant if ``hostname``, by which the peer asks, can name no tenant; to be asked before the policy."""
-        if not self.pinned and (fault := fault_of(hostname or "")):
+        if self.pinned or (self.free and not hostname):
+            return
+        if fault := fault_of(hostname or ""):
             raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
 
     def name_for(self, hostname: str | None, vhost: str, own: Collection[str]) -> str:
-        """The tenant of a peer that asked for ``hostname``, which was checked; NoTenant.
+        """The tenant of a peer that asked for ``hostname``, which was checked; empty for none; NoTenant.
 
-        ``vhost`` is where the policy has put it, empty without policy; then it has to be one of the user's ``own``.
+        ``vhost`` is where the policy has put it, empty without policy; then the tenant has to be one of the user's
+        ``own``, unless peers are free to choose.
         """
         wanted = self.pinned or hostname or ""
         if vhost:
             return vhost
+        if self.free:
+            return wanted
         if wanted in own:
             return wanted
         same = [name for name in own if _host_of(name) == _host_of(wanted)]
@@ -63,9 +75,9 @@ class Tenancy:
         return () if fault_of(name) else (name,)
 
 
-def tenancy_of(entity: ListenerEntity) -> Tenancy | None:
-    """How a listener holds tenants apart, None if it does not."""
-    return Tenancy(entity.policy_vhost or "", entity.tenant_from) if entity.multi_tenant else None
+def tenancy_of(entity: ListenerEntity, *, secure: bool) -> Tenancy | None:
+    """How a listener holds tenants apart, None if it does not; ``secure``: secureDefaults."""
+    return Tenancy(entity.policy_vhost or "", entity.tenant_from, secure) if entity.multi_tenant else None
 
 
 def _certified(part: str, facts: PeerFacts, plugins: Plugins) -> str:

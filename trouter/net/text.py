@@ -13,6 +13,19 @@ _MAX_CHARACTERS: Final = 512
 _DURABILITY: Final = {1: "config", 2: "unsettled-state"}
 
 
+def word(text: str) -> str:
+    """A peer's text as one field of a line whose form is the older router's: cut, and its blanks escaped.
+
+    So a peer cannot write further fields into the line. The log itself escapes what cannot be printed.
+    """
+    return text[:_MAX_CHARACTERS].replace(" ", "\\x20")
+
+
+def name_word(text: str) -> str:
+    """The same for a name that a peer chose before it authenticated: without ``=`` too."""
+    return word(text).replace("=", "\\x3d")
+
+
 def describe_properties(properties: object) -> str:
     """``{:key="value", ...}``, cut to a few hundred characters and without secrets; nothing if there are none."""
     if not isinstance(properties, dict) or not properties:
@@ -41,16 +54,16 @@ def describe_terminus(terminus: object) -> str:
         return "{<coordinator>}"
     if not isinstance(terminus, Source | Target):
         return "{<none>}"
-    words = [str(terminus.address)[:_MAX_CHARACTERS] if terminus.address else "(dyn)" if terminus.dynamic else "<none>"]
+    words = [word(str(terminus.address)) if terminus.address else "(dyn)" if terminus.dynamic else "<none>"]
     if terminus.durable:
         words.append(f"dur:{_DURABILITY.get(terminus.durable, terminus.durable)}")
-    words.append(f"expire:{_EXPIRY.get(terminus.expiry_policy, terminus.expiry_policy[:32])}")
+    words.append(f"expire:{_EXPIRY.get(terminus.expiry_policy, word(terminus.expiry_policy[:32]))}")
     if terminus.timeout:
         words.append(f"timeout:{terminus.timeout}")
     if terminus.capabilities:
-        words.append(f"caps:{','.join(terminus.capabilities)[:_MAX_CHARACTERS]}")
+        words.append(f"caps:{word(','.join(terminus.capabilities))}")
     if isinstance(terminus, Source) and terminus.distribution_mode:
-        words.append(f"dist:{terminus.distribution_mode[:32]}")
+        words.append(f"dist:{word(terminus.distribution_mode[:32])}")
     return "{" + " ".join(words) + "}"
 
 

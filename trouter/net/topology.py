@@ -306,14 +306,19 @@ class Topology:
             )
 
     def nodes(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """The routers of the network by id, this one first: the attributes of the type router.node."""
+        """The routers that can be reached by id, this one first: the attributes of the type router.node.
+
+        A router counts that has answered us: what clients here ask of it is answered too.
+        """
         mesh, me = self._mesh, self._mesh.me
         own = {neighbour: self._cost_over(connection) for neighbour, connection in mesh.neighbours.items()}
         yield me, self._node(me, mesh.instance, own, nextHop="(self)", index=0)
-        origins = self._origins_by_router()
+        origins = self.origins()
         for router, node in sorted(mesh.routers.items()):
             known = self._network.routers.get(router)
             hop = mesh.paths.next_hop.get(router)
+            if hop is None or not node.answered:
+                continue
             trunk = self._network.trunk(mesh.neighbours.get(router, -1)) if hop == router else None
             control = None if trunk is None else trunk.control_out
             yield (
@@ -326,7 +331,6 @@ class Topology:
                     routerLink=None if control is None else control.identity,
                     cost=mesh.paths.cost.get(router),
                     validOrigins=None if origins is None else origins.get(router, []),
-                    reachable=hop is not None,
                     index=None if known is None else known.index,
                 ),
             )
@@ -343,8 +347,7 @@ class Topology:
             "address": f"amqp:/_topo/0/{router}",
             "routerLink": None,
             "cost": None,
-            "lastTopoChange": self._changed_at_s.get(router),
-            "reachable": True,
+            "lastTopoChange": self._changed_at_s.get(router, 0),
             **more,
         }
 
@@ -352,7 +355,7 @@ class Topology:
         trunk = self._network.trunk(connection)
         return 1 if trunk is None else trunk.cost
 
-    def _origins_by_router(self) -> dict[str, list[str]] | None:
+    def origins(self) -> dict[str, list[str]] | None:
         """By router: those whose messages to it come by here; None where there are too many to find out."""
         mesh = self._mesh
         if len(mesh.routers) > MAX_ORIGINS:

@@ -4,10 +4,12 @@ Nothing here trusts or waits for the engine: what arrives is shown even if the e
 are and however they are cut, nothing is raised and little is kept. Tracing may begin in the middle of a frame; then, as
 behind bytes that are no frames at all, the next thing that looks like a frame is waited for.
 
-    [C5]: <- AMQP
-    [C5]:0 <- @open(16) [container-id="x", channel-max=32767]
-    [C5]:0 -> @transfer(20) [handle=0, delivery-id=0, delivery-tag=b"1", settled=true] (1024)
-    [C5]:0 <- EMPTY FRAME
+    [C5]:FRAME:   <- AMQP
+    [C5]:FRAME: 0 <- @open(16) [container-id="x", channel-max=0x7fff]
+    [C5]:FRAME: 0 -> @transfer(20) [handle=0x0, delivery-id=0x0, delivery-tag=b"1", settled=true] (1024) "..."
+    [C5]:FRAME: 0 <- EMPTY FRAME
+
+The form is that of the older router, whose frames its engine shows; programs read it. Payloads are not shown.
 """
 
 from __future__ import annotations
@@ -147,7 +149,7 @@ class _Direction:
         self._tell(int.from_bytes(head[6:8], "big"), text)
 
     def _tell(self, channel: int | None, text: str) -> None:
-        self._write(f"{self._label}:{'' if channel is None else channel} {self._arrow} {text}")
+        self._write(f"{self._label}:FRAME: {' ' if channel is None else channel} {self._arrow} {text}")
 
 
 def _protocol(head: bytes) -> str:
@@ -165,7 +167,7 @@ def _frame(body: bytes, octets: int, sasl: bool) -> str:
         return f"{_guess(body)}({octets}), {why}"
     if not isinstance(value, Described) or (sasl and not is_sasl(value.descriptor)):
         return f"no performative ({octets})"
-    payload = f" ({octets - behind})" if octets > behind else ""
+    payload = f' ({octets - behind}) "..."' if octets > behind else ""
     return show(value) + payload
 
 

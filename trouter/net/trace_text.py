@@ -14,7 +14,20 @@ from typing import Any, Final
 from trouter.logs import one_line
 from trouter.wire.composite import Composite, class_of, fields_of
 from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
-from trouter.wire.types import Array, Char, Decimal32, Decimal64, Decimal128, Described, PairMap, Symbol
+from trouter.wire.types import (
+    Array,
+    Char,
+    Decimal32,
+    Decimal64,
+    Decimal128,
+    Described,
+    PairMap,
+    Symbol,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
 
 #: Characters of a value as a whole, and of one text or binary in it.
 MAX_SHOWN: Final = 2000
@@ -25,20 +38,27 @@ _SASL: Final = (SaslMechanisms, SaslInit, SaslChallenge, SaslResponse, SaslOutco
 #: Fields of SASL frames that tell nothing secret, and how long a text in them may be.
 _SHOWN_OF_SASL: Final = frozenset({"mechanism", "hostname", "code", "sasl_server_mechanisms"})
 _MAX_SASL_TEXT: Final = 255
+_CLOSED_BY: Final = {"[": "]", "{": "}"}
 _SECRET_KEY: Final = re.compile(r"pass|secret|token|credential|authorization|api.?key", re.IGNORECASE)
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]*")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_UNSIGNED: Final = (UByte, UShort, UInt, ULong)
 
 
 def show(value: object) -> str:
-    """`value` on one line of at most MAX_SHOWN characters."""
+    """`value` on one line of at most MAX_SHOWN characters, and the brackets that close what was cut."""
     parts: list[str] = []
+    open_brackets: list[str] = []
     left = MAX_SHOWN
     for part in _parts(value):
         if len(part) > left:
-            parts.append(f"{part[: max(left - 3, 0)]}...")
+            parts.extend(("...", *reversed(open_brackets)))  # what reads brackets and quotes in pairs can go on
             break
         parts.append(part)
         left -= len(part)
+        if part in _CLOSED_BY or part.startswith("@<"):
+            open_brackets.append(_CLOSED_BY[part[-1]])
+        elif part in _CLOSED_BY.values():
+            open_brackets.pop()
     return "".join(parts)
 
 
@@ -47,7 +67,7 @@ def name_of(descriptor: object) -> str:
     cls = class_of(descriptor)
     if cls is not None:
         return f"@{_title(cls)}({cls.descriptor})"
-    return f"@{show(descriptor)[:MAX_TEXT]}"
+    return f"@{int(descriptor)}" if isinstance(descriptor, int) else f"@{show(descriptor)[:MAX_TEXT]}"
 
 
 def is_sasl(descriptor: object) -> bool:
@@ -150,7 +170,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return int.__repr__(value)
+        return f"0x{int(value):x}" if isinstance(value, _UNSIGNED) else int.__repr__(value)
     if isinstance(value, Symbol):
         return f":{value}" if len(value) <= MAX_TEXT and _PLAIN_NAME.fullmatch(value) else f":{_quoted(value)}"
     if isinstance(value, Char):
@@ -168,7 +188,7 @@ def _scalar(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     cut = "..." if len(text) > MAX_TEXT else ""
-    return '"' + one_line(text[:MAX_TEXT].replace("\\", "\\\\").replace('"', '\\"')) + cut + '"'
+    return '"' + one_line(text[:MAX_TEXT].replace("\\", "\\x5c").replace('"', "\\x22")) + cut + '"'
 
 
 def _binary(octets: bytes) -> str:

@@ -69,7 +69,7 @@ class Uplinks:
         if self._active is not None and self._active.number == holder.number:
             self._active.end()
             self._active = None
-            log.info("uplink [C%d] is lost", holder.number)
+            log.info("Edge connection (id=%d) to interior lost", holder.number)
 
     def go_on(self) -> None:
         """Go by the connection that is open the longest, if none is active."""
@@ -88,7 +88,7 @@ class Uplinks:
                 self._active = None
                 self._break(holder, f"an uplink needs {SESSIONS} sessions with links: {error}")
                 continue
-            log.info("uplink [C%d] is active", holder.number)
+            log.info("Edge connection (id=%d) to interior established", holder.number)
             return
 
     def _break(self, holder: Holder, why: str) -> None:

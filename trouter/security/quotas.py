@@ -456,7 +456,7 @@ class Share:
                     meter.buckets[MESSAGES_RATE].take(allowed, now_s)
         if tight is not None:
             self._book.wait(link, self)
-            if not allowed and not credit:
+            if not allowed and credit <= 0:
                 self._book.alarm(*tight, now_s)
         return allowed
 

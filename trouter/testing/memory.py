@@ -25,6 +25,8 @@ from typing import Any, Final
 
 from trouter.core.attach import PeerTerms
 from trouter.core.containers import ROUTE_CONTAINER, Container
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
 from trouter.core.router import Router
 from trouter.core.table import AddressRule
 from trouter.engine.connection import Connection
@@ -311,14 +313,15 @@ class MemoryClient:
             if not core.session_begun(event.session):
                 event.session.begin()
         elif isinstance(event, LinkAttached):
-            if not core.answered(event.link):
+            ours = isinstance(event.link.sink, Ingress | Egress)
+            if not core.answered(event.link) and not ours:
                 core.attach(event.link, self.terms)
         elif isinstance(event, LinkDetached):
             self._note(event.fault)
             core.detach(event.link, event.closed, heard=event.error)
         elif isinstance(event, SessionEnded):
             self._note(event.fault)
-            core.lose_session(event.session)
+            core.lose_session(event.session, event.error)
             event.session.end()
             self.server.drop_session(event.session)
         elif isinstance(event, ConnectionClosed):
@@ -695,6 +698,7 @@ def compose(
     *,
     to: str | None = None,
     user_id: bytes | None = None,
+    subject: str | None = None,
     priority: int | None = None,
     delivery_annotations: dict[str, object] | None = None,
     annotations: dict[str, object] | None = None,
@@ -708,8 +712,9 @@ def compose(
         sections.append(_section(0x71, _symbols(delivery_annotations)))
     if annotations is not None:
         sections.append(_section(0x72, _symbols(annotations)))
-    if to is not None or user_id is not None:
-        sections.append(_section(0x73, [None, user_id, to]))
+    if to is not None or user_id is not None or subject is not None:
+        properties = [None, user_id, to, subject]
+        sections.append(_section(0x73, properties[:3] if subject is None else properties))
     if application_properties is not None:
         sections.append(_section(0x74, application_properties))
     sections.append(_section(_DATA, body))

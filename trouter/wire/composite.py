@@ -114,15 +114,32 @@ def _to_wire(field: Field, value: Any) -> Any:
     if isinstance(value, Composite):
         return _described(value)
     if field.multiple:
-        return types.Array(field.amqp, value) if value or field.default is _MISSING else None
+        return _multiple_to_wire(field, value)
     if field.amqp == "map":
         return _map_to_wire(value)
+    return _plain_to_wire(field, value)
+
+
+def _plain_to_wire(field: Field, value: Any) -> Any:
     plain = _PLAIN.get(field.amqp)
     if plain is None or isinstance(value, plain):
         return value
     if isinstance(value, bool) or not isinstance(value, plain.__mro__[-2]):  # int for a UInt, str for a Symbol
         raise EncodeError(f"{type(value).__name__} is not a {field.amqp}")
     return plain(value)
+
+
+def _multiple_to_wire(field: Field, value: Any) -> Any:
+    """None for no value, the bare value for one, an array for more, for what came as one, and where one is mandatory.
+
+    Routers of the older kind know the links of other routers by a bare symbol only.
+    """
+    if field.default is not _MISSING:
+        if not value:
+            return None
+        if len(value) == 1 and type(value) is not types.ArrayForm:
+            return _plain_to_wire(field, value[0])
+    return types.Array(field.amqp, value)
 
 
 def _map_to_wire(value: Any) -> Any:
@@ -189,14 +206,15 @@ def _map_from_wire(mapping: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _multiple(cls: type[Composite], field: Field, value: Any) -> tuple[Any, ...]:
-    """One value, an array, or, from careless peers, a list; an odd capability is passed over (routing.md 8)."""
+    """One value, an array, or, from careless peers, a list; an odd capability is passed over."""
     if field.name in _CAPABILITIES:
         values = value.items if isinstance(value, types.Array) else value if isinstance(value, list) else (value,)
-        return tuple(item for item in values if type(item) is types.Symbol)
+        known = tuple(item for item in values if type(item) is types.Symbol)
+        return types.ArrayForm(known) if isinstance(value, types.Array) else known
     if isinstance(value, types.Array):
         if value.descriptors or value.of != field.amqp:
             raise _wrong(cls, field, value)
-        return value.items
+        return types.ArrayForm(value.items)
     values = value if isinstance(value, list) else (value,)
     if any(type(item) is not _PLAIN[field.amqp] for item in values):
         raise _wrong(cls, field, value)

@@ -64,6 +64,7 @@ cdef class TransferReader(StateReader):
     cdef public Py_ssize_t payload
 
     cpdef bint has_tag(self)
+    cpdef bint has_long_tag(self)
     cpdef bytes delivery_tag(self)
     @cython.locals(code=int, size=Py_ssize_t)
     cdef _read_tag(self)

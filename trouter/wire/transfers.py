@@ -298,6 +298,10 @@ class TransferReader(StateReader):
         """The frame carries a delivery-tag."""
         return self._tag_start >= 0
 
+    def has_long_tag(self) -> bool:
+        """The frame carries a delivery-tag of more than the 32 bytes that the standard allows (part 2, 2.8.7)."""
+        return self._tag_start >= 0 and self._tag_end - self._tag_start > 32
+
     def delivery_tag(self) -> bytes | None:
         """The delivery-tag of the frame parsed last."""
         return self._data[self._tag_start : self._tag_end] if self._tag_start >= 0 else None
@@ -313,8 +317,6 @@ class TransferReader(StateReader):
             size = be32(self._data, self._room(4))
         else:
             raise self._bad("a binary")
-        if size > 32:
-            raise DecodeError("transfer: delivery-tag is longer than 32 octets", self._offset)
         self._tag_start = self._room(size)
         self._tag_end = self._tag_start + size
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from trouter.wire.errors import EncodeError
 
@@ -234,6 +234,16 @@ class Array:
     def __repr__(self) -> str:
         tail = f", {self.descriptors!r}" if self.descriptors else ""
         return f"Array({self.of!r}, {self.items!r}{tail})"
+
+
+class ArrayForm(tuple[Any, ...]):
+    """The values of a multiple field that stood in an array, equal to the plain tuple of them.
+
+    A field with one value may also hold the bare value (part 1, 1.4). Peers tell the two forms apart, so a field that
+    came as an array is written as an array again.
+    """
+
+    __slots__ = ()
 
 
 class PairMap:

@@ -19,7 +19,6 @@ ROLES: Final = ("normal", "inter-router", "route-container", "edge")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 NO_POLICY: Final = "this version has no vhost policy"
-NO_EXCHANGES: Final = "this version has no exchanges"
 
 C = TypeVar("C", bound=type)
 

@@ -12,8 +12,10 @@ from trouter.config.schema import Kind, Reload, attribute
 DEFAULT_LINK_CAPACITY: Final = 250
 MAX_SESSIONS: Final = 32768
 MAX_SECONDS: Final = 4_000_000
-#: What one connection may cost unless it is said otherwise (security.md 8.5), and the links that are too many for any.
-MAX_LINKS: Final = 1000
+#: What one connection may cost unless it is said otherwise, with secureDefaults first, and the links that are too many
+#: for any.
+MAX_LINKS_SECURE: Final = 1000
+MAX_LINKS: Final = 32768
 MAX_UNSETTLED: Final = 10_000
 MAX_BUFFERED_BYTES: Final = 64 << 20
 MOST_LINKS: Final = 65536
@@ -40,22 +42,26 @@ def policy_vhost() -> Any:
 
 
 def max_frame_size() -> Any:
-    return attribute(Kind.INTEGER, "The largest frame accepted, in octets.", 16384, low=512, reload=Reload.NEXT)
+    return attribute(
+        Kind.INTEGER, "The largest frame accepted, in octets.", 16384, low=512, clamped=True, reload=Reload.NEXT
+    )
 
 
 def max_sessions() -> Any:
     return attribute(
         Kind.INTEGER,
-        "Sessions on one connection; 0 means the maximum.",
+        "Sessions on one connection; 0 means the maximum. Not given: 1024 on listeners of role normal.",
         MAX_SESSIONS,
         high=MAX_SESSIONS,
+        clamped=True,
         parse=lambda count: count or MAX_SESSIONS,
         reload=Reload.NEXT,
     )
 
 
 def max_links() -> Any:
-    return _cap("Links on one connection; more are refused.", str(MAX_LINKS), MOST_LINKS)
+    default = f"{MAX_LINKS}, {MAX_LINKS_SECURE} with secureDefaults"
+    return _cap("Links on one connection; more are refused.", default, MOST_LINKS)
 
 
 def max_unsettled() -> Any:
@@ -121,6 +127,7 @@ def link_capacity() -> Any:
         Kind.INTEGER,
         "Credit granted to a sender; 0 means 250.",
         DEFAULT_LINK_CAPACITY,
+        unset=None,
         parse=lambda credit: credit or DEFAULT_LINK_CAPACITY,
         reload=Reload.NEXT,
     )
@@ -150,7 +157,7 @@ def open_properties() -> Any:
     )
 
 
-def allow_insecure_plain(doc: str, default: str = "no") -> Any:
+def allow_insecure_plain(doc: str, default: str) -> Any:
     return attribute(
         Kind.ENUM,
         doc,

@@ -110,15 +110,18 @@ class _Rights:
     )
     management: str = attribute(
         Kind.ENUM,
-        "What they may do through `$management`: nothing, look, operate what runs, or everything.",
-        "none",
+        "What they may do through `$management`, if targets let them reach it: nothing, look, operate what runs, or "
+        "everything.",
+        "admin",
         values=LEVELS,
+        default_doc="`admin`; with secureDefaults `none`",
         extra=True,
     )
     substitute_anonymous: bool = attribute(
         Kind.BOOLEAN,
         "The user's name in an address is also that of a user who did not prove it, `anonymous` if there is none.",
-        False,
+        True,
+        default_doc="`yes`; with secureDefaults `no`",
         extra=True,
     )
 
@@ -136,4 +139,5 @@ GROUP_SETTINGS: Final = EntityType(
     "What the users of one group of a vhost may do; it stands within `groups`.",
     entity=GroupSettings,
     bases=BASES["configuration"],
+    lenient="unknown-in-group",
 )

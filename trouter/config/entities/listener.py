@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
@@ -13,11 +12,6 @@ from trouter.config.hosts import HostRange, is_loopback, remote_addresses
 from trouter.config.passwords import Secret
 from trouter.config.schema import Kind, Reload, attribute, reported
 from trouter.config.tenants import TenantSource, tenant_source
-
-PROVE_ROUTERS: Final = (
-    "other routers must authenticate (authenticatePeer), and use TLS (sslProfile) unless the listener is on this "
-    "machine only; allowInsecureRole lets them in without"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +102,10 @@ class ListenerEntity(Socketed):
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     initial_handshake_timeout_seconds: int = attribute(
         Kind.INTEGER,
-        "How long a peer may take from connecting to its Open; 0 means for ever. The older router's default is 0.",
+        "How long a peer may take from connecting to its Open; 0 means for ever. Where it is not given, 10 seconds "
+        "hold and management shows 0, the older router's default.",
         10,
+        unset=0,
         high=ends.MAX_SECONDS,
         reload=Reload.NEXT,
     )
@@ -130,13 +126,18 @@ class ListenerEntity(Socketed):
     websockets: bool = attribute(Kind.BOOLEAN, "With http: serve AMQP over WebSockets.", True)
     http: bool = attribute(Kind.BOOLEAN, "Serve HTTP and WebSockets instead of AMQP.", False)
     http_root_dir: str | None = attribute(
-        Kind.PATH, "A directory of files to serve over HTTP; it implies http.", old=("httpRoot",), parse=files.directory
+        Kind.PATH,
+        "A directory of files to serve over HTTP; it implies http.",
+        old=("httpRoot",),
+        parse=files.served_folder,
     )
     message_logging_components: tuple[str, ...] = ends.message_logging_components()
     policy_vhost: str | None = ends.policy_vhost()
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Who may send a password without encryption: nobody, peers on this machine, or everybody.", "loopback"
+        "Who may send a password without encryption: nobody, peers on this machine, or everybody. With secureDefaults "
+        "it is `loopback` unless it is given; a metricsToken goes in clear beyond this machine only where it is given.",
+        "yes",
     )
     client_cert: str | None = attribute(
         Kind.ENUM,
@@ -156,8 +157,8 @@ class ListenerEntity(Socketed):
     )
     allow_insecure_role: bool = attribute(
         Kind.BOOLEAN,
-        "Let other routers in (role `inter-router` or `edge`) though they do not authenticate, or without TLS from "
-        "other machines.",
+        "With secureDefaults: let other routers in (role `inter-router` or `edge`) though they do not authenticate, or "
+        "without TLS from other machines.",
         False,
         extra=True,
     )
@@ -208,13 +209,10 @@ class ListenerEntity(Socketed):
         extra=True,
     )
 
-    def unserved(self) -> tuple[str, ...]:
-        """Nobody becomes a router of the network without proving who it is, unless the listener says so (R-4.11)."""
-        reasons = Entity.unserved(self)
-        proven = self.authenticate_peer and (self.ssl_profile is not None or is_loopback(self.host))
-        if self.role in {"inter-router", "edge"} and not (proven or self.allow_insecure_role):
-            reasons += (f"role {self.role}: {PROVE_ROUTERS}",)
-        return reasons
+    @property
+    def proves_routers(self) -> bool:
+        """Whether what connects has to authenticate, within TLS where it may come from another machine."""
+        return self.authenticate_peer and (self.ssl_profile is not None or is_loopback(self.host))
 
     @property
     def serves_http(self) -> bool:
@@ -285,8 +283,9 @@ class ConnectorEntity(Socketed):
     sasl_password: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
         Kind.STRING,
         "The password: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
-        "`pass:TEXT`, `literal:TEXT` and any other text are the password itself, with a warning. Never shown.",
-        parse=passwords.password_of,
+        "`pass:TEXT` and any other text are the password itself, with a warning; `literal:` is part of it. Never "
+        "shown.",
+        parse=passwords.sasl_password_of,
         secret=True,
         reload=Reload.NEXT,
     )
@@ -301,7 +300,9 @@ class ConnectorEntity(Socketed):
     policy_vhost: str | None = ends.policy_vhost()
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Whether the password may be sent without encryption: never, on this machine, or anywhere."
+        "Whether the password may be sent without encryption: never, on this machine, or anywhere. With secureDefaults "
+        "it is `no` unless it is given.",
+        "yes",
     )
     redirect_hosts: tuple[str, ...] = attribute(
         Kind.STRING,

@@ -38,7 +38,7 @@ class RouterEntity(Entity):
         values=("standalone", "interior", "edge"),
         reload=Reload.RESTART,
     )
-    area: str = attribute(Kind.STRING, "The only area is 0.", "0", inert="there is one area")
+    area: str = attribute(Kind.STRING, "The only area is 0.", "0", unset=None, inert="there is one area")
     version: None = reported(Kind.STRING, "The version of the program.")
     host_name: None = reported(Kind.STRING, "The name of the machine it runs on.")
     hello_interval_seconds: int = attribute(
@@ -115,6 +115,9 @@ class RouterEntity(Entity):
     duplicate_ids: None = reported(Kind.LIST, "Ids that two routers of the network have.", extra=True)
     mesh_faults: None = reported(
         Kind.MAP, "How often what other routers sent was not believed, by what was wrong with it.", extra=True
+    )
+    overdrawn_deliveries: None = reported(
+        Kind.INTEGER, "Deliveries that came without credit and were taken in.", graph=True, extra=True
     )
     link_route_count: None = reported(Kind.INTEGER, "Link routes configured now.", graph=True)
     auto_link_count: None = reported(Kind.INTEGER, "Auto links configured now.", graph=True)
@@ -206,8 +209,9 @@ class RouterEntity(Entity):
     )
     secret_dir: str | None = attribute(
         Kind.PATH,
-        "The folder that files of passwords and tokens lie in, below it too, which management may name. Without it, "
-        "those files only that the configuration names already; the same holds for `env:NAME` in any case.",
+        "The folder that files of passwords and tokens lie in, below it too, which management may name; with "
+        "secureDefaults certificates and keys too. Without it, those files only that the configuration names already; "
+        "the same holds for `env:NAME` in any case.",
         default_doc="none",
         reload=Reload.RESTART,
         parse=files.directory,

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from trouter.config.entities.base import (
     DISTRIBUTIONS,
-    NO_EXCHANGES,
     Numbered,
     entity,
 )
@@ -19,6 +18,11 @@ CREATE_DELETE: Final = ("CREATE", "DELETE")
 
 def phase_of(doc: str, default: int | None = 0, default_doc: str = "") -> Any:
     return attribute(Kind.INTEGER, doc, default, default_doc=default_doc, high=9, update=False, reload=Reload.NEXT)
+
+
+def hop_phase(doc: str) -> Any:
+    """A phase of what exchanges send to, and take from."""
+    return attribute(Kind.INTEGER, doc, 0, high=9, wrong="phase must be in the range 0-9", update=False)
 
 
 @entity(
@@ -187,11 +191,9 @@ class AutoLinkEntity(Numbered):
     "router.config.exchange",
     "An address whose messages are distributed by their subjects.",
     "exchange",
-    instead="its address is an ordinary one",
     schema_key="exchange",
     operations=CREATE_DELETE,
     core=True,
-    unserved=NO_EXCHANGES,
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeEntity(Numbered):
@@ -204,32 +206,31 @@ class ExchangeEntity(Numbered):
         missing="exchange address is mandatory",
         update=False,
     )
-    phase: int = phase_of("The phase of that address.")
-    alternate_address: str | None = attribute(Kind.STRING, "Where messages go that fit no binding.", update=False)
-    alternate_phase: int = phase_of("The phase of that address.")
+    phase: int = hop_phase("The phase of that address.")
+    alternate_address: str | None = attribute(Kind.STRING, "Where messages go that nobody else gets.", update=False)
+    alternate_phase: int = hop_phase("The phase of that address.")
     match_method: str = attribute(
         Kind.ENUM,
-        "How binding keys are written: `a.*.#` or `a/+/#`.",
+        "How binding keys are written: `a.*.#` (amqp) or `a/+/#` (mqtt).",
         "amqp",
         values=("amqp", "mqtt"),
+        wrong="Exchange matchMethod must be either 'amqp' or 'mqtt'",
         update=False,
     )
     binding_count: None = reported(Kind.INTEGER, "Its bindings.")
-    received_count: None = reported(Kind.INTEGER, "Messages that came.")
-    dropped_count: None = reported(Kind.INTEGER, "Messages that went nowhere.")
-    forwarded_count: None = reported(Kind.INTEGER, "Messages that went somewhere.")
-    diverted_count: None = reported(Kind.INTEGER, "Messages that went to the alternate address.")
+    received_count: None = reported(Kind.INTEGER, "Messages that came to it.")
+    dropped_count: None = reported(Kind.INTEGER, "Those of them that nobody got.")
+    forwarded_count: None = reported(Kind.INTEGER, "Those of them that somebody got.")
+    diverted_count: None = reported(Kind.INTEGER, "Those of them that only the alternate address got.")
 
 
 @entity(
     "router.config.binding",
     "Where an exchange sends messages with some subjects.",
     "binding",
-    instead="it does nothing",
     schema_key="binding",
     operations=CREATE_DELETE,
     core=True,
-    unserved=NO_EXCHANGES,
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingEntity(Numbered):
@@ -246,5 +247,5 @@ class BindingEntity(Numbered):
     next_hop_address: str = attribute(
         Kind.STRING, "Where the messages go.", required=True, missing="No next hop specified", update=False
     )
-    next_hop_phase: int = phase_of("The phase of that address.")
-    matched_count: None = reported(Kind.INTEGER, "Messages that fitted.")
+    next_hop_phase: int = hop_phase("The phase of that address.")
+    matched_count: None = reported(Kind.INTEGER, "Messages whose subject fitted the key.")

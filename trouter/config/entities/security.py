@@ -36,6 +36,14 @@ class SslProfileEntity(Entity):
         parse=texts.tls_protocols,
         reload=Reload.NEXT,
     )
+    below_system_minimum: bool = attribute(
+        Kind.BOOLEAN,
+        "Allow the versions in protocols, and keys and digests as weak as they need, though this machine's OpenSSL "
+        "configuration forbids them.",
+        False,
+        reload=Reload.NEXT,
+        extra=True,
+    )
     ca_cert_file: str | None = attribute(
         Kind.PATH,
         "Certificates of the authorities trusted: a file, or a directory of them.",
@@ -179,6 +187,13 @@ class AuthServicePluginEntity(Entity):
         old=("authSslProfile",),
         reload=Reload.NEXT,
     )
+    verify_hostname: bool = attribute(
+        Kind.BOOLEAN,
+        "Whether the service's certificate must be for its host.",
+        True,
+        reload=Reload.NEXT,
+        extra=True,
+    )
     timeout_seconds: int = attribute(
         Kind.INTEGER,
         "How long the service may take to each of its answers, from the call to the offer of mechanisms to begin with.",
@@ -192,12 +207,15 @@ class AuthServicePluginEntity(Entity):
         Kind.BOOLEAN,
         "Leave to the policy what a user may do of whose rights the service says nothing; else such a user may do "
         "nothing.",
-        False,
+        True,
+        default_doc="`yes`; with secureDefaults `no`",
         reload=Reload.NEXT,
         extra=True,
     )
     allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Which services may be sent a password without encryption: none, those on this machine, or all.", "loopback"
+        "Which services may be sent a password without encryption: none, those on this machine, or all. With "
+        "secureDefaults it is `loopback` unless it is given.",
+        "yes",
     )
     cache_seconds: int = attribute(
         Kind.INTEGER,

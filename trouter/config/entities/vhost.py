@@ -8,7 +8,7 @@ from typing import Any
 
 from trouter.config import access, files, texts
 from trouter.config.entities.base import NOTHING, Entity, Single, entity
-from trouter.config.entities.group import MAX_CONNECTIONS, GroupSettings
+from trouter.config.entities.group import LEVELS, MAX_CONNECTIONS, GroupSettings
 from trouter.config.entities.held import HeldToQuotas, mode
 from trouter.config.groups import parse_groups
 from trouter.config.schema import Kind, Reload, attribute, reported
@@ -52,7 +52,7 @@ class PolicyEntity(Single):
     oversize_action: str = attribute(
         Kind.ENUM,
         "What a message that is too large ends: its link, or its connection as in the older router.",
-        "link",
+        "connection",
         values=("link", "connection"),
         reload=Reload.NEXT,
         extra=True,
@@ -62,6 +62,15 @@ class PolicyEntity(Single):
         "Connections of other routers that are let in beyond maxConnections, so that clients cannot keep them out.",
         64,
         high=MAX_CONNECTIONS,
+        extra=True,
+    )
+    router_management: str = attribute(
+        Kind.ENUM,
+        "With vhost policy: what requests to `$management` may do that come from another router, whose user is not "
+        "known here: nothing, look, operate what runs, or everything.",
+        "admin",
+        values=LEVELS,
+        default_doc="`admin`; with secureDefaults `none`",
         extra=True,
     )
     host_names_seconds: int = attribute(

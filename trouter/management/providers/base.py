@@ -27,6 +27,10 @@ class Provider(ABC):
     def keys(self) -> Sequence[Any]:
         """The entities there are, in a lasting order."""
 
+    def named_keys(self) -> Sequence[Any]:
+        """Those that the listing of every type shows: what has no name of its own is left out there."""
+        return self.keys()
+
     @abstractmethod
     def row(self, key: Any) -> Row | None:
         """All attributes of an entity, None when it is gone."""

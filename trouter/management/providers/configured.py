@@ -73,6 +73,9 @@ class Routing(Configured):
         self._numbers = {key: self._numbers.get(key) or self._next_number() for key in self._entities}
         self._keys = {number: key for key, number in self._numbers.items()}
 
+    def named_keys(self) -> Sequence[str]:
+        return [key for key, entity in self.entities().items() if entity.name]
+
     def row(self, key: str) -> Row | None:
         entity = self.entities().get(key)
         if entity is None:

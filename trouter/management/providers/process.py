@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import trouter
 from trouter.config.changes import row as entity_row
+from trouter.config.findings import described
 from trouter.config.schema import EntityType
 from trouter.core.memory import owners
 from trouter.core.router import Router
@@ -18,6 +19,7 @@ from trouter.management.ports import Control, Holdups, LogBook
 from trouter.wire.types import UInt, ULong
 
 from .base import Fixed, Provider, Row
+from .pools import NAMES, limits
 
 #: The router's identity among routers; among all entities it is ``router/ID``.
 ROUTER_IDENTITY: Final = "1"
@@ -123,31 +125,40 @@ class LogStatistics(Fixed):
 
 
 class Allocator(Fixed):
-    """``allocator``: what the router holds, by the kind of object. There are no pools: all of it is in use."""
+    """``allocator``: what the router holds, by the kind of object, under the names of the older router's pools.
+
+    Nothing is pooled here: all of it is in use, and a pool that this router has no objects of is empty.
+    """
 
     def __init__(self, kind: EntityType, router: Router) -> None:
         super().__init__(kind)
         self._router = router
 
     def rows(self) -> Mapping[str, Row]:
-        return {
-            f"allocator/{name}": {
+        held = {name: (size_bytes, count) for name, size_bytes, count in owners(self._router)}
+        return {name: row for pool in NAMES for name, row in [self._row(pool, *held.get(pool, (0, 0)))]}
+
+    def _row(self, name: str, size_bytes: int, count: int) -> tuple[str, Row]:
+        identity = f"allocator/{name}"
+        batch, thread_max = limits(name)
+        return (
+            identity,
+            {
                 "typeName": name,
                 "typeSize": size_bytes,
-                "transferBatchSize": 0,
-                "localFreeListMax": 0,
+                "transferBatchSize": batch,
+                "localFreeListMax": thread_max,
                 "globalFreeListMax": 0,
                 "totalAllocFromHeap": count,
                 "totalFreeToHeap": 0,
                 "heldByThreads": count,
                 "batchesRebalancedToThreads": 0,
                 "batchesRebalancedToGlobal": 0,
-                "name": f"allocator/{name}",
-                "identity": f"allocator/{name}",
+                "name": identity,
+                "identity": identity,
                 "type": self.kind.full_name,
-            }
-            for name, size_bytes, count in owners(self._router)
-        }
+            },
+        )
 
 
 class VhostStatistics(Fixed):
@@ -168,6 +179,26 @@ class VhostStatistics(Fixed):
                 "type": self.kind.full_name,
             }
             for hostname, counted in self._control.vhost_statistics()
+        }
+
+
+class Findings(Fixed):
+    """``finding``: what is to be told of the configuration in force, by number; the gravest first."""
+
+    def __init__(self, kind: EntityType, control: Control) -> None:
+        super().__init__(kind)
+        self._control = control
+
+    def rows(self) -> Mapping[str, Row]:
+        return {
+            (identity := f"finding/{number}"): {
+                **{name: value or None for name, value in described(finding).items()},
+                "place": str(finding.place),
+                "name": identity,
+                "identity": identity,
+                "type": self.kind.full_name,
+            }
+            for number, finding in enumerate(self._control.findings(), 1)
         }
 
 

@@ -19,6 +19,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from .hostnames import is_for
 from .problems import TlsFailed
 
 READ_BYTES: Final = 131072
@@ -49,16 +50,18 @@ class TlsChannel:
         *,
         server: bool,
         hostname: str | None = None,
+        compares_names: bool = False,
         session: ssl.SSLSession | None = None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        """``hostname`` is whom we call; ``session`` one to resume."""
+        """``hostname`` is whom we call, ``compares_names`` if OpenSSL does not; ``session`` one to resume."""
         self._server = server
         self._arrived = ssl.MemoryBIO()
         self._leaving = ssl.MemoryBIO()
         self._tls = context.wrap_bio(
             self._arrived, self._leaving, server_side=server, server_hostname=hostname, session=session
         )
+        self._named = hostname if compares_names else None
         #: Encrypted, and not taken by the socket yet.
         self._unsent = bytearray()
         #: The peer has said that nothing follows.
@@ -103,6 +106,8 @@ class TlsChannel:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             return False
+        if self._named is not None and not is_for(self._tls.getpeercert(binary_form=True), self._named):
+            raise TlsFailed(f"TLS: the peer's certificate is not for {self._named}")
         return True
 
     async def _send_all(self, sock: socket.socket) -> None:

@@ -1,7 +1,8 @@
 """From an sslProfile and its material to the contexts of Python's ssl (security.md 2.1, 2.2).
 
 What is not said is the careful choice: TLS 1.2 or later, no suite without authentication or encryption and none that is
-known to be weak, no renegotiation, no compression. ``caCertFile``, where it is given, is all that is trusted.
+known to be weak, no renegotiation, no compression. What this machine's OpenSSL configuration demands holds besides.
+``caCertFile``, where it is given, is all that is trusted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from trouter.config import ListenerEntity, SslProfileEntity
 from trouter.config.schema import BadValue
 
+from .limits import machine_limits
 from .problems import TlsProblem
 
 #: Never, whatever ``ciphers`` says (R-2.2c).
@@ -48,9 +50,19 @@ class ServerUse:
 
 @dataclass(frozen=True, slots=True)
 class ClientUse:
-    """How a connector or a service's client uses a profile."""
+    """How a connector or a service's client uses a profile.
+
+    ``common_name``: a certificate without subjectAltName is for the host that its common name says. OpenSSL cannot be
+    told just that, so whoever has such a context compares the names itself (``hostnames.is_for``).
+    """
 
     verify_hostname: bool = True
+    common_name: bool = False
+
+    @property
+    def compares_names(self) -> bool:
+        """Whether the name is to be compared after the handshake."""
+        return self.verify_hostname and self.common_name
 
 
 Use = ServerUse | ClientUse
@@ -90,7 +102,7 @@ def client_context(
 ) -> ssl.SSLContext:
     """For those whom we call: their certificate is always verified, its name unless told otherwise. TlsProblem."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT, profile)
-    context.check_hostname = use.verify_hostname
+    context.check_hostname = use.verify_hostname and not use.compares_names
     context.verify_mode = ssl.CERT_REQUIRED
     context.hostname_checks_common_name = False
     _trust(context, authorities, system=profile.use_system_ca or not profile.ca_cert_file)
@@ -107,9 +119,17 @@ def _context(protocol: int, profile: SslProfileEntity) -> ssl.SSLContext:
 
 
 def _limit_versions(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
-    wanted = tuple((profile.protocols or "").split()) or DEFAULT_VERSIONS
-    positions = [list(VERSIONS).index(name) for name in wanted]
-    old = min(positions) < list(VERSIONS).index("TLSv1.2")
+    """The versions in ``protocols``, as far as this machine's OpenSSL configuration allows them; TlsProblem."""
+    named = tuple((profile.protocols or "").split()) or DEFAULT_VERSIONS
+    if unknown := [name for name in named if name not in VERSIONS]:
+        raise TlsProblem("protocols", f"{unknown[0]!r} is not a version of TLS")
+    below = profile.below_system_minimum
+    machine = machine_limits()
+    least = 0 if below else machine.minimum
+    wanted = [position for position, version in enumerate(VERSIONS.values()) if version >= least]
+    positions = [list(VERSIONS).index(name) for name in named if list(VERSIONS).index(name) in wanted]
+    if not positions:
+        raise TlsProblem("protocols", "this machine's OpenSSL configuration forbids these versions of TLS")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # who names an old version knows that it is old
         context.minimum_version = list(VERSIONS.values())[min(positions)]
@@ -117,7 +137,14 @@ def _limit_versions(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
         for position, option in enumerate((0, ssl.OP_NO_TLSv1_1, ssl.OP_NO_TLSv1_2)):
             if min(positions) < position < max(positions) and position not in positions:
                 context.options |= option
-    ciphers = f"{profile.ciphers or 'DEFAULT'}:{NEVER}" + (f":{OLD_LEVEL}" if old else "")
+    old = min(positions) < list(VERSIONS).index("TLSv1.2")
+    _choose_ciphers(context, profile, OLD_LEVEL if old and below else "")
+    if context.security_level < machine.level and not below:
+        _choose_ciphers(context, profile, f"@SECLEVEL={machine.level}")
+
+
+def _choose_ciphers(context: ssl.SSLContext, profile: SslProfileEntity, level: str) -> None:
+    ciphers = f"{profile.ciphers or 'DEFAULT'}:{NEVER}" + (f":{level}" if level else "")
     try:
         context.set_ciphers(ciphers)
     except ssl.SSLError:
@@ -130,6 +157,8 @@ def _load_pair(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
         secret = profile.key_password()
     except BadValue as bad:
         raise TlsProblem("passwordFile", bad.message) from None
+    if secret is not None and secret.fault:
+        raise TlsProblem("password", secret.fault)
     password = "" if secret is None else secret.reveal()
     try:
         # A function, because without a password OpenSSL would ask for one at the terminal.

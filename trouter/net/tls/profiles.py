@@ -11,6 +11,7 @@ import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar, TypeVarTuple
 
@@ -18,7 +19,8 @@ import trio
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from trouter.config import Configuration, ListenerEntity, SslProfileEntity
+from trouter.config import Configuration, ListenerEntity, Problem, SslProfileEntity
+from trouter.config.problems import Severity
 
 from .contexts import ClientUse, Use, use_of
 from .loaded import Loaded, load, stamp_for
@@ -64,6 +66,16 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """A profile that cannot be used: why, and the files as they were then."""
+
+    entity: SslProfileEntity
+    uses: frozenset[Use]
+    why: str
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
 class Renewal:
     """What came of a look at a profile's files."""
 
@@ -78,7 +90,11 @@ class TlsProfiles:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         """``clock`` tells seconds since 1970."""
         self._clock = clock
+        #: Whether a common name counts, for the life of the router.
+        self._common_name = False
         self._profiles: dict[str, Profile] = {}
+        #: The profiles that cannot be used.
+        self._faults: dict[str, Fault] = {}
         self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
         #: Responders that could not be reached, by URL, and until when nobody tries again.
         self._ocsp_dead: OrderedDict[str, float] = OrderedDict()
@@ -87,15 +103,18 @@ class TlsProfiles:
 
     # --- another configuration
 
-    async def prepare(self, configuration: Configuration) -> PendingProfiles:
+    async def prepare(self, configuration: Configuration, *, tolerant: bool = False) -> PendingProfiles:
         """What ``configuration`` asks for, loaded; TlsProblems with a line for each profile that cannot be used.
 
-        A profile of which only the files have changed stays as it is if they cannot be used.
+        A profile of which only the files have changed stays as it is if they cannot be used. ``tolerant`` does without
+        those that cannot be used; so does any change with those that could not be used before.
         """
+        self._common_name = not configuration.router.secure_defaults
         uses = uses_in(configuration)
         profiles: dict[str, Profile] = {}
         lines: list[str] = []
         renewals: list[Renewal] = []
+        faults: dict[str, Fault] = {}
         for entity in configuration.ssl_profiles:
             wanted = frozenset(uses.get(entity.name, ()))
             before = self._profiles.get(entity.name)
@@ -109,7 +128,12 @@ class TlsProfiles:
                 loaded = await _in_thread(load, entity, wanted, self._clock())
             except TlsProblem as problem:
                 if not same or before is None:
-                    lines.append(_line(entity, problem))
+                    known = self._faults.get(entity.name)
+                    if tolerant or (known is not None and known.entity == entity):
+                        stamp = await _in_thread(stamp_for, entity, wanted)
+                        faults[entity.name] = Fault(entity, wanted, str(problem), stamp)
+                    else:
+                        lines.append(_line(entity, problem))
                 else:
                     profiles[entity.name] = before
                     before.failed = stamp
@@ -120,11 +144,12 @@ class TlsProfiles:
                     renewals.append(Renewal(entity.name))
         if lines:
             raise TlsProblems(*lines)
-        return PendingProfiles(self, profiles, renewals)
+        return PendingProfiles(self, profiles, renewals, faults)
 
-    def become(self, profiles: dict[str, Profile]) -> None:
+    def become(self, profiles: dict[str, Profile], faults: dict[str, Fault]) -> None:
         """Use these from now on."""
         self._profiles = profiles
+        self._faults = faults
 
     # --- what is in force
 
@@ -141,11 +166,12 @@ class TlsProfiles:
         context = loaded.contexts.get(use_of(listener, loaded.entity))
         return None if context is None else (loaded, context)
 
-    def client(self, name: str, *, verify_hostname: bool = True) -> tuple[Loaded, ssl.SSLContext] | None:
-        """What to call others with; None where there is no such profile any more."""
+    def client(self, name: str, *, verify_hostname: bool) -> tuple[Loaded, ssl.SSLContext, ClientUse] | None:
+        """What to call others with, and how; None where there is no such profile any more."""
         loaded = self.loaded(name)
-        context = None if loaded is None else loaded.contexts.get(ClientUse(verify_hostname))
-        return None if loaded is None or context is None else (loaded, context)
+        use = ClientUse(verify_hostname, self._common_name)
+        context = None if loaded is None else loaded.contexts.get(use)
+        return None if loaded is None or context is None else (loaded, context, use)
 
     def ends(self) -> Iterable[tuple[str, float]]:
         """Each profile with a certificate of its own, and when that ends, in seconds since 1970."""
@@ -182,6 +208,18 @@ class TlsProfiles:
                     self._profiles[name] = Profile(loaded, uses, loaded.stamp).follow(profile)
                     renewals.append(Renewal(name))
         return renewals
+
+    async def mended(self) -> bool:
+        """Whether a profile that cannot be used could be now, as its files have changed since."""
+        for name, fault in list(self._faults.items()):
+            stamp = await _in_thread(stamp_for, fault.entity, fault.uses)
+            if stamp == fault.stamp:
+                continue
+            with suppress(TlsProblem):
+                await _in_thread(load, fault.entity, fault.uses, self._clock())
+                return True
+            self._faults[name] = replace(fault, stamp=stamp)
+        return False
 
     def endings(self) -> list[tuple[str, int, float]]:
         """Profiles whose certificate ends within 30, 7 or 1 days, each told once: name, days, and seconds left."""
@@ -273,24 +311,26 @@ class PendingProfiles:
     parts: TlsProfiles
     profiles: dict[str, Profile]
     renewals: list[Renewal]
+    faults: dict[str, Fault]
 
     def apply(self) -> None:
-        self.parts.become(self.profiles)
+        self.parts.become(self.profiles, self.faults)
 
     def drop(self) -> None:
         """Nothing was opened."""
 
 
-def problems_in(configuration: Configuration, now_s: float) -> list[str]:
-    """What is wrong with the profiles, a line for each that cannot be used. Blocks."""
+def problems_in(configuration: Configuration, now_s: float) -> list[Problem]:
+    """What is wrong with the profiles, one problem for each that cannot be used. Blocks."""
     uses = uses_in(configuration)
-    lines = []
+    found = []
     for entity in configuration.ssl_profiles:
         try:
             load(entity, frozenset(uses.get(entity.name, ())), now_s)
         except TlsProblem as problem:
-            lines.append(_line(entity, problem))
-    return lines
+            section = entity.type.section
+            found.append(Problem(entity.place, str(problem), section, entity.name, severity=Severity.PROBLEM))
+    return found
 
 
 def _line(entity: SslProfileEntity, problem: TlsProblem) -> str:
@@ -301,15 +341,16 @@ def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
     """How each profile is used, by its name."""
     profiles: dict[str, SslProfileEntity] = {entity.name: entity for entity in configuration.ssl_profiles}
     uses: dict[str, set[Use]] = {}
+    common_name = not configuration.router.secure_defaults
     for listener in configuration.listeners:
         if (profile := profiles.get(listener.ssl_profile or "")) is not None:
             uses.setdefault(profile.name, set()).add(use_of(listener, profile))
     for connector in configuration.connectors:
         if connector.ssl_profile:
-            uses.setdefault(connector.ssl_profile, set()).add(ClientUse(connector.verify_hostname))
+            uses.setdefault(connector.ssl_profile, set()).add(ClientUse(connector.verify_hostname, common_name))
     for service in configuration.auth_services:
         if service.ssl_profile:
-            uses.setdefault(service.ssl_profile, set()).add(ClientUse())
+            uses.setdefault(service.ssl_profile, set()).add(ClientUse(service.verify_hostname, common_name))
     return uses
 
 

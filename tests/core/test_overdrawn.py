@@ -1,0 +1,78 @@
+"""Peers that send more than they have credit for, as brokers do when two flows meet what they have under way."""
+
+from __future__ import annotations
+
+import pytest
+
+from trouter.core.attach import PeerTerms
+from trouter.core.routes import LinkRoute
+from trouter.core.rows import link_row, router_row
+from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
+from trouter.testing.memory import LIMITS
+
+
+class Ends:
+    """A sender and a receiver of q, over a broker's queue that the receiver's link is routed to or over an address."""
+
+    def __init__(self, *, routed: bool) -> None:
+        self.router = MemoryRouter()
+        client = self.router.connect()
+        self.sender: MemorySender
+        if routed:
+            self.router.core.routes.add(LinkRoute("q", "out", is_prefix=True, container_id="B"), iter(()))
+            broker = self.router.connect(limits=LIMITS, container_id="B", role="route-container")
+            self.receiver: MemoryReceiver = client.receiver("q", credit=10)
+            (far,) = broker.attached
+            assert isinstance(far, MemorySender)
+            self.sender = far
+        else:
+            self.receiver = client.receiver("q", credit=10)
+            self.sender = self.router.connect(PeerTerms(10)).sender("q")
+        self.router.pump()
+        assert self.sender.credit == 10
+
+    def overdraw(self, count: int) -> None:
+        """Use up all credit and send ``count`` more."""
+        self.sender.link.credit += count
+        for number in range(self.sender.link.credit):
+            self.sender.send(compose(b"%d" % number))
+        self.router.pump()
+
+    def came(self) -> int:
+        return len(self.receiver.received)
+
+    def row(self) -> dict[str, object]:
+        (ingress,) = self.router.core.ingresses()
+        return link_row(self.router.core, ingress)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_messages_beyond_the_credit_are_served_counted_and_told_of_once(routed: bool) -> None:
+    ends = Ends(routed=routed)
+    ends.overdraw(1)
+    assert ends.sender.detached is None
+    assert ends.came() == 10
+    ends.overdraw(9)
+    assert ends.row()["overdrawnCount"] == 10
+    assert ends.row()["creditAvailable"] == 0
+    assert router_row(ends.router.core)["overdrawnDeliveries"] == 10
+    notices = [notice.text for notice in ends.router.core.scan(1.0)]
+    assert sum("more than it has credit for" in text for text in notices) == 1
+    assert not any("more than" in notice.text for notice in ends.router.core.scan(2.0))
+    ends.receiver.grant(10)
+    ends.router.pump()
+    assert ends.came() == 20
+    for message in ends.receiver.received:
+        message.settle()
+    ends.receiver.grant(10)
+    ends.router.pump()
+    assert ends.sender.credit == ends.row()["creditAvailable"]
+    assert 0 < ends.sender.credit <= 10
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_more_than_as_much_again_ends_the_link(routed: bool) -> None:
+    ends = Ends(routed=routed)
+    ends.overdraw(11)
+    assert ends.sender.error is not None
+    assert ends.sender.error.condition == "amqp:link:transfer-limit-exceeded"

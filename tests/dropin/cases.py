@@ -1,0 +1,158 @@
+"""What goes over each configuration in `files/`: forty of the kinds that the older router's manual and packages show.
+
+A folder there has a file for each router, started in the order of their names. In a file ``@A.1@`` stands for the port
+of A's second listener, ``@broker@`` for that of a broker beside the routers, ``@dir@`` for a folder with what files
+name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+
+class Login(NamedTuple):
+    """How a client comes in: by a name and a password, by TLS, or by a certificate within it."""
+
+    user: str = ""
+    tls: bool = False
+    certificate: bool = False
+    #: The host name of its open; empty for none.
+    vhost: str = ""
+
+
+ANONYMOUS: Final = Login()
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Messages to ``address`` go from a client of one router to a client of another; ``X.1`` is X's second listener."""
+
+    sender: str
+    receiver: str
+    address: str = "some.address"
+    login: Login = ANONYMOUS
+    #: The receiver's login, where it is another one.
+    receiver_login: Login | None = None
+    #: How many receivers get each message.
+    copies: int = 1
+    #: A broker keeps the message until its receiver comes.
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One configuration, by the name of its folder."""
+
+    name: str
+    ways: tuple[Way, ...]
+    #: What `check` says of it where `secureDefaults: yes` is added; empty where it is served then, too.
+    strict: str = ""
+    #: A broker is beside it, which listens.
+    broker: bool = False
+    #: Lines that the log of the first router must have.
+    logs: tuple[str, ...] = ()
+
+
+HERE: Final = Way("A.0", "A.0")
+
+CASES: Final = (
+    Case(
+        "packaged",
+        (
+            Way("A.0", "A.0", "closest/a"),
+            Way("A.0", "A.0", "multicast.a", copies=2),
+        ),
+    ),
+    Case("old-names", (HERE,)),
+    Case("one-line-sections", (HERE,), strict="no client will be able to log in"),
+    Case(
+        "distributions",
+        (
+            Way("A.0", "A.0", "some/where/else"),
+            Way("A.0", "A.0", "all/a", copies=3),
+        ),
+    ),
+    Case("unavailable-by-default", (Way("A.0", "A.0", "closest.a"),)),
+    Case("logs", (HERE,), logs=("SERVER \\(info\\) Container Name: A", "Router started in Standalone mode")),
+    Case("limits", (HERE,)),
+    Case("clamped-limits", (HERE,), strict="maxFrameSize"),
+    Case("failover-list", (HERE,)),
+    Case("http", (HERE,)),
+    Case("http-folder", (HERE,)),
+    Case("json", (HERE,)),
+    Case("fallback", (HERE,)),
+    Case(
+        "exchange",
+        (
+            HERE,
+            Way("A.0", "A.0", "some.exchange"),
+        ),
+    ),
+    Case("one-address-twice", (HERE,), strict="prefix"),
+    Case(
+        "link-route",
+        (
+            Way("A.0", "A.0", "broker.queue", kept=True),
+            HERE,
+        ),
+        broker=True,
+    ),
+    Case("link-route-by-container", (Way("A.0", "A.0", "broker/queue", kept=True),), broker=True),
+    Case("queue", (Way("A.0", "A.0", "queue.first"),), broker=True),
+    Case("sharded-queue", (Way("A.0", "A.0", "queue.first"),), broker=True),
+    Case("external-address", (Way("A.0", "A.0", "queue.first"),), broker=True),
+    Case("sasldb", (Way("A.0", "A.0", login=Login(user="alice")),)),
+    Case("names-or-none", (Way("A.0", "A.0", login=Login(user="alice"), receiver_login=Login()),)),
+    Case("mechanism-that-is-not-there", (HERE,), strict="no mechanism"),
+    Case("tls", (Way("A.0", "A.0", login=Login(tls=True)),)),
+    Case("tls-if-they-like", (Way("A.0", "A.0", login=Login(tls=True), receiver_login=Login()),)),
+    Case("certificates", (Way("A.0", "A.0", login=Login(tls=True, certificate=True)),)),
+    Case("passwords-in-tls", (Way("A.0", "A.0", login=Login(user="alice", tls=True)),)),
+    Case("a-profile-that-cannot-be-used", (HERE,), strict="cannot be read"),
+    Case("vhost", (Way("A.0", "A.0", login=Login(vhost="example.com")),)),
+    Case("vhost-with-names-that-are-ignored", (HERE,), strict="maxConnections"),
+    Case("policy-folder", (HERE,)),
+    Case("policy-without-vhosts", (HERE,)),
+    Case("tenants", (Way("A.0", "A.0", login=Login(vhost="one.com")),)),
+    Case(
+        "pair",
+        (
+            Way("A.0", "B.0"),
+            Way("B.0", "A.0", "other.address"),
+        ),
+    ),
+    Case("pair-with-area", (Way("A.0", "B.0"),)),
+    Case(
+        "three-in-line",
+        (
+            Way("A.0", "C.0"),
+            Way("C.0", "A.0"),
+        ),
+    ),
+    Case(
+        "triangle",
+        (
+            Way("A.0", "B.0"),
+            Way("B.0", "C.0"),
+        ),
+    ),
+    Case("multicast-on-two", (Way("A.0", "B.0", "multicast.a", copies=2),)),
+    Case(
+        "edge",
+        (
+            Way("E.0", "A.0"),
+            Way("A.0", "E.0"),
+        ),
+    ),
+    Case(
+        "two-edges",
+        (
+            Way("E.0", "F.0"),
+            Way("F.0", "E.0"),
+        ),
+    ),
+    Case("tls-between-routers", (Way("A.0", "B.0"),), strict="will not be opened"),
+    Case("passwords-between-routers", (Way("B.0", "A.0"),)),
+    Case("queue-behind-a-network", (Way("A.0", "A.0", "queue.first"),), broker=True),
+)

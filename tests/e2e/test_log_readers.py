@@ -1,0 +1,110 @@
+"""Lines that programs look for, read as these programs read them: word for word, by module and level."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from proton.utils import BlockingConnection, LinkDetached
+
+from tests.routers import RunningRouter, StartRouter
+
+STARTED = {
+    "standalone": "router { id: R.1 }",
+    "interior": "router { id: R.1, mode: interior }",
+    "edge": "router { id: R.1, mode: edge }",
+}
+LISTENER = "\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+
+
+@pytest.mark.parametrize("mode", STARTED)
+def test_a_reader_finds_who_was_started(start_router: StartRouter, mode: str) -> None:
+    lines = start_router(STARTED[mode] + LISTENER).lines
+    key = "SERVER (info) Container Name:"
+    (at,) = (number for number, line in enumerate(lines) if key in line)
+    assert at < 5
+    assert lines[at].partition(key)[2].strip().split()[0] == "R.1"
+    (started,) = (line for line in lines if "ROUTER (info) Router started in " in line)
+    assert started.endswith(f"Router started in {mode.capitalize()} mode")
+    assert any("ROUTER (info) Version: " in line for line in lines)
+
+
+def test_what_a_router_tells_of_its_start_is_a_notice(start_router: StartRouter) -> None:
+    router = start_router(STARTED["standalone"] + LISTENER)
+    assert router.matching(rf"SERVER \(notice\) Listening on 127\.0\.0\.1:{router.port}$")
+    assert router.matching(r"SERVER \(notice\) Operational, (\d+) Threads Running \(process ID (\d+)\)$")
+
+
+def test_a_reader_draws_the_network_from_what_was_computed(start_router: StartRouter) -> None:
+    inter = "role: inter-router, authenticatePeer: no, saslMechanisms: ANONYMOUS"
+    hub = start_router(f"router {{ mode: interior, id: A }}\nlistener {{ host: 127.0.0.1, port: 0, {inter} }}\n")
+    start_router(
+        "router { mode: interior, id: B }\n"
+        f"connector {{ host: 127.0.0.1, port: {hub.port}, role: inter-router, saslMechanisms: ANONYMOUS }}\n"
+    )
+    found = hub.wait_for_line(r"ROUTER_LS \(info\) Computed next hops: (\{'B.*)")
+    assert ast.literal_eval(found[1]) == {"B": "B"}
+    assert ast.literal_eval(hub.wait_for_line(r"ROUTER_LS \(info\) Computed costs: (\{'B.*)")[1]) == {"B": 1}
+    assert ast.literal_eval(hub.wait_for_line(r"ROUTER_LS \(info\) Computed valid origins: (\{.*\})")[1]) == {}
+    assert hub.wait_for_line(r"ROUTER_LS \(info\) Computed radius: (\d+)")[1] == "1"
+    hub.wait_for_line(r"ROUTER_HELLO \(info\) router B is a neighbour over \[C\d+\]")
+
+
+POLICY = """
+router { id: R }
+listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
+policy { enableVhostPolicy: yes, defaultVhost: shop }
+vhost {
+    hostname: shop
+    allowUnknownUser: yes
+    groups: { $default: {
+        users: *, remoteHosts: *, sources: free, targets: free, maxReceivers: 1, maxSenders: 1, maxSessions: 2
+    } }
+}
+log { module: POLICY, enable: debug+ }
+"""
+DENIED = r"POLICY \(info\) \[C(\d+)\] DENY AMQP Attach (\w+) (.*)for user '([^']*)', rhost '([^']*)', vhost '([^']*)' "
+
+
+@pytest.fixture
+def held(start_router: StartRouter) -> RunningRouter:
+    return start_router(POLICY)
+
+
+def test_a_denied_link_and_the_counts_at_the_end_of_its_connection(held: RunningRouter) -> None:
+    client = BlockingConnection(f"127.0.0.1:{held.port}", timeout=30)
+    client.create_receiver("free")
+    for name in ("second", "third"):
+        with pytest.raises(LinkDetached):
+            client.create_receiver("free", name=name)
+    with pytest.raises(LinkDetached):
+        client.create_sender("other")
+    client.close()
+    denied = held.wait_for_line(DENIED + r"based on maxReceivers limit$")
+    assert denied.groups() == ("1", "receiver", "", "anonymous", "127.0.0.1", "shop")
+    denied = held.wait_for_line(DENIED + r"based on .*targets:none'")
+    assert denied[3] == "link 'other' "
+    ended = held.wait_for_line(r"POLICY \(debug\) \[C1\] Connection '([^']+)' closed with resources (.*)$")
+    assert ended[1].endswith(f":{ended[1].rpartition(':')[2]}")
+    counts = dict(re.findall(r"(\w+)[=:] ?(\d+)", ended[2]))
+    assert counts == {
+        "n_sessions": "0",
+        "n_senders": "0",
+        "n_receivers": "0",
+        "sessions_denied": "0",
+        "senders_denied": "1",
+        "receivers_denied": "2",
+        "max_message_size_denied": "0",
+        "nConnections": "0",
+    }
+
+
+def test_a_name_does_not_end_its_quotes(held: RunningRouter, tmp_path: Path) -> None:
+    client = BlockingConnection(f"127.0.0.1:{held.port}", timeout=30)
+    with pytest.raises(LinkDetached):
+        client.create_sender("x' for user 'root")
+    client.close()
+    line = held.wait_for_line(r"DENY AMQP Attach sender link (.*)")[1]
+    assert line.startswith(r"'x\x27 for user \x27root' for user 'anonymous'")

@@ -1,0 +1,220 @@
+"""Requests of the older router's unmodified tools, as recorded, put to ours: each answer is held to the recorded one.
+
+What may differ on purpose stands in the tables below, with the reason; every other difference fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.interop.recorded.amqp import Value, sections
+from tests.interop.recorded.tools import CONFIGURATION, Conversation, conversations, play
+from tests.routers import running
+from trouter.config import TYPES
+
+_APPLICATION_PROPERTIES: Final = 0x74
+_PROPERTIES: Final = 0x73
+_VALUE: Final = 0x77
+PREFIX: Final = "org.apache.qpid.dispatch."
+
+#: Types of our own: they stand behind the others wherever types are listed.
+OWN_TYPES: Final = {kind.full_name for kind in TYPES if kind.extra}
+
+#: (command, attribute) -> the type of the recorded cell and of ours, where they differ on purpose.
+CELL_TYPES: Final[dict[tuple[str, str], tuple[str, str]]] = {
+    # A router that starts twice in a second must be known for another one: milliseconds, which need 64 bits.
+    ("qdstat -n", "instance"): ("int", "long"),
+}
+
+#: (command, a column of the table) -> the recorded rows that ours has not; the order is the router's own there.
+OTHER_ROWS: Final[dict[tuple[str, str], set[str]]] = {
+    ("qdstat -m", "typeSize"): set(),
+    # The routers' own addresses are no rows of the table: the protocol between routers is served in front of it.
+    # An auto link's address comes with the link.
+    ("qdstat -a", "inProcess"): {
+        "Lqdhello", "Lqdrouter", "Lqdrouter.ma", "Tqdrouter", "Tqdrouter.ma",
+        "M0_$qd.addr_lookup", "M0_$qd.edge_addr_tracking", "M1queue",
+    },
+}  # fmt: skip
+
+#: Cells whose value is that of the recorded router, and the same in ours.
+SAME_VALUES: Final = frozenset({
+    "type", "mode", "area", "id", "linkRouteCount", "autoLinkCount", "nodeCount", "linkCount", "connectionCount",
+    "role", "protocol", "dir", "sasl", "isAuthenticated", "user", "isEncrypted", "tenant", "ssl", "active",
+    "adminStatus", "operStatus", "linkType", "linkDir", "capacity", "priority", "distribution", "nextHop", "linkState",
+    "validOrigins", "cost", "index", "protocolVersion", "lastTopoChange", "address", "direction", "phase",
+    "externalAddress", "linkRef", "lastError", "prefix", "pattern", "addExternalPrefix", "delExternalPrefix", "host",
+    "initialHandshakeTimeoutSeconds", "linkCapacity", "maxFrameSize", "idleTimeoutSeconds",
+    "stripAnnotations", "saslMechanisms", "authenticatePeer", "multiTenant", "healthz", "metrics", "websockets",
+    "http", "messageLoggingComponents", "maxConnections", "maxMessageSize", "enableVhostPolicy",
+    "enableVhostNamePatterns", "policyDir", "defaultVhost", "connectionsDenied", "connectionsCurrent", "linksDenied",
+    "maxMessageSizeDenied", "totalDenials", "transferBatchSize", "localFreeListMax",
+})  # fmt: skip
+#: Of the connection, its host has a port.
+_PORTS: Final = frozenset({"qdstat -c", "qdstat -e"})
+
+#: The one answer that is another: an entity that was created stands in the table of the agent at once, too.
+OTHER_STATUS: Final = {"qdmanage read --name x": ((404, "No entity with name=x"), (200, "OK"))}
+
+#: Attributes and values of attributes in the schema that are other ones on purpose, (type, attribute, what).
+SCHEMA_DIFFERENCES: Final = {
+    ("log", "module", "type"),  # records go to the module AUDIT
+    ("router.link", "linkType", "type"),  # its rows say edge-downlink there, too
+    ("vhostUserGroupSettings", "users", "required"),  # a group without users or hosts is legal, and closed
+    ("vhostUserGroupSettings", "remoteHosts", "required"),
+}
+
+Played = dict[str, tuple[str, list[bytes]]]
+TALKS: Final = {each.command: each for each in conversations()}
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """What our router answered in each conversation; they are held one after the other, as they were recorded."""
+    with running(CONFIGURATION, tmp_path_factory.mktemp("router")) as router:
+        yield {command: play(said, router.port) for command, said in TALKS.items()}
+
+
+def pairs(said: Conversation, got: tuple[str, list[bytes]]) -> Iterator[tuple[dict[str, Any], dict[int, Value]]]:
+    """Each recorded answer with the sections of ours."""
+    _, messages = got
+    assert len(messages) == len(said.answers)
+    return zip(said.answers, map(sections, messages), strict=True)
+
+
+def recorded(answer: dict[str, Any]) -> dict[int, Value]:
+    return sections(bytes.fromhex(answer["octets"]) if "octets" in answer else bytes.fromhex(answer["head"]))
+
+
+def status_of(message: dict[int, Value]) -> tuple[int, str]:
+    properties = message[_APPLICATION_PROPERTIES].plain
+    return properties["statusCode"], properties["statusDescription"]
+
+
+@pytest.mark.parametrize("command", TALKS)
+def test_an_answer_has_the_head_of_the_recorded_one(played: Played, command: str) -> None:
+    for answer, ours in pairs(TALKS[command], played[command]):
+        theirs = recorded(answer)
+        assert list(ours) == [*(each for each in theirs if each != _VALUE), _VALUE]
+        assert (status_of(theirs), status_of(ours)) == OTHER_STATUS.get(command, (status_of(theirs),) * 2)
+        assert typed(ours[_APPLICATION_PROPERTIES]) == typed(theirs[_APPLICATION_PROPERTIES])
+        their_head, our_head = theirs[_PROPERTIES].held, ours[_PROPERTIES].held
+        assert [field.type for field in our_head] == [field.type for field in their_head]
+        assert our_head[2].held == played[command][0]
+        assert our_head[5] == their_head[5], "the correlation id came back changed"
+
+
+def typed(value: Value) -> object:
+    """The types within a value, by the keys of its maps in any order."""
+    if value.type == "map":
+        return {key.held: typed(each) for key, each in value.pairs()}
+    if value.type == "list":
+        return [typed(each) for each in value.held]
+    return value.type
+
+
+def is_listing(body: Value) -> bool:
+    return body.type == "map" and [key.held for key, _ in body.pairs()] == ["attributeNames", "results"]
+
+
+@pytest.mark.parametrize("command", TALKS)
+def test_a_table_is_the_recorded_one(played: Played, command: str) -> None:
+    for answer, ours in pairs(TALKS[command], played[command]):
+        if "octets" not in answer or not is_listing(recorded(answer)[_VALUE]):
+            continue
+        theirs = recorded(answer)[_VALUE]
+        names = [theirs.field("attributeNames").plain, ours[_VALUE].field("attributeNames").plain]
+        assert names[1][: len(names[0])] == names[0], "an attribute is missing, or stands elsewhere"
+        tables = [rows_of(body, each) for body, each in zip((theirs, ours[_VALUE]), names, strict=True)]
+        compare_tables(command, tables[0], tables[1])
+
+
+def rows_of(body: Value, names: list[str]) -> list[dict[str, Value]]:
+    return [dict(zip(names, row.held, strict=True)) for row in body.field("results").held]
+
+
+def key_of(row: dict[str, Value]) -> str:
+    """What tells a row from the others, in both routers."""
+    key = next((row[name].held for name in ("name", "identity") if name in row), "")
+    return "temp." if str(key).startswith("Ltemp.") else str(key)
+
+
+def compare_tables(command: str, theirs: list[dict[str, Value]], ours: list[dict[str, Value]]) -> None:
+    if not theirs:
+        assert ours == []
+        return
+    missing = next((OTHER_ROWS[command, name] for name in theirs[0] if (command, name) in OTHER_ROWS), None)
+    if missing is not None:
+        found = {key_of(row): row for row in ours}
+        assert {key_of(row) for row in theirs} - found.keys() == missing
+        rows = [(row, found[key_of(row)]) for row in theirs if key_of(row) in found]
+    else:
+        assert len(ours) == len(theirs)
+        rows = list(zip(theirs, ours, strict=True))
+    for row, mine in rows:
+        for name, cell in row.items():
+            wanted = CELL_TYPES.get((command, name), (cell.type, cell.type))
+            assert (cell.type, mine[name].type) == wanted, f"{command}: {name}"
+            if name in SAME_VALUES and not (name == "host" and command in _PORTS):
+                assert mine[name].plain == cell.plain, f"{command}: {name}"
+
+
+@pytest.mark.parametrize("command", ["qdmanage get-types", "qdmanage get-operations"])
+def test_types_and_their_operations_come_in_the_recorded_order_and_ours_behind_them(
+    played: Played, command: str
+) -> None:
+    for answer, ours in pairs(TALKS[command], played[command]):
+        theirs = recorded(answer)[_VALUE].plain
+        mine = ours[_VALUE].plain
+        assert list(mine)[: len(theirs)] == list(theirs)
+        assert set(mine) - set(theirs) == OWN_TYPES
+        assert {name: mine[name] for name in theirs} == theirs
+
+
+@pytest.mark.parametrize("command", ["qdmanage get-annotations", "qdmanage get-mgmt-nodes"])
+def test_what_the_node_tells_of_itself_is_the_same(played: Played, command: str) -> None:
+    for answer, ours in pairs(TALKS[command], played[command]):
+        assert ours[_VALUE].plain == recorded(answer)[_VALUE].plain
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "qdmanage create --type address name=x prefix=x distribution=multicast",
+        "qdmanage update --name log/DEFAULT enable=debug+",
+        "qdmanage delete --name x --type address",
+        "qdmanage read --name nothing",
+    ],
+)
+def test_a_changed_entity_is_shown_as_recorded(played: Played, command: str) -> None:
+    own = {"enableFallback", "format"}  # today's name of `fallback`; and an attribute of ours
+    for answer, ours in pairs(TALKS[command], played[command]):
+        theirs = {key.held: each for key, each in recorded(answer)[_VALUE].pairs()}
+        mine = {key.held: each for key, each in ours[_VALUE].pairs() if key.held not in own}
+        assert {name: (each.type, each.plain) for name, each in mine.items() if name != "identity"} == {
+            name: (each.type, each.plain) for name, each in theirs.items() if name != "identity"
+        }
+
+
+def test_the_schema_is_the_recorded_one_with_more_in_it(played: Played) -> None:
+    command = "qdstat --vhostgroups"
+    answer, ours = list(pairs(TALKS[command], played[command]))[-1]
+    theirs, mine = answer["schema"], ours[_VALUE].plain
+    assert mine["prefix"] == theirs["prefix"]
+    assert list(mine["entityTypes"])[: len(theirs["entityTypes"])] == list(theirs["entityTypes"])
+    different = set()
+    for short, kind in theirs["entityTypes"].items():
+        found = mine["entityTypes"][short]
+        assert {key: value for key, value in found.items() if key not in ("attributes", "description")} == {
+            key: value for key, value in kind.items() if key != "attributes"
+        }
+        assert [name for name in found["attributes"] if name in kind["attributes"]] == list(kind["attributes"])
+        for name, attribute in kind["attributes"].items():
+            shown = found["attributes"][name]
+            for what in {*attribute, *shown} - {"description"}:
+                if attribute.get(what) != shown.get(what):
+                    different.add((short, name, what))
+    assert different == SCHEMA_DIFFERENCES

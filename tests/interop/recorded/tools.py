@@ -1,0 +1,137 @@
+"""What the older router's unmodified tools asked of it, octet by octet, and what it answered: played against ours.
+
+``data/tools.json`` has one conversation for each command: its ``steps`` are the tool's octets, each with the number of
+attaches and of messages that it had been sent ``after``; its ``answers`` are the messages it was sent. The texts that
+describe the schema are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.interop.recorded.amqp import frames
+from tests.routers import DEADLINE_S
+
+_DATA: Final = Path(__file__).parent / "data" / "tools.json"
+_ATTACH: Final = 0x12
+_TRANSFER: Final = 0x14
+_MORE: Final = 5
+#: The beginning of a section of properties in a short list; its size is next.
+_PROPERTIES: Final = b"\x00\x53\x73\xc0"
+#: The configuration of the router that was asked.
+CONFIGURATION: Final = """
+router { mode: interior, id: T, workerThreads: 2 }
+listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, authenticatePeer: no }
+linkRoute { prefix: lr, direction: in, containerId: broker }
+linkRoute { prefix: lr, direction: out, containerId: broker }
+autoLink { address: queue, direction: in, containerId: broker }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Octets that the tool sent when it had been sent so many attaches and messages."""
+
+    attaches: int
+    messages: int
+    octets: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One run of a tool."""
+
+    command: str
+    #: Where the recorded answers went.
+    reply_to: str
+    steps: Sequence[Step]
+    #: As in the file: ``octets``, or ``head`` and ``schema``.
+    answers: Sequence[dict[str, Any]]
+
+
+def conversations() -> list[Conversation]:
+    """All of them, in the order in which they were recorded."""
+    return [
+        Conversation(
+            each["command"],
+            each["reply_to"],
+            [Step(step["after"][0], step["after"][1], bytes.fromhex(step["octets"])) for step in each["steps"]],
+            each["answers"],
+        )
+        for each in json.loads(_DATA.read_text(encoding="utf-8"))
+    ]
+
+
+def play(said: Conversation, port: int) -> tuple[str, list[bytes]]:
+    """Say to the router at ``port`` what the tool said; where the answers went, and the messages that came."""
+    heard = bytearray()
+    with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as peer:
+        for step in said.steps:
+            while True:
+                attaches, messages = _what_came(bytes(heard))
+                if len(attaches) >= step.attaches and len(messages) >= step.messages:
+                    break
+                _hear(peer, heard)
+            octets = step.octets
+            reply_to = _reply_to(attaches)
+            if reply_to:
+                octets = _addressed(octets, said.reply_to, reply_to)
+            peer.sendall(octets)
+        while True:  # qdmanage leaves without a close
+            attaches, messages = _what_came(bytes(heard))
+            if len(messages) >= len(said.answers):
+                return _reply_to(attaches), messages
+            _hear(peer, heard)
+
+
+def _hear(peer: socket.socket, heard: bytearray) -> None:
+    chunk = peer.recv(65536)
+    assert chunk, "the router closed before it had answered"
+    heard += chunk
+
+
+def _what_came(octets: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The attaches, and the whole messages."""
+    attaches, messages, begun = [], [], b""
+    for descriptor, fields, payload, whole in frames(octets):
+        if descriptor == _ATTACH:
+            attaches.append(whole)
+        elif descriptor == _TRANSFER:
+            begun += payload
+            if not (len(fields) > _MORE and fields[_MORE].held):
+                messages.append(begun)
+                begun = b""
+    return attaches, messages
+
+
+def _reply_to(attaches: Sequence[bytes]) -> str:
+    """The address that the router gave the tool's receiver; empty when it has not."""
+    for attach in attaches:
+        at = attach.find(b"amqp:/_topo/")
+        if at > 0:
+            return attach[at : at + attach[at - 1]].decode()
+    return ""
+
+
+def _addressed(octets: bytes, old: str, new: str) -> bytes:
+    """The same frames with another reply-to, the sizes around it made to fit."""
+    return b"".join(_readdressed(whole, old.encode(), new.encode()) for *_, whole in frames(octets))
+
+
+def _readdressed(frame: bytes, old: bytes, new: bytes) -> bytes:
+    at = frame.find(old)
+    if at < 0:
+        return frame
+    more = len(new) - len(old)
+    properties = frame.rindex(_PROPERTIES, 0, at) + len(_PROPERTIES)
+    changed = bytearray(frame)
+    changed[properties] += more
+    changed[at - 1] += more
+    changed[0:4] = (len(frame) + more).to_bytes(4, "big")
+    changed[at : at + len(old)] = new
+    return bytes(changed)

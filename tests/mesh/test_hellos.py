@@ -1,0 +1,200 @@
+"""How soon routers know each other: the first hellos, what follows them at once, and the clock they go by."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mesh.test_mesh import BOOT, LINKS_ASKED, ME, Bench
+from trouter.mesh.events import NeighbourDown, Send
+from trouter.mesh.mesh import NEWS_PER_TICK, Mesh, Timers
+from trouter.mesh.messages import (
+    ALL_ADDRESSES_TO,
+    ALL_ROUTERS_TO,
+    HELLO_TO,
+    Hello,
+    LinkStateRequest,
+    LinkStateUpdate,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+)
+from trouter.mesh.questions import UNDER_WAY_S
+
+
+def hello(*seen: str, over: int = 1) -> Send:
+    return Send(Hello(ME, BOOT, seen), HELLO_TO, over)
+
+
+def sends(bench: Bench) -> list[Send]:
+    return [event for event in bench.heard() if isinstance(event, Send)]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+# --- the first hellos
+
+
+def test_a_hello_goes_over_a_link_as_soon_as_it_is_there(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1, bench.now_s)
+    assert bench.heard() == [hello()]
+
+
+def test_a_first_hello_is_answered_at_once_by_one_that_names_its_router_and_only_once(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1, bench.now_s)
+    bench.heard()
+    bench.hello(seen=())
+    assert bench.heard() == [hello("R2")]
+    for _ in range(10):
+        bench.hello(seen=())
+    assert bench.heard() == []
+
+
+def test_the_question_for_links_goes_behind_the_hello_that_confirms(bench: Bench) -> None:
+    """A router that does not know yet that we are its neighbour has no way on which to answer."""
+    bench.mesh.link_up(1, 1, bench.now_s)
+    bench.heard()
+    bench.hello()
+    advertised = Send(RouterAdvertisement(ME, BOOT, 1, 0), ALL_ROUTERS_TO)
+    assert sends(bench) == [hello("R2"), LINKS_ASKED, advertised]
+
+
+def test_a_router_that_was_silent_for_long_is_answered_at_once_again(bench: Bench) -> None:
+    bench.neighbour()
+    bench.tick(5)
+    bench.heard()
+    bench.hello(seen=())
+    assert bench.heard() == [hello("R2")]
+
+
+def test_what_was_not_told_of_our_addresses_is_told_to_a_new_neighbour_at_once(bench: Bench) -> None:
+    bench.mesh.link_up(1, 1, bench.now_s)
+    bench.mesh.add_address("M0a", 3)
+    bench.heard()
+    bench.hello()
+    update = Send(MobileAddressUpdate(ME, 1, added=("M0a",), hints=(3,)), ALL_ADDRESSES_TO)
+    assert sends(bench)[2:] == [update, Send(RouterAdvertisement(ME, BOOT, 1, 1), ALL_ROUTERS_TO)]
+
+
+# --- bounds
+
+
+def test_changes_of_our_links_are_told_at_once_only_so_often_between_two_ticks(bench: Bench) -> None:
+    for number in range(NEWS_PER_TICK + 1):
+        bench.mesh.link_up(number, 1, bench.now_s)
+        bench.hello(f"N{number}", over=number)
+        told = bench.sent(RouterAdvertisement)
+        assert told == ([RouterAdvertisement(ME, BOOT, number + 1, 0)] if number < NEWS_PER_TICK else [])
+    assert len(bench.mesh.paths.next_hop) == NEWS_PER_TICK + 1, "the way to a neighbour does not wait"
+    bench.tick()
+    assert bench.sent(RouterAdvertisement) == [RouterAdvertisement(ME, BOOT, NEWS_PER_TICK + 1, 0)]
+
+
+def test_a_router_that_asks_for_our_links_is_asked_for_its_own_in_return_once_between_two_ticks(bench: Bench) -> None:
+    """It has a way to us: what it was asked before may have come too early for that."""
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
+    bench.heard()
+    for asked in ([LinkStateRequest(ME)], [], []):
+        bench.hear(LinkStateRequest("R3"))
+        assert bench.sent(LinkStateRequest) == asked
+    bench.keep(1)
+    bench.hear(LinkStateRequest("R3"), LinkStateUpdate("R3", 5, 1, {"R2": 1}))
+    bench.heard()
+    bench.keep(1)
+    bench.hear(LinkStateRequest("R3"))
+    assert bench.sent(LinkStateRequest) == [], "it has told"
+
+
+def test_an_advertisement_that_comes_behind_a_newer_one_goes_no_further(bench: Bench) -> None:
+    bench.neighbour("R2", over=1)
+    bench.neighbour("R3", over=2)
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R9": 1}))
+    newer, older = RouterAdvertisement("R9", 5, 6, 0), RouterAdvertisement("R9", 5, 4, 0)
+    spreads = [bench.mesh.receive(each, 1, bench.now_s).name for each in (newer, older, newer, older)]
+    assert spreads == ["TO_ALL", "NOWHERE", "NOWHERE", "NOWHERE"]
+    bench.keep(2)
+    assert bench.mesh.receive(older, 1, bench.now_s).name != "NOWHERE", "it may have been forged"
+
+
+# --- what can be reached
+
+
+def test_a_router_counts_as_one_that_answers_from_its_first_answer_until_it_is_started_anew(bench: Bench) -> None:
+    def answered() -> bool:
+        return bench.mesh.routers["R2"].answered
+
+    bench.mesh.link_up(1, 1, bench.now_s)
+    bench.hello()
+    steps = [answered()]
+    bench.hear(LinkStateUpdate("R2", 7, 0, {ME: 1}))  # from before it counted its links, but it found its way
+    steps.append(answered())
+    bench.hello(boot=8)
+    bench.hear(LinkStateUpdate("R2", 7, 3, {ME: 1}))  # of the former start
+    steps.append(answered())
+    bench.hear(LinkStateUpdate("R2", 8, 1, {ME: 1}))
+    steps.append(answered())
+    assert steps == [False, True, False, True]
+
+
+def test_a_start_that_only_a_link_state_told_of_is_told_from_the_next_one(bench: Bench) -> None:
+    bench.neighbour()
+    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}))
+    bench.mesh.link_up(2, 1, bench.now_s)
+    bench.hello("R3", boot=6, over=2)
+    bench.hear(LinkStateUpdate("R3", 6, 1, {ME: 1}))
+    assert bench.mesh.routers["R3"].peers == {ME: 1}
+
+
+def test_a_router_that_was_started_anew_is_asked_for_all_its_addresses_once_more(bench: Bench) -> None:
+    """A change does not say of which start it is: one that was under way then may have been taken for news."""
+    bench.neighbour()
+    bench.hear(MobileAddressUpdate("R2", 1, exist=("M0a",)))
+    bench.hello(boot=8)
+    bench.hear(LinkStateUpdate("R2", 8, 1, {ME: 1}), MobileAddressUpdate("R2", 1, added=("M0late",)))
+    bench.sent()
+    bench.keep(int(UNDER_WAY_S) - 1, boot=8)
+    assert bench.sent(MobileAddressRequest) == []
+    bench.keep(1, boot=8)
+    assert bench.sent(MobileAddressRequest) == [MobileAddressRequest(ME, 0)]
+    bench.hear(MobileAddressUpdate("R2", 1, exist=("M0b",)))
+    assert set(bench.mesh.addresses_of("R2")) == {"M0b"}
+    bench.keep(20, boot=8)
+    assert bench.sent(MobileAddressRequest) == []
+
+
+# --- the clock
+
+
+def ticked(bench: Bench, timers: Timers, lateness_s: list[float]) -> list[int]:
+    """How many hellos go at each tick, of which each comes so much late."""
+    bench.mesh = Mesh(ME, BOOT, timers)
+    bench.mesh.link_up(1, 1, bench.now_s)
+    bench.heard()
+    counts = []
+    for second, late_s in enumerate(lateness_s, 1):
+        bench.mesh.tick(bench.now_s + second + late_s)
+        counts.append(len(bench.sent(Hello)))
+    return counts
+
+
+JITTER = [0.0, 0.02, 0.001, 0.3, 0.0, 0.01, 0.4, 0.05, 0.0, 0.002]
+
+
+def test_every_tick_has_its_hello_though_some_come_late_and_the_next_not(bench: Bench) -> None:
+    assert ticked(bench, Timers(), JITTER) == [1] * 10
+
+
+def test_a_hello_every_other_second_is_every_other_tick(bench: Bench) -> None:
+    assert ticked(bench, Timers(hello_interval_s=2.0), JITTER) == [1, 0] * 5
+
+
+@pytest.mark.parametrize(("silent_s", "lost"), [(1.49, False), (1.51, True)])
+def test_an_age_as_short_as_the_interval_allows_for_half_a_tick(bench: Bench, silent_s: float, lost: bool) -> None:
+    bench.mesh = Mesh(ME, BOOT, Timers(hello_max_age_s=1.0))
+    bench.neighbour()
+    bench.hello()
+    bench.mesh.check_silence(bench.now_s + silent_s)
+    assert (NeighbourDown("R2", "no hello") in bench.heard()) is lost

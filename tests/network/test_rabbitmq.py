@@ -1,0 +1,165 @@
+"""RabbitMQ behind routers: links routed to its queues, and a queue that messages pass through on their way."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from proton import Delivery, Message
+
+from tests.e2e.by_proton import Client, Ear
+from tests.management.node import node_of
+from tests.networks import client_port, network, until_routed
+from tests.rabbitmq import RabbitMQ, connector, needs_rabbitmq, nodes
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
+from tests.waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.interop, needs_rabbitmq]
+
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+    with nodes(tmp_path_factory.mktemp("broker")) as (node,):
+        yield node
+
+
+@pytest.fixture(scope="module")
+def isolated(rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
+    """As the older manual has it: Ra beside the broker and Rb beside the client dial Rp, which is public."""
+    routes = "".join(
+        f"linkRoute {{ prefix: {prefix}, dir: {way}, connection: broker }}\n"
+        for prefix in ("b2", "/queue")
+        for way in ("in", "out")
+    )
+    more = {"Rp": routes, "Rb": routes, "Ra": connector("broker", rabbit) + routes}
+    with network(tmp_path_factory.mktemp("isolated"), {"Rp": (), "Ra": ("Rp",), "Rb": ("Rp",)}, more) as routers:
+        for key in ("Cb2", "Db2", "Cqueue", "Dqueue"):
+            until_routed(routers["Rb"], key)
+        yield routers
+
+
+@pytest.mark.parametrize("address", ["b2.event-queue", "/queue/first"])
+def test_a_link_to_a_queue_behind_three_routers_carries_all_that_was_sent(
+    isolated: dict[str, RunningRouter], address: str
+) -> None:
+    """RabbitMQ sends more than the credit when two flows meet what it has under way: the link stands all the same."""
+    client = Client(Ear(), client_port(isolated["Rb"]))
+    sender = client.create_sender(address)
+    for number in range(COUNT):
+        assert sender.send(Message(body=number, durable=True)).remote_state == Delivery.ACCEPTED
+    receiver = client.create_receiver(address, credit=10)
+    for number in range(COUNT):
+        assert receiver.receive(timeout=DEADLINE_S).body == number
+        receiver.accept()
+    client.close()
+    for router in isolated.values():
+        assert not router.matching("transfer-limit-exceeded")
+
+
+def test_an_attach_is_refused_where_it_is_known_that_no_broker_serves_it(
+    isolated: dict[str, RunningRouter], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The identical configuration on the other routers says that b2 is meant for a broker, which is not there."""
+    text = "router { mode: interior, id: Alone }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+    with running(
+        text + "linkRoute { prefix: b2, dir: in, connection: broker }\n", tmp_path_factory.mktemp("alone")
+    ) as alone:
+        client = Client(Ear(), alone.port)
+        condition, description = client.refusal_of(lambda c: c.create_sender("b2.event-queue"))
+        assert condition == "qd:no-route-to-dest"
+        assert description == "No route to the destination node"
+        client.close()
+
+
+def auto_links(router: RunningRouter) -> dict[tuple[str, str], tuple[str, str]]:
+    """By address and direction: status and last error."""
+    with node_of(router.port) as node:
+        rows = node.query("router.config.autoLink")
+    return {(row["address"], row["direction"]): (row["operStatus"], row["lastError"] or "") for row in rows}
+
+
+def addresses(router: RunningRouter, address: str) -> dict[int, tuple[int, int, int]]:
+    """By phase: consumers here, deliveries in and out."""
+    with node_of(router.port) as node:
+        rows = node.query("router.address")
+    return {
+        int(row["key"][1]): (row["subscriberCount"], row["deliveriesIngress"], row["deliveriesEgress"])
+        for row in rows
+        if row["key"][0] == "M" and row["key"][2:] == address
+    }
+
+
+def test_a_queue_as_waypoint_under_the_brokers_own_name_with_the_counters_of_the_manual(
+    rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Queue waypoint and external address; the auto link from a queue that is not there fails alone and says why.
+
+    RabbitMQ takes the link to such a queue, and ends the whole session for the one from it.
+    """
+    text = f"""
+        router {{ mode: interior, id: R }}
+        listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+        {connector("broker", rabbit)}
+        address {{ prefix: queue, waypoint: yes }}
+        autoLink {{ addr: queue.first, externalAddr: /queue/waypoint, dir: in, connection: broker }}
+        autoLink {{ addr: queue.first, externalAddr: /queue/waypoint, dir: out, connection: broker }}
+        autoLink {{ addr: queue.second, externalAddr: /amq/queue/second, dir: in, connection: broker }}
+        autoLink {{ addr: queue.second, externalAddr: /amq/queue/second, dir: out, connection: broker }}
+    """
+    with running(text, tmp_path_factory.mktemp("waypoint")) as router:
+        wanted = {
+            ("queue.first", "in"): ("active", ""),
+            ("queue.first", "out"): ("active", ""),
+            ("queue.second", "in"): ("failed", "NOT_FOUND - no queue 'second' in vhost '/'"),
+            ("queue.second", "out"): ("active", ""),
+        }
+        until(lambda: auto_links(router) == wanted, "auto links of the queue that is there")
+        client = Client(Ear(), router.port)
+        sender = client.create_sender("queue.first")
+        for number in range(3):
+            assert sender.send(Message(body=number, durable=True)).remote_state == Delivery.ACCEPTED
+        assert addresses(router, "queue.first") == {0: (1, 3, 3), 1: (0, 0, 0)}
+        receiver = client.create_receiver("queue.first", credit=3)
+        for number in range(3):
+            assert receiver.receive(timeout=DEADLINE_S).body == number
+            receiver.accept()
+        receiver.close()
+        assert addresses(router, "queue.first") == {0: (1, 3, 3), 1: (0, 3, 3)}
+        client.close()
+
+
+PAGE = (ROOT / "docs" / "rabbitmq.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_rabbitmq_works_as_it_stands(rabbit: RabbitMQ, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (text,) = (block for block in blocks if block.startswith("router {"))
+    text = text.replace("port: 5672", "port: 0").replace("port: 5673", f"port: {rabbit.port}")
+    with running(text, tmp_path) as router:
+        until(lambda: set(auto_links(router).values()) == {("active", "")}, "auto links")
+        until_routed(router, "Cqueue")
+        client = Client(Ear(), router.port)
+        for address in ("orders.new", "/queue/own"):
+            sent = client.create_sender(address).send(Message(body=address, durable=True))
+            assert sent.remote_state == Delivery.ACCEPTED
+            receiver = client.create_receiver(address, credit=1)
+            assert receiver.receive(timeout=DEADLINE_S).body == address
+            receiver.accept()
+            receiver.close()
+        client.close()
+        for line in re.findall(r"^\$ trouter stat (.*)", PAGE, re.MULTILINE):
+            shown = subprocess.run(
+                [sys.executable, "-m", "trouter", "stat", "-b", f"127.0.0.1:{router.port}", *line.split()],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_S,
+                check=True,
+            )
+            assert "orders.new" in shown.stdout or "queue" in shown.stdout

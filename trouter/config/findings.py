@@ -1,0 +1,338 @@
+"""What a configuration says that will not be done, or is unsafe, or is worth knowing.
+
+One evaluation for `trouter check`, the log of a start, management, /readyz and /metrics. Its words stand in the table
+of strictness.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from trouter.config.configuration import ROUTER_ROLES, Configuration
+from trouter.config.entities import (
+    AuthServicePluginEntity,
+    ConnectorEntity,
+    Entity,
+    ListenerEntity,
+    RouterEntity,
+    SslProfileEntity,
+    VhostEntity,
+)
+from trouter.config.facts import listener_facts
+from trouter.config.hosts import is_loopback
+from trouter.config.passwords import Secret
+from trouter.config.problems import Place, Problem, Severity, printable
+from trouter.config.strictness import POINTS
+from trouter.config.tenants import why_no_tenants
+from trouter.hooks import Plugins
+
+OTHERS_MAY_READ: Final = stat.S_IROTH
+OTHERS_MAY_WRITE: Final = stat.S_IWOTH
+GROUP_MAY_WRITE: Final = stat.S_IWGRP
+OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
+#: Mechanisms by which a password or a token crosses the wire as it is.
+IN_CLEAR: Final = frozenset({"PLAIN", "LOGIN", "OAUTHBEARER", "XOAUTH2"})
+#: How severities are counted and shown, the gravest first.
+SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE)
+NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
+#: Hosts that mean every interface.
+EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104  # compared, not bound
+
+
+def evaluate(
+    configuration: Configuration, plugins: Plugins | None = None, faults: Mapping[str, str] = NO_FAULTS
+) -> tuple[Problem, ...]:
+    """Everything that is to be told of a configuration, the gravest first.
+
+    ``plugins`` are those that are configured with it. ``faults`` tell, by the name of an sslProfile, why it cannot be
+    used.
+    """
+    found = [*configuration.warnings, *not_served(configuration, faults), *unsafe(configuration)]
+    if plugins is not None:
+        found += mechanisms(configuration, plugins)
+    return ordered(found)
+
+
+def ordered(found: list[Problem]) -> tuple[Problem, ...]:
+    """Findings, each once, the gravest first, then in the order of the file."""
+    return tuple(sorted(dict.fromkeys(found), key=lambda each: (SEVERITIES.index(each.severity), each.place)))
+
+
+def told(point: str, entity: Entity, attribute: str | None = None, **values: object) -> Problem:
+    """The finding of a point of the table about an entity; ``values`` fill the places in its words."""
+    row = POINTS[point]
+    attribute = row.attribute if attribute is None else attribute
+    return Problem(
+        entity.place,
+        row.warning.format(**values),
+        entity.type.section,
+        attribute,
+        suggestion=row.cure.format(**values) if values else row.cure,
+        severity=row.severity,
+        point=point,
+        entity=entity.identity,
+    )
+
+
+def brief(finding: Problem) -> str:
+    """A finding for those who see neither the file nor its place."""
+    where = finding.entity or ".".join(part for part in (finding.section, finding.key) if part)
+    return printable(f"{where}: {finding.message}" if where else finding.message)
+
+
+def counted(findings: Iterable[Problem]) -> Mapping[str, int]:
+    """How many there are of each severity, by its name."""
+    counts = Counter(finding.severity for finding in findings)
+    return {str(severity): counts[severity] for severity in SEVERITIES}
+
+
+def described(finding: Problem) -> dict[str, object]:
+    """A finding as JSON shows it."""
+    point = POINTS.get(finding.point)
+    return {
+        "severity": str(finding.severity),
+        "file": finding.place.file,
+        "line": finding.place.line,
+        "column": finding.place.column,
+        "section": finding.section,
+        "attribute": finding.key,
+        "message": finding.message,
+        "text": finding.text,
+        "cure": finding.suggestion,
+        "entity": finding.entity,
+        "point": finding.point,
+        "page": f"docs/{point.page}" if point is not None else "",
+    }
+
+
+def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAULTS) -> Iterator[Problem]:
+    """Profiles that cannot be used, and what will not be put into service for that or another reason."""
+    for profile in configuration.ssl_profiles:
+        if fault := faults.get(profile.name):
+            yield _problem(profile, f"will not be used: {fault}")
+    users: tuple[tuple[str, tuple[ListenerEntity | ConnectorEntity | AuthServicePluginEntity, ...]], ...] = (
+        ("will not be opened", configuration.listeners),
+        ("will not dial", configuration.connectors),
+        ("will not be asked", configuration.auth_services),
+    )
+    for what, entities in users:
+        for entity in entities:
+            if reasons := reasons_against(configuration, entity, faults):
+                yield _problem(entity, f"{what}: {'; '.join(reasons)}")
+
+
+def reasons_against(configuration: Configuration, entity: Entity, faults: Mapping[str, str]) -> tuple[str, ...]:
+    """Why an entity is not put into service; nothing when it is."""
+    fault = faults.get(getattr(entity, "ssl_profile", None) or "")
+    return (*configuration.unserved(entity), *((f"its sslProfile cannot be used: {fault}",) if fault else ()))
+
+
+def _problem(entity: Entity, message: str) -> Problem:
+    section, name = entity.type.section, entity.given_name
+    return Problem(entity.place, message, section, name, severity=Severity.PROBLEM, entity=entity.identity)
+
+
+def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Problem]:
+    """Listeners that name SASL mechanisms which nothing serves; where nothing is left, no client could log in."""
+    for listener in configuration.listeners:
+        if configuration.unserved(listener) or listener.sasl_plugin:
+            continue
+        facts = listener_facts(listener)
+        unserved = plugins.unserved(facts)
+        # A users file serves SCRAM from its first user on.
+        pending = [each for each in unserved if each.startswith("SCRAM-") and configuration.router.users_file]
+        missing = [each for each in unserved if each not in pending]
+        if missing:
+            yield told("unserved-mechanism", listener, mechanisms=" ".join(missing))
+        if (missing or listener.authenticate_peer) and not (pending or plugins.sasl_mechanisms(facts)):
+            yield told("no-mechanism", listener)
+
+
+def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
+    """Everything that should not be so, in the order of the file."""
+    found = [*_files(configuration), *_vhosts(configuration), *_tenants(configuration), *_managers(configuration)]
+    found += _insecure(configuration)
+    for listener in configuration.listeners:
+        found += _listener(listener, configuration.router)
+    for connector in configuration.connectors:
+        found += _connector(connector)
+    for service in configuration.auth_services:
+        if service.allow_insecure_plain == "yes" and not (service.ssl_profile or is_loopback(service.address[0])):
+            found.append(told("service-in-clear", service, host=service.address[0]))
+    for profile in configuration.ssl_profiles:
+        found += _ssl_profile(profile)
+    return tuple(sorted(found, key=lambda problem: problem.place))
+
+
+def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Problem]:
+    tell = partial(told, entity=listener)
+    encrypted = listener.require_ssl or listener.require_encryption
+    if "*" in listener.web_socket_origins:
+        yield tell("pages-of-every-site")
+    if listener.ssl_profile and not encrypted:
+        yield tell("tls-if-they-like")
+    yield from _secret(listener, "metricsToken", listener.metrics_token)
+    exposed = not is_loopback(listener.host)
+    where = f"{'every address' if listener.host in EVERYWHERE else listener.host} at port {listener.port}"
+    if listener.role in ROUTER_ROLES and not listener.proves_routers:
+        yield tell("unproven-router", where=where)
+    if not exposed:
+        return
+    taken = "allow_insecure_plain" in listener.written or _takes_passwords(listener, router)
+    if listener.allow_insecure_plain == "yes" and not encrypted and taken:
+        yield tell("passwords-in-clear")
+    if not listener.authenticate_peer and listener.role not in ROUTER_ROLES:
+        what = "a name" if _admits_anonymous(listener) else "authenticating"
+        yield tell("authenticate-peer", where="other machines", what=what)
+    if not listener.initial_handshake_timeout_seconds:
+        yield tell("never-opens")
+
+
+def _connector(connector: ConnectorEntity) -> Iterator[Problem]:
+    yield from _secret(connector, "saslPassword", connector.sasl_password)
+    exposed = not (connector.ssl_profile or is_loopback(connector.host))
+    plain = not connector.sasl_mechanisms or "PLAIN" in connector.sasl_mechanisms
+    sent = "allow_insecure_plain" in connector.written or (plain and connector.sasl_password is not None)
+    if connector.allow_insecure_plain == "yes" and exposed and sent:
+        yield told("password-sent-in-clear", connector)
+    if connector.ssl_profile and not connector.verify_hostname:
+        yield told("any-host-name", connector)
+
+
+def _ssl_profile(profile: SslProfileEntity) -> Iterator[Problem]:
+    yield from _secret(profile, "password", profile.password)
+    if profile.private_key_file:
+        yield from _private(profile, "privateKeyFile", profile.private_key_file)
+    if profile.password is None and profile.password_file:
+        yield from _private(profile, "passwordFile", profile.password_file)
+    if old := sorted(OLD_TLS.intersection((profile.protocols or "").split())):
+        yield told("old-tls", profile, versions=" and ".join(old))
+    if profile.below_system_minimum:
+        yield told("below-system-minimum", profile)
+
+
+def _secret(entity: Entity, attribute: str, secret: Secret | None) -> Iterator[Problem]:
+    if secret is not None and secret.in_clear:
+        yield told("secret-in-file", entity, attribute)
+    if secret is not None and secret.path:
+        yield from _private(entity, attribute, secret.path)
+
+
+def _private(entity: Entity, attribute: str, path: str) -> Iterator[Problem]:
+    if _mode(path) & (OTHERS_MAY_READ | OTHERS_MAY_WRITE):
+        yield told("readable-by-others", entity, attribute, path=path)
+    elif _mode(path) & GROUP_MAY_WRITE:
+        yield told("writable-by-group", entity, attribute, path=path)
+
+
+def _mode(path: str) -> int:
+    try:
+        return Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def _files(configuration: Configuration) -> Iterator[Problem]:
+    router: RouterEntity = configuration.router
+    if router.users_file:
+        yield from _private(router, "usersFile", router.users_file)
+    for attribute, path in (("", configuration.source), ("policyDir", configuration.policy.policy_dir)):
+        section = "policy" if attribute else ""
+        mode = _mode(path) if path else 0
+        if mode & (OTHERS_MAY_WRITE | GROUP_MAY_WRITE):
+            point = POINTS["writable-by-others" if mode & OTHERS_MAY_WRITE else "writable-by-group"]
+            yield Problem(
+                Place(configuration.source),
+                point.warning.format(path=path),
+                section,
+                attribute,
+                suggestion=point.cure.format(path=path),
+                severity=point.severity,
+                point=point.name,
+            )
+
+
+def _tenants(configuration: Configuration) -> Iterator[Problem]:
+    for listener in configuration.listeners:
+        if why_no_tenants(partial(getattr, listener), configuration.policy.enable_vhost_policy, secure=True):
+            yield told("unheld-tenants", listener)
+
+
+def _managers(configuration: Configuration) -> Iterator[Problem]:
+    """Who may do everything through `$management` because nothing was said of it."""
+    policy = configuration.policy
+    if configuration.router.secure_defaults or not policy.enable_vhost_policy:
+        return
+    for vhost in configuration.vhosts:
+        for name, group in vhost.groups.items():
+            targets = (*group.targets, *group.target_pattern)
+            if "management" not in group.written and any(map(_leads_to_management, targets)):
+                yield told("group-management", vhost, group=name)
+    if configuration.router.mode != "standalone" and "router_management" not in policy.written:
+        yield told("router-management", policy)
+
+
+def _leads_to_management(target: str) -> bool:
+    """Whether an entry of targets or of targetPattern has an address of the agent, as far as can be seen."""
+    beginning, star, _ = target.partition("*")
+    beginning = beginning.partition("#")[0]
+    agents = ("$management", "_local/$management", "_topo/0/")
+    return any(agent.startswith(beginning) for agent in agents) if star or "#" in target else "$management" in target
+
+
+def _insecure(configuration: Configuration) -> Iterator[Problem]:
+    """What goes against secureDefaults, and nothing else tells of."""
+    for listener in configuration.listeners if configuration.router.secure_defaults else ():
+        exposed = not is_loopback(listener.host)
+        if not listener.authenticate_peer and not exposed and listener.role not in ROUTER_ROLES:
+            yield told("authenticate-peer", listener, where="this machine", what="authenticating")
+        if listener.strip_annotations != "both":
+            yield told("traces-kept", listener)
+        if listener.http_root_dir:
+            yield told("files-served", listener)
+        if listener.serves_http and listener.healthz and exposed:
+            yield told("health-for-others", listener)
+        if not listener.ssl_profile and exposed:
+            yield told("require-tls", listener)
+    if configuration.router.secure_defaults and not configuration.policy.enable_vhost_policy:
+        yield told("vhost-policy", configuration.policy)
+
+
+def _vhosts(configuration: Configuration) -> Iterator[Problem]:
+    enabled = configuration.policy.enable_vhost_policy
+    anonymous = [listener for listener in configuration.listeners if _admits_anonymous(listener)]
+    for vhost in configuration.vhosts:
+        if not enabled:
+            yield told("idle-vhost", vhost)
+        for name in _open_groups(vhost):
+            if anonymous:
+                yield told("open-group", vhost, f"groups.{name}.remoteHosts", listener=anonymous[0].name)
+
+
+def _takes_passwords(listener: ListenerEntity, router: RouterEntity) -> bool:
+    """Whether what crosses the wire of a login may be a password or a token."""
+    if listener.sasl_plugin:
+        return True
+    known = (router.users_file, router.pam_service, router.sasl_config_dir, router.oauth_issuer)
+    wanted = listener.sasl_mechanisms
+    return any(known) and (not wanted or not IN_CLEAR.isdisjoint(wanted))
+
+
+def _admits_anonymous(listener: ListenerEntity) -> bool:
+    mechanisms = listener.sasl_mechanisms
+    return not listener.authenticate_peer and (not mechanisms or "ANONYMOUS" in mechanisms)
+
+
+def _open_groups(vhost: VhostEntity) -> Iterator[str]:
+    """The groups to which users without a name belong, if they may come from every host."""
+    for name, group in vhost.groups.items():
+        unknown = name == "$default" and vhost.allow_unknown_user
+        everybody = unknown or "*" in group.users or "anonymous" in group.users
+        if everybody and any(hosts.everybody for hosts in group.remote_hosts):
+            yield name

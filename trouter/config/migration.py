@@ -1,0 +1,84 @@
+"""The manual's page on coming from the older router, written from the table of strictness (`make docs`)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from trouter.config.point import Point
+from trouter.config.problems import Severity
+from trouter.config.stays import STAYS
+from trouter.config.strictness import POINTS
+
+INTRODUCTION: Final = """\
+# From the older router
+
+*This page is written from the table of strictness that the router decides by (`make docs`).*
+
+A configuration of Apache Qpid Dispatch Router 1.19 is served unchanged, the way that router serves it, by the same
+command line (`qdrouterd -c FILE`). What is unsafe about it is told, not refused: at the start, by `trouter check FILE`,
+by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes` in the router section turns every
+point of the first table to its strict side; `trouter init` writes it into new files.
+
+A way to go:
+
+1. `trouter check FILE`: exit status 0 means that everything in it is served. Mend what begins with `problem: `.
+2. Start it in the place of the older router. Tools, clients, brokers and neighbours stay as they are.
+3. `trouter check --strict FILE`: mend what begins with `unsafe: `, as far as you like.
+4. Write `secureDefaults: yes`, and let `trouter check` tell what it refuses then, with the cure.
+"""
+
+TURNED: Final = """\
+## What secureDefaults turns
+
+| about | without it | with it | told as |
+|---|---|---|---|
+"""
+
+TOLD: Final = """\
+## What is told with it and without it
+
+| about | what happens | told as | cure |
+|---|---|---|---|
+"""
+
+STAY: Final = """\
+## What stays different
+
+With the switch and without it, these are not as on the older router.
+
+| what | the older router | here | why |
+|---|---|---|---|
+"""
+
+#: What a finding fills in.
+_PLACES: Final = re.compile(r"\{(\w+)\}")
+SHOWN: Final = {Severity.PROBLEM: "problem", Severity.UNSAFE: "unsafe", Severity.NOTE: "warning"}
+
+
+def page() -> str:
+    """The whole page."""
+    turned = "".join(_turned(point) for point in POINTS.values() if point.strict)
+    told = "".join(_told(point) for point in POINTS.values() if not point.strict)
+    stay = "".join(f"| {each.what} | {each.there} | {each.here} | {each.why} |\n" for each in STAYS)
+    return "\n".join([INTRODUCTION, TURNED + turned, TOLD + told, STAY + stay])
+
+
+def _subject(point: Point) -> str:
+    return f"[`{point.subject}`]({point.page})"
+
+
+def _turned(point: Point) -> str:
+    told = SHOWN[point.severity] if point.warning else ""
+    return f"| {_subject(point)} | {point.compatible} | {point.strict} | {told} |\n"
+
+
+def _told(point: Point) -> str:
+    cure = _PLACES.sub(lambda place: place[1].upper(), point.cure)
+    return f"| {_subject(point)} | {point.compatible} | {SHOWN[point.severity]} | {cure} |\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -1,0 +1,38 @@
+"""One thing that secureDefaults changes, or that is told as unsafe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trouter.config.problems import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One thing that a file, or a peer, may ask for and a careful operator does not.
+
+    name: in kebab-case. subject: the attribute it is about, as `listener.role`. compatible, strict: what happens
+    without and with `secureDefaults`; an empty ``strict`` means that the switch changes nothing. warning: the
+    consequence, with places in braces for what differs; empty where there is nothing to tell. cure: what to write.
+    page: of docs/. tests: what tests it, as `file::function` below tests/.
+    """
+
+    name: str
+    subject: str
+    compatible: str
+    strict: str
+    warning: str = ""
+    cure: str = ""
+    page: str = "configuration.md"
+    severity: Severity = Severity.UNSAFE
+    tests: tuple[str, ...] = ()
+
+    @property
+    def section(self) -> str:
+        """The section of the file that it is about."""
+        return self.subject.partition(".")[0]
+
+    @property
+    def attribute(self) -> str:
+        """The attribute, as files spell it; empty for the section as a whole."""
+        return self.subject.partition(".")[2]

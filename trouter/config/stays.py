@@ -1,0 +1,60 @@
+"""What is not as on the older router, whatever the configuration says, and why: part of the manual's migration page."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Difference(NamedTuple):
+    """What the older router does, what trouter does instead, and the reason."""
+
+    what: str
+    there: str
+    here: str
+    why: str
+
+
+STAYS: Final = (
+    Difference(
+        "`delivery-failed` of a relayed `modified` outcome",
+        "forced to true",
+        "as the receiver sent it",
+        "the sender learns what happened: a message that was only handed back does not count as a failed attempt",
+    ),
+    Difference(
+        "a connector that logs in with SCRAM",
+        "takes the outcome without the server's signature",
+        "verifies the signature",
+        "a server that does not know the password could pass for the right one",
+    ),
+    Difference(
+        "`requireSsl` and `requireEncryption` with a client in clear",
+        "the password is read and checked before the connection is closed",
+        "refused before a password is asked for",
+        "what the listener is to prevent would have happened already",
+    ),
+    Difference(
+        "two listeners on one host and port",
+        "the second fails at the start of listening",
+        "the file is refused",
+        "only one of the two could ever serve",
+    ),
+    Difference(
+        "`file:`, `env:` and `httpRootDir` in requests to management",
+        "any file, variable and folder",
+        "those that the file names already, or lie below `secretDir`",
+        "management does not read the machine's disk ([hardening.md](hardening.md))",
+    ),
+    Difference(
+        "floods, and guessed passwords",
+        "no bound",
+        "bounds on handshakes, rates, failed logins and memory that no working client meets ([limits.md](limits.md))",
+        "one stranger must not stop the others",
+    ),
+    Difference(
+        "`workerThreads`, the `console` section",
+        "threads; a program is started",
+        "accepted without effect, with a warning",
+        "one thread routes; the console is served by a listener with `http`",
+    ),
+)

@@ -1,0 +1,466 @@
+"""The one table of what `secureDefaults` changes, and of what is told as unsafe whether or not it is on.
+
+A file that the older router serves is served, and what is unsafe about it is told (docs/decisions/0010). With
+`secureDefaults: yes` in the router section each point here has its strict side. The code that decides asks `POINTS` for
+the words; a test goes through all rows both ways.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.config.point import Point
+from trouter.config.problems import Findings, Place, Severity
+from trouter.config.strictness_of_peers import BELIEVED, RIGHTS
+
+#: What attributes have where they are not given: the switch gives them another default.
+DEFAULTS: Final = (
+    Point(
+        "passwords-in-clear",
+        "listener.allowInsecurePlain",
+        "yes, unless it is given: passwords are taken without TLS from everywhere",
+        "loopback, unless it is given: without TLS they are taken from this machine only",
+        "will take passwords from other machines unencrypted",
+        "write allowInsecurePlain: loopback, or require TLS",
+        "authentication.md",
+        tests=("config/test_strictness.py::test_passwords_in_clear_go_as_the_switch_says",),
+    ),
+    Point(
+        "password-sent-in-clear",
+        "connector.allowInsecurePlain",
+        "yes, unless it is given: a connector logs in with PLAIN without TLS",
+        "no, unless it is given",
+        "will send the password unencrypted",
+        "write an sslProfile, or allowInsecurePlain: loopback",
+        "authentication.md",
+        tests=(
+            "config/test_strictness.py::test_passwords_in_clear_go_as_the_switch_says",
+            "e2e/test_connectors.py::test_plain_without_tls_logs_in_unless_defaults_are_secure",
+        ),
+    ),
+    Point(
+        "service-in-clear",
+        "authServicePlugin.allowInsecurePlain",
+        "yes, unless it is given: passwords are passed on to the service without TLS",
+        "loopback, unless it is given: without TLS only to a service on this machine",
+        "will pass passwords on to {host} unencrypted",
+        "write an sslProfile, or allowInsecurePlain: loopback",
+        "auth-service.md",
+        tests=("config/test_strictness.py::test_passwords_in_clear_go_as_the_switch_says",),
+    ),
+    Point(
+        "authenticate-peer",
+        "listener.authenticatePeer",
+        "no, unless it is given: clients need not authenticate",
+        "yes, unless it is given",
+        "will let in every client from {where}, without {what}",
+        "write authenticatePeer: yes",
+        "authentication.md",
+        tests=(
+            "config/test_strict.py::test_what_is_unsafe_is_found",
+            "config/test_secure_defaults.py::test_a_listener_on_this_machine_authenticates",
+        ),
+    ),
+    Point(
+        "require-tls",
+        "listener.requireSsl",
+        "no, unless it is given: clients may connect without TLS",
+        "yes on listeners for other machines, unless it is given",
+        "will take clients without TLS from other machines",
+        "write requireSsl: yes and an sslProfile",
+        "tls.md",
+        tests=("config/test_secure_defaults.py::test_a_listener_elsewhere_requires_tls_too",),
+    ),
+    Point(
+        "health-for-others",
+        "listener.healthz",
+        "yes, unless it is given",
+        "no on listeners for other machines, unless it is given",
+        "will tell other machines how the router is",
+        "write healthz: no",
+        "metrics.md",
+        tests=("config/test_secure_defaults.py::test_a_listener_elsewhere_requires_tls_too",),
+    ),
+    Point(
+        "sessions",
+        "listener.maxSessions",
+        "1024 on listeners of role normal, unless it is given (the older router: 32768)",
+        "256 there, unless it is given",
+        page="limits.md",
+        tests=("config/test_secure_defaults.py::test_a_client_has_fewer_sessions_where_defaults_are_secure",),
+    ),
+    Point(
+        "vhost-policy",
+        "policy.enableVhostPolicy",
+        "no, unless it is given: no connection is held to a vhost",
+        "yes, unless it is given: a connection that no vhost allows is refused",
+        "will not hold connections to any vhost",
+        "write enableVhostPolicy: yes",
+        "policy.md",
+        tests=("config/test_secure_defaults.py::test_the_policy_holds_whether_it_has_a_section_or_not",),
+    ),
+)
+
+#: What the older router serves, and the switch forbids.
+FORBIDDEN: Final = (
+    Point(
+        "unproven-router",
+        "listener.role",
+        "a listener of role inter-router or edge opens without authenticatePeer, and without TLS",
+        "it is not opened, unless it authenticates, and uses TLS where it is not on a loopback address; "
+        "allowInsecureRole: yes opens it",
+        "will let in every host that reaches {where} as a router of the network",
+        "write authenticatePeer: yes and an sslProfile",
+        "networks.md",
+        tests=("config/test_strictness.py::test_a_listener_for_routers_opens_unless_defaults_are_secure",),
+    ),
+)
+
+#: What management, and files beside the configuration, may do.
+MACHINE: Final = (
+    Point(
+        "listener-elsewhere",
+        "router.allowedBindAddresses",
+        "without it, management may open listeners on every interface",
+        "without it, on loopback addresses and the hosts of listeners there are",
+        page="hardening.md",
+        tests=(
+            "config/test_remote.py::test_a_listener_may_stand_anywhere_unless_defaults_are_secure",
+            "config/test_remote.py::test_a_listener_may_stand_nowhere_else_unless_it_is_said",
+        ),
+    ),
+    Point(
+        "log-elsewhere",
+        "router.logDir",
+        "without it, management may choose log files wherever the router's user may write, no device or special file",
+        "without it, only files that are logged to already",
+        page="hardening.md",
+        tests=(
+            "config/test_remote.py::test_management_logs_anywhere_but_to_special_files_unless_defaults_are_secure",
+            "config/test_remote.py::test_without_log_dir_only_to_files_that_are_logged_to",
+        ),
+    ),
+    Point(
+        "users-by-link",
+        "router.usersFile",
+        "a symbolic link is followed, to a file of safe modes",
+        "a symbolic link is refused",
+        page="authentication.md",
+        tests=("plugins/test_users_file.py::test_a_symbolic_link_is_read_if_what_it_leads_to_is_safe",),
+    ),
+)
+
+#: What a file may say that the older router reads in a way of its own.
+READ_AS: Final = (
+    Point(
+        "unknown-in-group",
+        "vhost.groups",
+        "an unknown attribute of a group is ignored",
+        "the file is refused",
+        "it will be ignored",
+        "leave it out",
+        "policy.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "unknown-tls-version",
+        "sslProfile.protocols",
+        "the profile fails with its listeners and connectors, the rest serves",
+        "the file is refused",
+        "what uses this profile will not be served",
+        "a list of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
+        "tls.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "unknown-uid-letter",
+        "sslProfile.uidFormat",
+        "the whole subject of the certificate is the user's name",
+        "the file is refused",
+        "the whole subject of the certificate will be the user's name",
+        "letters of csloun125, one digest at most",
+        "tls.md",
+        tests=("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "size-clamped",
+        "listener.maxFrameSize",
+        "maxFrameSize and maxSessions out of their bounds count as the nearest within them",
+        "the file is refused",
+        "it will count as the nearest number within",
+        "an integer within the bounds",
+        "configuration.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "same-addresses",
+        "address.prefix",
+        "of two address sections with one prefix or pattern the first counts",
+        "the file is refused",
+        "this section will not be added",
+        "make one section of the two",
+        "configuration.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "unreadable-file",
+        "sslProfile.certFile",
+        "a certificate, key, authority, mapping or password file that cannot be read fails what needs it, "
+        "and the rest serves",
+        "the file is refused",
+        "what needs it will not be served",
+        "name one that can be read",
+        "tls.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_a_file_that_cannot_be_read_fails_only_what_needs_it",),
+    ),
+    Point(
+        "encryption-without-profile",
+        "listener.sslProfile",
+        "a listener that requires TLS, or EXTERNAL, without an sslProfile opens, and no client gets in",
+        "the file is refused",
+        "no client will get in",
+        "add sslProfile: NAME",
+        "tls.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "external-without-profile",
+        "connector.sslProfile",
+        "a connector with EXTERNAL and no sslProfile dials, and does not get in",
+        "the file is refused",
+        "it will not get in",
+        "add an sslProfile with a certFile",
+        "tls.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "password-without-user",
+        "connector.saslPassword",
+        "a saslPassword without a saslUsername is not used",
+        "the file is refused",
+        "it will not be used",
+        "add saslUsername: NAME",
+        "authentication.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "unserved-mechanism",
+        "listener.saslMechanisms",
+        "the listener opens without the mechanisms that nothing serves",
+        "a name that is no known mechanism stops the start",
+        "nothing here serves {mechanisms}: will open without",
+        "leave it out, or configure what serves it",
+        "authentication.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_a_mechanism_that_nothing_serves",),
+    ),
+    Point(
+        "no-such-mechanism",
+        "listener.saslMechanisms",
+        "what cannot be the name of a mechanism is passed over",
+        "the file is refused",
+        "it will be passed over",
+        "e.g. PLAIN",
+        "authentication.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "unreadable-folder",
+        "listener.httpRootDir",
+        "requests for files of a folder that cannot be read are answered with 404",
+        "the file is refused",
+        "requests for its files will be answered with 404",
+        "name one that can be read",
+        "configuration.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+)
+
+#: What is told whatever the switch says.
+TOLD: Final = (
+    Point(
+        "no-mechanism",
+        "listener.saslMechanisms",
+        "a listener none of whose mechanisms is served opens",
+        "",
+        "no client will be able to log in: nothing here serves any of its mechanisms",
+        "write saslMechanisms that something serves: a usersFile, a saslConfigDir or a plugin does",
+        "authentication.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_a_mechanism_that_nothing_serves",),
+    ),
+    Point(
+        "pages-of-every-site",
+        "listener.webSocketOrigins",
+        "`*` is obeyed",
+        "",
+        "will let the pages of every site open WebSockets",
+        "name the sites",
+        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
+    ),
+    Point(
+        "tls-if-they-like",
+        "listener.requireSsl",
+        "an sslProfile alone leaves TLS to the client",
+        "",
+        "will take clients without TLS too",
+        "write requireSsl: yes",
+        "tls.md",
+        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
+    ),
+    Point(
+        "never-opens",
+        "listener.initialHandshakeTimeoutSeconds",
+        "0 is obeyed",
+        "",
+        "will keep connections that never open for ever",
+        "write a number of seconds",
+        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
+    ),
+    Point(
+        "any-host-name",
+        "connector.verifyHostname",
+        "`no` is obeyed",
+        "",
+        "will take any host that has a certificate for the one it calls",
+        "write verifyHostname: yes",
+        "tls.md",
+        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
+    ),
+    Point(
+        "old-tls",
+        "sslProfile.protocols",
+        "TLSv1 and TLSv1.1 are allowed where they are named, as far as the machine's OpenSSL configuration allows them",
+        "",
+        "will allow {versions}, which can be broken",
+        "write TLSv1.2 TLSv1.3",
+        "tls.md",
+        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
+    ),
+    Point(
+        "secret-in-file",
+        "connector.saslPassword",
+        "a password may stand in the configuration itself",
+        "",
+        "the password stands in the configuration itself",
+        "write env:NAME or file:PATH",
+        "hardening.md",
+        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
+    ),
+    Point(
+        "readable-by-others",
+        "sslProfile.privateKeyFile",
+        "a private file that all users of the machine can read or change is used",
+        "",
+        "all users of this machine can read {path}",
+        "chmod o= {path}",
+        "hardening.md",
+        tests=("config/test_strict.py::test_what_everybody_on_the_machine_can_read_or_write_is_found",),
+    ),
+    Point(
+        "writable-by-others",
+        "policy.policyDir",
+        "a configuration that all users of the machine can change is used",
+        "",
+        "all users of this machine can change {path}",
+        "chmod o-w {path}",
+        "hardening.md",
+        tests=("config/test_strict.py::test_what_everybody_on_the_machine_can_read_or_write_is_found",),
+    ),
+    Point(
+        "writable-by-group",
+        "router.usersFile",
+        "a private file that its group can change is used",
+        "",
+        "all of its group can change {path}",
+        "chmod g-w {path}",
+        "hardening.md",
+        tests=("config/test_strict.py::test_the_mode_of_a_private_file_counts",),
+    ),
+    Point(
+        "idle-vhost",
+        "vhost",
+        "a vhost without enableVhostPolicy holds no connection",
+        "",
+        "no connection is held to the rules of this vhost",
+        "write policy { enableVhostPolicy: yes }",
+        "policy.md",
+        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
+    ),
+    Point(
+        "open-group",
+        "vhost.groups",
+        "a group for users without a name from every host is obeyed",
+        "",
+        "will let in clients without a name from every host, through {listener}",
+        "name the hosts, or write authenticatePeer: yes there",
+        "policy.md",
+        tests=("config/test_strict.py::test_a_group_for_everybody_from_everywhere_is_found",),
+    ),
+    Point(
+        "traces-kept",
+        "listener.stripAnnotations",
+        "router annotations may pass",
+        "",
+        "will show peers where messages went, and believe what they say of it",
+        "write stripAnnotations: both",
+        tests=("config/test_secure_defaults.py::test_what_is_given_counts_and_is_told",),
+    ),
+    Point(
+        "files-served",
+        "listener.httpRootDir",
+        "files are served over HTTP",
+        "",
+        "will serve files over HTTP",
+        "leave it out",
+        tests=("config/test_secure_defaults.py::test_what_is_given_counts_and_is_told",),
+    ),
+    Point(
+        "no-memory-left",
+        "router.maxMemoryBytes",
+        "a limit that the router itself exceeds is obeyed",
+        "",
+        "no client could connect: the router takes {needed} octets before the first one does",
+        "{least} or more",
+        "limits.md",
+        Severity.PROBLEM,
+        tests=("cli/test_check.py::test_a_router_that_may_take_less_than_it_does_at_its_start_is_told_of",),
+    ),
+)
+
+#: All of them, by name.
+POINTS: Final[dict[str, Point]] = {
+    point.name: point for point in (*DEFAULTS, *FORBIDDEN, *MACHINE, *READ_AS, *RIGHTS, *BELIEVED, *TOLD)
+}
+#: Ends a message about what the switch forbids.
+REFUSED: Final = "with secureDefaults it is refused"
+
+
+def doubt(
+    findings: Findings, point: str, place: Place, message: str, section: str, key: str, text: str, cure: str
+) -> bool:
+    """Tell what is doubtful at ``place``, as an error where the file asks for secureDefaults.
+
+    Whether it is served all the same, in the way of the older router. ``cure`` stands for that of the point, if given.
+    """
+    row = POINTS[point]
+    cure = cure or row.cure
+    if findings.secure:
+        findings.error(place, f"{message}; {REFUSED}", section=section, key=key, text=text, suggestion=cure)
+        return False
+    message = f"{message}: {row.warning}"
+    severity = row.severity
+    findings.warning(
+        place, message, section=section, key=key, text=text, suggestion=cure, severity=severity, point=point
+    )
+    return True

@@ -1,0 +1,426 @@
+"""Exchanges: addresses whose messages go on to other addresses, by their subjects (docs/exchanges.md).
+
+What comes to the address of an exchange goes to the address's consumers first, as its treatment says; then a copy goes
+to each next hop for which a binding's key fits the message's subject; and where nobody got any, to the alternate
+address. Copies are pre-settled, and those for next hops set out as if they had entered the network here. The sender
+hears at once: accepted if anybody got one, else released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trouter.engine.ports import Delivery
+from trouter.wire.sections import NEED_MORE, THROUGH_PROPERTIES, InvalidMessage, MessageScan
+from trouter.wire.subject import read_subject
+
+from .addresses import EDGE, FALLBACK_NUMBER, MOBILE, ROUTER, UPLINK_KEY
+from .counters import AddressCounters
+from .egress import Egress
+from .forwarders import Forwarder
+from .keys import KeyTree
+from .message import Message
+from .network import RemoteRouter
+from .ports import MAX_INSIDE_BYTES, InEndpoint, Pulse
+from .record import Record
+from .stalls import Stalls, has_little_room
+from .table import UNAVAILABLE, AddressTable
+
+#: A message goes through so many exchanges of this router one behind the other, and through none twice.
+MAX_EXCHANGES: Final = 8
+#: Subjects whose bindings are remembered, and how long one may be.
+_MOST_SUBJECTS: Final = 1000
+_REMEMBERED_LENGTH: Final = 256
+#: A first piece that is longer is cut, since each next hop has one of its own.
+_LONG_HEAD_BYTES: Final = 4096
+_SHORT_HEAD_BYTES: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRule:
+    """What an exchange is to be; ``method`` is one of ``keys.SPELLINGS``, ``alternate`` is empty for none."""
+
+    name: str
+    address: str
+    phase: int = 0
+    alternate: str = ""
+    alternate_phase: int = 0
+    method: str = "amqp"
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRule:
+    """What goes where: messages whose subject fits ``key`` to the address ``next_hop``."""
+
+    key: str
+    next_hop: str
+    phase: int = 0
+
+
+class NextHop:
+    """An address that an exchange sends to, with its record, which is kept for as long as it does."""
+
+    __slots__ = ("address", "goes_up", "phase", "record", "to", "uses")
+
+    def __init__(self, address: str, phase: int, record: Record) -> None:
+        self.address = address
+        self.phase = phase
+        self.record = record
+        #: As routers say it to each other.
+        self.to = record.text if record.key.startswith(MOBILE) else address
+        #: On an edge router, it may be somebody elsewhere who takes the messages.
+        self.goes_up = record.key.startswith(MOBILE) or record.key == UPLINK_KEY
+        #: How many bindings lead there.
+        self.uses = 0
+
+
+class Binding:
+    """A key and where it leads; ``matched`` counts the messages that fitted."""
+
+    __slots__ = ("hop", "matched", "rule")
+
+    def __init__(self, rule: BindingRule, hop: NextHop) -> None:
+        self.rule = rule
+        self.hop = hop
+        self.matched = 0
+
+
+class Matched:
+    """The bindings that a subject fits, and where these lead, each place once."""
+
+    __slots__ = ("bindings", "hops")
+
+    def __init__(self, bindings: list[Binding]) -> None:
+        self.bindings = bindings
+        self.hops = list(dict.fromkeys([each.hop for each in bindings]))
+
+
+_NOTHING: Final = Matched([])
+
+
+class Entrance(InEndpoint):
+    """Where copies for next hops enter the network: here, whoever sent the message and over whatever connection."""
+
+    __slots__ = ()
+
+    def admit(self, source: InEndpoint, priority: int) -> None:
+        """The message under way is one of ``source``'s."""
+        self.connection_number = source.connection_number
+        self.tenant = source.tenant
+        self.priority = source.priority if priority < 0 else priority
+
+
+class Exchange(Forwarder):
+    """The forwarder of an exchange's address; ``inner`` is the one for its consumers, whose lists are its own too."""
+
+    __slots__ = (
+        "_busy",
+        "_entrance",
+        "_hops",
+        "_keys",
+        "_known",
+        "_scan",
+        "_shared",
+        "alternate",
+        "bindings",
+        "diverted",
+        "dropped",
+        "forwarded",
+        "inner",
+        "received",
+        "record",
+        "rule",
+    )
+
+    def __init__(self, rule: ExchangeRule, record: Record, shared: Exchanges) -> None:
+        super().__init__()
+        self.rule = rule
+        self.record = record
+        self.inner = record.forwarder
+        self.consumers = self.inner.consumers
+        self.subscriptions = self.inner.subscriptions
+        self.remotes = self.inner.remotes
+        self.standing = True
+        self.alternate: NextHop | None = None
+        self.bindings = 0
+        #: Messages that came; of these, those that somebody got, the alternate address alone among them; the others.
+        self.received = 0
+        self.forwarded = 0
+        self.diverted = 0
+        self.dropped = 0
+        self._shared = shared
+        self._entrance = Entrance(shared.pulse)
+        self._scan = MessageScan(reads_to=False)
+        self._keys: KeyTree[Binding] = KeyTree(rule.method)
+        self._hops: dict[tuple[str, int], NextHop] = {}
+        self._known: dict[str, Matched] = {}
+        #: A message is on its way through: one that comes back to its own exchange goes no further.
+        self._busy = False
+
+    # --- consumers of the address
+
+    def add(self, egress: Egress) -> None:
+        """See ``Forwarder.add``."""
+        self.inner.add(egress)
+
+    def remove(self, egress: Egress) -> None:
+        """See ``Forwarder.remove``."""
+        self.inner.remove(egress)
+
+    def add_remote(self, router: RemoteRouter) -> None:
+        """See ``Forwarder.add_remote``."""
+        self.inner.add_remote(router)
+
+    def remove_remote(self, router: RemoteRouter) -> None:
+        """See ``Forwarder.remove_remote``."""
+        self.inner.remove_remote(router)
+
+    # --- bindings
+
+    def bind(self, rule: BindingRule) -> Binding:
+        """Send messages whose subject fits to one more place; PatternError."""
+        place = rule.next_hop, rule.phase
+        hop = self._hops.get(place)
+        binding = Binding(rule, hop or self._shared.hop(*place))
+        self._keys.insert(rule.key, binding)
+        if hop is None:
+            self._hops[place] = binding.hop
+            self._shared.keep(binding.hop)
+        binding.hop.uses += 1
+        self.bindings += 1
+        self._known.clear()
+        return binding
+
+    def unbind(self, binding: Binding) -> None:
+        """Do so no longer; ValueError if it was not bound."""
+        hop = binding.hop
+        self._keys.remove(binding.rule.key, binding)
+        self.bindings -= 1
+        self._known.clear()
+        hop.uses -= 1
+        if hop.uses == 0:
+            del self._hops[hop.address, hop.phase]
+            self._shared.let_go(hop)
+
+    def places(self) -> list[NextHop]:
+        """Everywhere that it sends to, the alternate address last."""
+        alternate = [] if self.alternate is None else [self.alternate]
+        return [*self._hops.values(), *alternate]
+
+    # --- messages
+
+    def gathers(self, data: bytes, start: int, end: int) -> int:
+        """See ``Forwarder.gathers``: until it is seen where the message goes, and as long as anybody there asks for."""
+        if self._busy:
+            return 0
+        found = self._match(data, start, end, False)
+        if found is None:
+            return MAX_INSIDE_BYTES
+        most = self.inner.gathers(data, start, end)
+        self._busy = True
+        try:
+            alternate = [] if self.alternate is None else [self.alternate]
+            for hop in (*found.hops, *alternate):
+                most = max(most, hop.record.gathers(data, start, end))
+        finally:
+            self._busy = False
+        return most
+
+    def forward(
+        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> int:
+        """See ``Forwarder.forward``; the sender is answered if anybody got the message."""
+        shared = self._shared
+        if self._busy or shared.depth >= MAX_EXCHANGES:
+            return 0
+        self._busy = True
+        shared.depth += 1
+        try:
+            return self._distribute(source, delivery, data, start, end, message)
+        finally:
+            self._busy = False
+            shared.depth -= 1
+
+    def _distribute(
+        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> int:
+        self.received += 1
+        found = self._match(data, start, end, delivery.complete) or _NOTHING
+        kept = message
+        if kept is None:
+            kept = source.build_message(delivery, data, start, end)
+            kept.routed = False  # there are more copies to come than the first
+        if len(kept.chunks) == 1 and not kept.copies and len(kept.chunks[0]) > _LONG_HEAD_BYTES:
+            kept.cut(max(kept.cut_to, _SHORT_HEAD_BYTES))
+        copy = _presettled(delivery)
+        self.inside = self.through = self.beside = 0
+        count = 0
+        if self.consumers or self.subscriptions or self.remotes or self.inner.standing:
+            count = self.inner.forward(source, copy, data, start, end, kept)
+            if count > 0:
+                self.inside = self.inner.inside
+                self.through = self.inner.through
+                self.beside = self.inner.beside
+        outer = None if kept.heads is None else kept.heads.now
+        sent = 0
+        for binding in found.bindings:
+            binding.matched += 1
+        for hop in found.hops:
+            sent += self._send(hop, source, copy, data, start, end, kept)
+        if count + sent == 0 and self.alternate is not None:
+            sent = self._send(self.alternate, source, copy, data, start, end, kept)
+            self.diverted += sent > 0
+        if kept.heads is not None:
+            kept.heads.now = outer
+        if kept.copies and has_little_room(kept.session, 2):
+            for each in kept.copies[:]:
+                sink: Any = each.link.sink
+                sink.relieve(each)
+        if not delivery.complete and len(kept.copies) > 1:
+            self._shared.stalls.watch(kept)
+        if message is None:
+            kept.now_routed()
+        self.beside += sent
+        count += sent
+        if count == 0:
+            self.dropped += 1
+            return 0
+        self.forwarded += 1
+        if not delivery.remote_settled:
+            source.accept(delivery)
+        return count
+
+    def _send(
+        self,
+        hop: NextHop,
+        source: InEndpoint,
+        copy: Delivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message,
+    ) -> int:
+        """Hand the message to the consumers of another address as its treatment says; how many got it."""
+        shared = self._shared
+        record = hop.record
+        phase = hop.phase
+        if record.destinations() == 0:
+            fallback = record.fallback
+            if fallback is not None and fallback.destinations() > 0:
+                record.counters.redirected += 1
+                shared.totals.redirected += 1
+                record, phase = fallback, FALLBACK_NUMBER
+            elif shared.pulse.uplink is not None and hop.goes_up:
+                record = shared.pulse.uplink.record
+            else:
+                return 0
+        self._entrance.admit(source, hop.record.priority)
+        message.begin_with(message.source.write_onward(message, hop.to, phase))
+        forwarder = record.forwarder
+        count = forwarder.forward(self._entrance, copy, data, start, end, message)
+        if count > 0:
+            for counters in (record.counters, shared.totals):
+                counters.to_container += forwarder.inside
+                counters.transit += forwarder.through
+                counters.egress += count - forwarder.inside - forwarder.through - forwarder.beside
+        return count
+
+    def _match(self, data: bytes, start: int, end: int, complete: bool) -> Matched | None:
+        """What the message in ``data[start:end]`` fits, None if it is not ``complete`` and that is not here yet."""
+        scan = self._scan
+        try:
+            if scan.scan(data, start, end, THROUGH_PROPERTIES, complete) == NEED_MORE:
+                return None
+        except InvalidMessage:
+            return _NOTHING  # as a message without properties: nobody looks at them on the way to other addresses
+        if scan.properties_start < 0:
+            return _NOTHING
+        subject = read_subject(data, scan.properties_start, scan.properties_end)
+        if subject is None:
+            return _NOTHING
+        found = self._known.get(subject)
+        if found is None:
+            found = Matched(self._keys.match(subject))
+            if len(subject) <= _REMEMBERED_LENGTH:
+                if len(self._known) >= _MOST_SUBJECTS:
+                    self._known.clear()
+                self._known[subject] = found
+        return found
+
+
+def _presettled(delivery: Delivery) -> Delivery:
+    """What copies of a delivery are made of whose sender does not wait for what their receivers say."""
+    copy = Delivery(delivery.link)
+    copy.remote_settled = True
+    copy.complete = delivery.complete
+    copy.tag = delivery.tag
+    copy.arrived_at = delivery.arrived_at
+    copy.message_format = delivery.message_format
+    return copy
+
+
+class Exchanges:
+    """All exchanges of a router."""
+
+    def __init__(self, table: AddressTable, pulse: Pulse, totals: AddressCounters) -> None:
+        self._table = table
+        self.pulse = pulse
+        #: The router's address counters.
+        self.totals = totals
+        #: How many the message under way is in at this moment.
+        self.depth = 0
+        #: Long messages, which no single receiver may hold up.
+        self.stalls = Stalls()
+
+    def add(self, rule: ExchangeRule) -> Exchange:
+        """Begin to distribute what comes to an address; other routers hear that messages are taken here."""
+        record = self._obtain(rule.address, rule.phase)
+        exchange = Exchange(rule, record, self)
+        record.holders += 1
+        if rule.alternate:
+            exchange.alternate = self.hop(rule.alternate, rule.alternate_phase)
+            self.keep(exchange.alternate)
+        record.forward_by(exchange)
+        return exchange
+
+    def remove(self, exchange: Exchange) -> None:
+        """The address is an ordinary one again; its consumers and senders stay."""
+        record = exchange.record
+        if record.forwarder is exchange:
+            record.forward_by(exchange.inner)
+        else:
+            outer = record.forwarder
+            while isinstance(outer, Exchange) and outer.inner is not exchange:
+                outer = outer.inner
+            if isinstance(outer, Exchange):
+                outer.inner = exchange.inner
+        record.holders -= 1
+        self._table.release(record)
+        for hop in exchange.places():
+            self.let_go(hop)
+
+    def hop(self, address: str, phase: int) -> NextHop:
+        """Somewhere to send to."""
+        return NextHop(address, phase, self._obtain(address, phase))
+
+    def keep(self, hop: NextHop) -> None:
+        """The record of a next hop is to stay, whether it has consumers or not."""
+        hop.record.holders += 1
+
+    def let_go(self, hop: NextHop) -> None:
+        """It may go, as far as this next hop is concerned."""
+        hop.record.holders -= 1
+        self._table.release(hop.record)
+
+    def _obtain(self, text: str, phase: int) -> Record:
+        """The record of an address; what nobody may attach to, by the default distribution, is balanced here."""
+        address = self._table.parse(text)
+        treatment = None
+        if address.letter == ROUTER or address.key == UPLINK_KEY:
+            treatment = "closest"
+        elif address.letter == EDGE or self._table.rule_for(address).distribution == UNAVAILABLE:
+            treatment = "balanced"
+        record = self._table.obtain(text, True, str(phase), treatment)
+        assert record is not None  # noqa: S101 - only the treatment unavailable gives none
+        return record

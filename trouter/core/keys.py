@@ -1,0 +1,155 @@
+"""Which bindings of an exchange a subject fits: a tree of the tokens of their keys (docs/exchanges.md).
+
+Two spellings: that of AMQP 0-10, with ``.`` between tokens, ``*`` for one token and ``#`` for any number of them; and
+that of MQTT, with ``/``, ``+`` and, as the last token only, ``#``. All keys that fit count, not the best one. Keys come
+from the operator and subjects from strangers: a search takes the subject's tokens one after the other and visits a node
+at most once for each, without recursion, and a subject over ``MAX_BYTES`` or ``MAX_TOKENS`` fits nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from .patterns import PatternError, pattern_tokens, split_tokens
+
+T = TypeVar("T")
+
+ANY: Final = "#"
+#: Octets of a key and of a subject, as of an address; and tokens of either.
+MAX_BYTES: Final = 4096
+MAX_TOKENS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How the keys of an exchange are written."""
+
+    separator: str
+    one: str
+    #: ``#`` stands at the end of a key or nowhere.
+    many_is_last: bool
+
+
+SPELLINGS: Final[dict[str, Spelling]] = {
+    "amqp": Spelling(".", "*", False),
+    "mqtt": Spelling("/", "+", True),
+}
+
+
+def key_tokens(key: str, method: str) -> tuple[str, ...]:
+    """The tokens of ``key``, of which ``*`` and ``#`` at one place stand in one order; PatternError.
+
+    Separators at the ends of a key do not count, an empty token inside does. ``method`` is one of ``SPELLINGS``.
+    """
+    spelling = SPELLINGS[method]
+    if is_too_long(key):
+        raise PatternError(f"more than {MAX_BYTES} octets")
+    if spelling.many_is_last:
+        tokens = tuple(split_tokens(key, spelling.separator))
+    else:
+        tokens = pattern_tokens(key, spelling.separator)
+    if not tokens:
+        raise PatternError("no tokens")
+    if len(tokens) > MAX_TOKENS:
+        raise PatternError(f"more than {MAX_TOKENS} tokens")
+    if spelling.many_is_last and ANY in tokens[:-1]:
+        raise PatternError("# stands at the end or nowhere")
+    return tokens
+
+
+def is_too_long(text: str) -> bool:
+    """Whether a key or a subject has more octets than are looked at."""
+    return len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES
+
+
+class _Node(Generic[T]):
+    """Keys that share a beginning; ``values`` are those of the key that ends here."""
+
+    __slots__ = ("children", "is_many", "many", "one", "values")
+
+    def __init__(self, is_many: bool = False) -> None:
+        self.children: dict[str, _Node[T]] = {}
+        self.one: _Node[T] | None = None
+        self.many: _Node[T] | None = None
+        self.is_many = is_many
+        self.values: list[T] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.children or self.values) and self.one is None and self.many is None
+
+
+class KeyTree(Generic[T]):
+    """Keys of one spelling, each with any number of values."""
+
+    def __init__(self, method: str = "amqp") -> None:
+        self.method = method
+        self._spelling = SPELLINGS[method]
+        self._root: _Node[T] = _Node()
+
+    def insert(self, key: str, value: T) -> None:
+        """One more value for ``key``; PatternError."""
+        self._path(key)[-1].values.append(value)
+
+    def remove(self, key: str, value: T) -> None:
+        """Take a value of ``key`` out again; ValueError if it is not there."""
+        path = self._path(key)
+        path[-1].values.remove(value)
+        for parent, token, node in zip(
+            reversed(path[:-1]), reversed(key_tokens(key, self.method)), reversed(path), strict=False
+        ):
+            if not node.is_empty:
+                break
+            if token == ANY:
+                parent.many = None
+            elif token == self._spelling.one:
+                parent.one = None
+            else:
+                del parent.children[token]
+
+    def _path(self, key: str) -> list[_Node[T]]:
+        """The nodes on the way to a key, made where there are none; PatternError."""
+        path = [self._root]
+        for token in key_tokens(key, self.method):
+            path.append(self._child(path[-1], token))
+        return path
+
+    def _child(self, node: _Node[T], token: str) -> _Node[T]:
+        if token == ANY:
+            if node.many is None:
+                node.many = _Node(is_many=True)
+            return node.many
+        if token == self._spelling.one:
+            if node.one is None:
+                node.one = _Node()
+            return node.one
+        return node.children.setdefault(token, _Node())
+
+    def match(self, subject: str) -> list[T]:
+        """The values of all keys that ``subject`` fits, each once for each key that it stands for."""
+        if is_too_long(subject):
+            return []
+        tokens = split_tokens(subject, self._spelling.separator)
+        if len(tokens) > MAX_TOKENS:
+            return []
+        reached: dict[_Node[T], None] = {}
+        _enter(reached, self._root)
+        for token in tokens:
+            here, reached = reached, {}
+            for node in here:
+                if node.is_many:
+                    _enter(reached, node)
+                if node.one is not None:
+                    _enter(reached, node.one)
+                child = node.children.get(token)
+                if child is not None:
+                    _enter(reached, child)
+        return [value for node in reached for value in node.values]
+
+
+def _enter(reached: dict[_Node[T], None], node: _Node[T]) -> None:
+    """A search has come to ``node``, and so to what follows it by no token at all."""
+    reached[node] = None
+    if node.many is not None:
+        reached[node.many] = None

@@ -1,0 +1,41 @@
+"""What the interpreter itself has to say goes to the log (module PYTHON) in place of the standard error stream."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+log = logging.getLogger("trouter.PYTHON")
+
+
+@contextmanager
+def python_logged() -> Iterator[None]:
+    """Log warnings, and exceptions that nothing could catch, while the block runs."""
+    unraisable = sys.unraisablehook
+    sys.unraisablehook = _log_unraisable
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _log_warning
+            yield
+    finally:
+        sys.unraisablehook = unraisable
+
+
+def _log_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    log.warning("%s: %s (%s:%d)", category.__name__, message, filename, lineno)
+
+
+def _log_unraisable(what: sys.UnraisableHookArgs) -> None:
+    exception = what.exc_value or what.exc_type()
+    log.error("%s: %s", what.err_msg or "Exception ignored in", type(what.object).__qualname__, exc_info=exception)

@@ -1,0 +1,53 @@
+"""What this machine's OpenSSL configuration demands of every TLS connection, whatever a program asks for.
+
+Python's ssl gives each context values of its own in place of the system's, so they are read from the library itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ssl
+from functools import cache
+from typing import Final, NamedTuple
+
+_GET_MIN_PROTO_VERSION: Final = 130
+
+
+class Limits(NamedTuple):
+    """``minimum`` is the least version of TLS, as OpenSSL numbers them, 0 for none; ``level`` the security level."""
+
+    minimum: int
+    level: int
+
+
+@cache
+def machine_limits() -> Limits:
+    """The limits as of now, read once; Python's own where the library cannot be asked."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own = Limits(int(context.minimum_version), context.security_level)
+    try:
+        return _of_library()
+    except (AttributeError, OSError):  # the library is part of the interpreter, or there is no telling which it is
+        return own
+
+
+def _of_library() -> Limits:
+    """What a new context of the library has; AttributeError, OSError."""
+    import _ssl  # noqa: PLC0415  # private, and loaded already: through it the very library is found that it uses
+
+    library = ctypes.CDLL(_ssl.__file__)
+    library.TLS_method.restype = ctypes.c_void_p
+    library.SSL_CTX_new.restype = ctypes.c_void_p
+    library.SSL_CTX_new.argtypes = [ctypes.c_void_p]
+    library.SSL_CTX_free.argtypes = [ctypes.c_void_p]
+    library.SSL_CTX_ctrl.restype = ctypes.c_long
+    library.SSL_CTX_ctrl.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_long, ctypes.c_void_p]
+    library.SSL_CTX_get_security_level.argtypes = [ctypes.c_void_p]
+    context = library.SSL_CTX_new(library.TLS_method())
+    if not context:
+        raise OSError("OpenSSL makes no context")
+    try:
+        minimum = int(library.SSL_CTX_ctrl(context, _GET_MIN_PROTO_VERSION, 0, None))
+        return Limits(minimum, int(library.SSL_CTX_get_security_level(context)))
+    finally:
+        library.SSL_CTX_free(context)
