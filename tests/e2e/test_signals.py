@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.e2e.peer import Peer, message
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, RunningRouter, StartRouter, process
-from trouter.wire.performatives import Accepted, Attach, Detach, Source, Target, Transfer
+from trouter.wire.performatives import Accepted, Attach, Close, Detach, Disposition, Flow, Source, Target, Transfer
 
 FORCED = "amqp:connection:forced"
 PATIENT = PLAIN_LISTENER.replace("id: R", "id: R, drainTimeoutSeconds: 3600")
@@ -23,9 +23,13 @@ def send(router: RunningRouter, number: signal.Signals = signal.SIGTERM) -> None
 
 
 def expect_forced_close(peer: Peer) -> None:
-    error = peer.expect_close()
-    assert error is not None
-    assert error.condition == FORCED
+    """The router closes, saying why; what it could not deliver it may release, or call modified, before."""
+    while not isinstance(performative := peer.next(), Close):
+        assert performative is None or isinstance(performative, Flow | Disposition), performative
+    assert performative.error is not None
+    assert performative.error.condition == FORCED
+    peer.say(Close())
+    peer.expect_end_of_stream()
 
 
 def wait_until_refused(port: int) -> None:
