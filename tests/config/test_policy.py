@@ -215,6 +215,15 @@ def test_no_links_at_all_is_warned_of() -> None:
     ]
 
 
+@pytest.mark.parametrize("secure", ["no", "yes"])
+@pytest.mark.parametrize(("given", "ends"), [("", "connection"), ("oversizeAction: link", "link")])
+def test_a_message_that_is_too_large_ends_its_connection_unless_its_link_is_given(
+    secure: str, given: str, ends: str
+) -> None:
+    text = f"router {{ secureDefaults: {secure} }}\npolicy {{\n maxMessageSize: 1\n {given}\n}}\n"
+    assert load(text=text).policy.oversize_action == ends
+
+
 def test_groups_without_users_are_legal_in_any_number() -> None:
     assert list(groups("g: { remoteHosts: * }\n h: { }")) == ["g", "h"]
 

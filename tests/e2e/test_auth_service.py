@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import trio
 from proton.utils import BlockingConnection, LinkDetached
 
 from tests.auth_double import ALICE, AUTHZ, IDENTITY, Double, Script, Wire, plain, says_no, service, stops_before, words
+from tests.certificates import Authority
 from tests.e2e.peer import Peer
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
@@ -137,6 +139,33 @@ def test_the_outcome_for_each_way_to_say_no_and_to_die(start_router: StartRouter
             with Peer(port, opened=False) as peer:
                 assert peer.authenticate("PLAIN", CREDENTIALS) == code, what
                 peer.expect_end_of_stream()
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["as the older router", "secureDefaults"])
+def test_existing_services_let_users_in_unless_defaults_are_secure(
+    start_router: StartRouter, tmp_path: Path, secure: bool
+) -> None:
+    """One says who a user is as a plain string; one has a certificate for another name, which the file allows."""
+    authority = Authority(tmp_path, "services")
+    profile = f"sslProfile {{ name: p, caCertFile: {authority.certificate} }}\n"
+    forms = (
+        (plain({IDENTITY: "alice"}), None, "", AUTH if secure else OK),
+        (plain({IDENTITY: ALICE}), "127.0.0.2", "sslProfile: p, verifyHostname: no", OK),
+        (plain({IDENTITY: ALICE}), "127.0.0.2", "sslProfile: p", SYS_TEMP),
+    )
+    with ExitStack() as stack:
+        text = f"router {{ id: R, secureDefaults: {'yes' if secure else 'no'} }}\n{profile}"
+        for number, (script, name, more, _) in enumerate(forms):
+            tls = None if name is None else authority.server(name)
+            double = stack.enter_context(service(script, tls))
+            text += f"authServicePlugin {{\nname: s{number}\nhost: 127.0.0.1\nport: {double.port}\n"
+            text += "\n".join(more.split(", ")) + "\n}\n" + LISTENER.format(f"s{number}")
+        router = start_router(text)
+        codes = []
+        for port in router.ports:
+            with Peer(port, opened=False) as peer:
+                codes.append(peer.authenticate("PLAIN", CREDENTIALS))
+    assert codes == [code for *_, code in forms]
 
 
 def test_a_service_that_hangs_holds_up_its_own_clients_only_and_not_for_long(start_router: StartRouter) -> None:

@@ -303,6 +303,18 @@ def test_a_fault_is_told_on_its_scope_and_the_rest_goes_on(
     script.engine_sends()
 
 
+def test_a_message_that_is_too_large_may_end_the_connection_which_alone_says_why() -> None:
+    """Clients report the first error that they read: the detach has none, and the close comes in the same write."""
+    talk = rig()
+    connection = talk.script.connection
+    connection.oversize_error = why = Error("amqp:connection:forced", "Message size exceeded")
+    sends(transfer(), payload=bytes(101))(talk)
+    sent = [each.performative for each in talk.script.sent()]
+    assert sent[-2:] == [like(Detach, handle=0, closed=True, error=None), like(Close, error=why)]
+    talk.script.peer_sends(transfer(1, handle=2), payload=b"behind it")
+    assert talk.three_sink.calls == []
+
+
 TLS_HELLO = bytes.fromhex("1603010200010001fc03035a")
 
 

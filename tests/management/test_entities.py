@@ -101,6 +101,14 @@ def test_only_routing_says_null_for_what_is_absent(node: Node) -> None:
     assert None in node.get("READ", type="router.config.address", name="near").values()
 
 
+def test_a_pool_that_is_not_there_is_an_empty_one(node: Node) -> None:
+    """Programs that watch pools divide by what a thread takes at once and by what it keeps."""
+    rows = {row["typeName"]: row for row in node.query("allocator")}
+    bounds = [rows["qd_bitmask_t"][name] for name in ("transferBatchSize", "localFreeListMax", "totalAllocFromHeap")]
+    assert bounds == [64, 128, 0]
+    assert all(row["transferBatchSize"] > 0 and row["localFreeListMax"] > 0 for row in rows.values())
+
+
 def test_secrets_are_never_told(node: Node) -> None:
     assert node.get("READ", name="out")["saslPassword"] == "*****"
     assert node.get("READ", name="out")["saslUsername"] == "u"
