@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.peer import Peer
+from tests.management.node import node_of
 from tests.routers import RunningRouter, running
 from trouter_plugins.users_file import put_user
 
@@ -51,3 +52,11 @@ def test_a_name_that_no_user_has_is_quoted(router: RunningRouter) -> None:
         assert peer.authenticate("PLAIN", f"\0{name}\0wrong".encode()) != 0
     line = router.wait_for_line(r"SERVER \(warning\) (.* locked out at 127.*)")[1]
     assert re.sub(r"\[C\d+\] ", "", line).startswith(f"user {name!r} is locked out at 127.0.0.1 for ")
+
+
+def test_the_line_of_a_clients_own_link_route_names_it_between_its_quotes(router: RunningRouter) -> None:
+    forged = "mine' on container broker user='admin"
+    with node_of(router.port, allowed_mechs="ANONYMOUS", container_id="me user=admin") as node:
+        node.create("router.connection.linkRoute", {"pattern": "q.#", "direction": "in"}, name=forged)
+        line = router.wait_for_line(r"Link Route Activated (.*)")[1]
+    assert line == r"'mine\x27 on container broker user=\x27admin' on container me\x20user\x3dadmin"

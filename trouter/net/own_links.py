@@ -18,6 +18,7 @@ from trouter.core.witness import Witness
 from trouter.engine.link import Link
 
 from .hub import Hub
+from .text import name_word, quoted
 
 log = logging.getLogger("trouter.ROUTER_CORE")
 
@@ -44,13 +45,13 @@ class OwnLinks(Witness):
     def activated(self, activation: Activation) -> None:
         """See ``Witness``."""
         rule = activation.auto.rule
-        log.info("Auto Link Activated '%s' on %s", rule.name, _where(rule.connection, activation.container))
+        log.info("Auto Link Activated %s on %s", quoted(rule.name), _where(rule.connection, activation.container))
 
     def failed(self, activation: Activation) -> None:
         """See ``Witness``."""
         auto = activation.auto
         where = _where(auto.rule.connection, activation.container)
-        log.info("Auto Link Activation Failed. %s '%s' on %s", activation.why, auto.rule.name, where)
+        log.info("Auto Link Activation Failed. %s %s on %s", activation.why, quoted(auto.rule.name), where)
         self._due[activation] = trio.current_time() + auto.next_retry_s()
         self._bell.set()
 
@@ -60,7 +61,7 @@ class OwnLinks(Witness):
 
     def _route_changed(self, route: LinkRoute, container: Container, active: bool) -> None:
         what = "Activated" if active else "Deactivated"
-        log.info("Link Route %s '%s' on %s", what, route.name, _where(route.connection, container))
+        log.info("Link Route %s %s on %s", what, quoted(route.name), _where(route.connection, container))
 
     # --- the clock
 
@@ -78,4 +79,4 @@ class OwnLinks(Witness):
 
 
 def _where(connection: str, container: Container) -> str:
-    return f"connection {connection}" if connection else f"container {container.container_id}"
+    return f"connection {connection}" if connection else f"container {name_word(container.container_id)}"

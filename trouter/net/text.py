@@ -10,6 +10,7 @@ from trouter.wire.performatives import Coordinator, Source, Target
 from .trace_text import show
 
 _MAX_CHARACTERS: Final = 512
+_MAX_QUOTED: Final = 128
 _DURABILITY: Final = {1: "config", 2: "unsettled-state"}
 
 
@@ -24,6 +25,12 @@ def word(text: str) -> str:
 def name_word(text: str) -> str:
     """The same for a name that a peer chose before it authenticated: without ``=`` too."""
     return word(text).replace("=", "\\x3d")
+
+
+def quoted(text: str) -> str:
+    """A peer's text between the plain quotes in which the older router writes names: cut, and it cannot end them."""
+    inner = text[:_MAX_QUOTED].replace("\\", "\\x5c").replace("'", "\\x27")
+    return f"'{inner}'"
 
 
 def describe_properties(properties: object) -> str:
