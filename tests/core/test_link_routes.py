@@ -10,6 +10,7 @@ import pytest
 from trouter.core.attach import PeerTerms
 from trouter.core.check import MessageCheck
 from trouter.core.containers import MAX_SESSIONS
+from trouter.core.farewells import PATIENCE_S
 from trouter.core.routes import MAX_SCOPED, LinkRoute
 from trouter.core.rows import address_row, link_row, router_row
 from trouter.core.tenants import Tenant
@@ -649,6 +650,128 @@ def test_a_peer_that_detaches_before_the_container_answers() -> None:
     router.pump()
     assert broker.attached[0].detached is not None
     assert router.core.links == {}
+
+
+def ends(broker: MemoryClient, client: MemoryClient, towards: str) -> tuple[Any, Any]:
+    """A link, from where it is detached, and its other end: the container's if the detach is ``towards`` that."""
+    link = client.receiver("broker.q", credit=5)
+    (end,) = broker.attached
+    for each in (broker, client):
+        each.answers_detaches = False
+    return (link, end) if towards == "container" else (end, link)
+
+
+@pytest.mark.parametrize("towards", ["container", "client"])
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("error", [None, Error("a:b", "why", {Symbol("k"): 1})])
+def test_a_detach_is_answered_with_the_other_ends_answer(towards: str, closed: bool, error: Error | None) -> None:
+    router, broker, client = routed()
+    link, other = ends(broker, client, towards)
+    link.detach(True)
+    assert (link.detached, other.detached and other.detached.closed) == (None, True)
+    other.detach(closed, error)
+    assert (link.detached.closed, link.error) == (closed, error)
+    router.core.scan(1000.0)
+    assert (router.core.links, broker.faults, client.faults) == ({}, [], [])
+
+
+@pytest.mark.parametrize("towards", ["container", "client"])
+def test_an_answer_that_does_not_come_is_not_waited_for(towards: str) -> None:
+    router, broker, client = routed()
+    link, other = ends(broker, client, towards)
+    link.detach(False)
+    router.core.scan(PATIENCE_S - 0.1)
+    router.pump()
+    assert [link.detached] == [None]
+    router.core.scan(PATIENCE_S)
+    router.pump()
+    assert (link.detached.closed, link.error) == (False, None)
+    other.detach(False, Error("a:b", "too late"))
+    assert broker.faults == client.faults == []
+    for each in (broker, client):
+        assert each.server.link_count == 0
+
+
+@pytest.mark.parametrize("towards", ["container", "client"])
+@pytest.mark.parametrize("how", ["connection", "session"])
+def test_the_other_end_is_lost_before_it_answers(towards: str, how: str) -> None:
+    router, broker, client = routed()
+    link, other = ends(broker, client, towards)
+    link.detach(False)
+    if how == "connection":
+        other.client.drop()
+    else:
+        other.client.end(other.link.session)
+    assert (link.detached.closed, link.error) == (False, LOST)
+
+
+@pytest.mark.parametrize("towards", ["container", "client"])
+def test_an_end_that_is_lost_is_not_answered(towards: str) -> None:
+    router, broker, client = routed()
+    link, other = ends(broker, client, towards)
+    link.detach()
+    link.client.end(link.link.session)
+    other.detach()
+    router.core.scan(1000.0)
+    router.pump()
+    assert (router.core.links, broker.faults, client.faults) == ({}, [], [])
+    assert (other.client.server.link_count, link.client.server.link_count) == (0, 0)
+
+
+def test_both_ends_detach_at_once() -> None:
+    router, broker, client = routed()
+    link, other = ends(broker, client, "container")
+    for each, word in ((link, "client"), (other, "container")):
+        each.link.awaited = True
+        each.link.detach(True, Error("a:b", word))
+    router.pump()
+    assert (link.error, other.error) == (Error("a:b", "container"), Error("a:b", "client"))
+    assert (broker.server.link_count, client.server.link_count) == (0, 0)
+
+
+def test_what_was_sent_before_a_detach_reaches_the_container_before_it() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    small = replace(LIMITS, session_window_bytes=65536)
+    broker = router.connect(client_limits=small, container_id="B", role="route-container")
+    sender = router.connect(container_id="C").sender("broker.q")
+    (end,) = broker.attached
+    assert isinstance(end, MemoryReceiver)
+    end.grant(10)
+    router.pump()
+    broker.stalled = True
+    for number in range(10):
+        sender.send(compose(bytes([number]) * 30_000), settled=True)
+    router.pump()
+    sender.detach()
+    assert sender.detached is None
+    broker.stalled = False
+    router.pump()
+    assert [body[:1] for body in end.bodies] == [bytes([number]) for number in range(10)]
+    assert end.detached is not None
+    assert sender.detached is not None
+
+
+def test_what_a_container_never_takes_is_not_waited_for() -> None:
+    router, broker, client = routed()
+    sender: Any = client.sender("broker.q")
+    (end,) = broker.attached
+    assert isinstance(end, MemoryReceiver)
+    end.grant(3)
+    router.pump()
+    broker.stalled = True
+    for _ in range(3):
+        sender.send(compose(bytes(1_000_000)), settled=True)
+    router.pump()
+    sender.detach()
+    assert [sender.detached] == [None]
+    router.core.scan(PATIENCE_S)
+    router.pump()
+    assert sender.detached is not None
+    broker.stalled = False
+    router.pump()
+    assert end.detached is not None
+    assert router.held_bytes() == 0
 
 
 def test_a_half_sent_message_is_aborted_before_the_detach() -> None:

@@ -97,7 +97,8 @@ async def test_an_exchange_serves_senders_and_next_hops_everywhere(
         for name in PLACES:
             async with connections[name].open_receiver(f"hop.{place}") as hop, trio.open_nursery() as nursery:
                 nursery.start_soon(keep_sending, sender, "a.b", name)
-                assert await taken(hop) == name
+                while (body := await taken(hop)) != name:  # what was on its way to the receiver before this one
+                    assert body in PLACES
                 nursery.cancel_scope.cancel()
 
 

@@ -37,6 +37,7 @@ cdef class RoutedIngress(Ingress):
 cdef class RoutedEgress(Egress):
     cdef public RoutedIngress ingress
     cdef public bint is_trunk
+    cdef public object on_empty
 
     cpdef Py_ssize_t waiting(self)
     cdef _give_back_credit(self)

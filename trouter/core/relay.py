@@ -6,6 +6,8 @@ sender may have. A drain goes through to the sender, and its answer back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire.sections import InvalidMessage
@@ -151,13 +153,15 @@ class RoutedIngress(Ingress):
 class RoutedEgress(Egress):
     """Where deliveries of a routed link go out; ``ingress`` is the other end, as in ``RoutedIngress``."""
 
-    __slots__ = ("ingress", "is_trunk")
+    __slots__ = ("ingress", "is_trunk", "on_empty")
 
     def __init__(self, link: OutgoingLink, pulse: Pulse, presettles: bool, is_trunk: bool) -> None:
         super().__init__(link, pulse, 0, True, presettles)
         self.ingress: RoutedIngress | None = None
         #: It leads to another router.
         self.is_trunk = is_trunk
+        #: Told once when nothing waits here any more.
+        self.on_empty: Callable[[], None] | None = None
 
     def waiting(self) -> int:
         """Deliveries that came in and have not taken a credit of the receiver's."""
@@ -169,6 +173,9 @@ class RoutedEgress(Egress):
         """Only the sender knows whether it has more to send."""
         if self.ingress is not None:
             self.ingress.follow()
+        elif self.on_empty is not None and self.backlog == 0:
+            told, self.on_empty = self.on_empty, None
+            told()
 
 
 #: Octets of header and properties after which a message is no longer waited for.

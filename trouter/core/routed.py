@@ -66,6 +66,9 @@ class RoutedLink:
         self._pattern = pattern
         self._hop = hop
         self._own = own
+        #: The end that was detached by its peer, which waits for the other peer's answer; and the peer's word.
+        self._asker: Any = None
+        self._word = Parting(True, None)
 
     # --- on the way there
 
@@ -184,7 +187,10 @@ class RoutedLink:
     # --- the end
 
     def gone(self, link: Link, parting: Parting | None) -> None:
-        """One end is over: the other hears why, or that it was lost."""
+        """One end is over: the other hears why, or that it was lost, and its answer goes back."""
+        if self._asker is not None:
+            self._answer(link, parting)
+            return
         near, far = self.near, self.far
         self._own.leave(self)
         other = far if link is near else near
@@ -193,16 +199,62 @@ class RoutedLink:
                 each.part()
         if other is None:
             return
-        other.context = None
         if parting is None:
             outlives = other is far and _outlives(near.remote_attach)
-            parting = Parting(not outlives, LINK_LOST)
-        self._router.end(other, Parting(parting.closed, passed_on(parting.error)))
+            other.context = None
+            self._router.end(other, Parting(not outlives, LINK_LOST))
+            return
+        self._asker, self._word = link, Parting(parting.closed, passed_on(parting.error))
+        link.context = self
+        self._router.farewells.add(self, self._router.pulse.now_s)
+        if isinstance(other.sink, RoutedEgress) and other.sink.backlog > 0:
+            other.sink.on_empty = self._pass_detach_on
+        else:
+            self._pass_detach_on()
 
-    def other(self, link: Link) -> Link | None:
-        """The link at the other end."""
-        other: Link | None = self.far if link is self.near else self.near
-        return other
+    def _pass_detach_on(self) -> None:
+        """What came before the detach has gone out: the other end is detached, and its peer's answer awaited."""
+        other: Any = self.other(self._asker)
+        other.context = None
+        other.awaited = True
+        self._router.end(other, self._word)
+        other.context = self
+
+    def _answer(self, link: Link, parting: Parting | None) -> None:
+        """The peer that was told answered, or either end was lost meanwhile."""
+        asker = self._forget_farewell()
+        if link is asker:
+            self._cut_short()
+        else:
+            word = parting or Parting(self._word.closed, LINK_LOST)
+            asker.detach(word.closed, passed_on(word.error))
+
+    def wait_no_longer(self) -> None:
+        """See ``Farewell``."""
+        asker = self._forget_farewell()
+        self._cut_short()
+        asker.detach(self._word.closed)
+
+    def _forget_farewell(self) -> Any:
+        """From here on neither end reports here; the end that waited."""
+        asker: Any = self._asker
+        other: Any = self.other(asker)
+        self._router.farewells.discard(self)
+        asker.context = None
+        other.context = None
+        other.awaited = False
+        return asker
+
+    def _cut_short(self) -> None:
+        """Nobody waits for what the other end has yet to say; it is told at the latest now that the link is over."""
+        other: Any = self.other(self._asker)
+        if isinstance(other.sink, RoutedEgress) and other.sink.on_empty is not None:
+            other.sink.on_empty = None
+            self._router.end(other, self._word)
+
+    def other(self, link: Link) -> Any:
+        """The link at the other end, None where that is yet to be attached."""
+        return self.far if link is self.near else self.near
 
 
 def carry(router: Router, link: Link, terms: PeerTerms, terminus: Source | Target | Coordinator) -> bool:

@@ -19,6 +19,7 @@ from .edges import Edges
 from .edging import open_edge_streams
 from .egress import Egress
 from .exchanges import Exchanges
+from .farewells import Farewells
 from .ingress import Ingress
 from .inprocess import Consumer, InsideSender, Subscription
 from .latency import Latency, Outcomes
@@ -71,6 +72,8 @@ class Router:
         self.routes.join(self.network)
         self.auto_links = AutoLinks(self)
         self.exchanges = Exchanges(self.table, self.pulse, self.totals)
+        #: Routed links of which one end is detached and the other is yet to answer.
+        self.farewells = Farewells()
         for rule in rules:
             self.table.add_rule(rule)
 
@@ -152,11 +155,13 @@ class Router:
     def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
         """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach.
 
-        ``error`` is our word to the peer, ``heard`` the peer's to us.
+        ``error`` is our word to the peer, ``heard`` the peer's to us. A link that still has an owner afterwards is a
+        routed one, whose owner passes the detach on and answers it with the other end's word.
         """
         self._let_go([link])
         self._lose(link, Parting(closed, heard or error))
-        link.detach(closed, error)
+        if error is not None or link.context is None:
+            link.detach(closed, error)
 
     def end(self, link: Link, parting: Parting) -> None:
         """End a link because another one did, or because there is no use for it any more."""
@@ -334,6 +339,7 @@ class Router:
         self._let_go([])
         self._paces.scan(self.links.values(), now_s)
         self.exchanges.stalls.scan(now_s)
+        self.farewells.scan(now_s)
         notices = [Notice(link, OVERDRAWN_TEXT) for link in self.pulse.overdrawing if link.attached]
         self.pulse.overdrawing.clear()
         return notices + self._watch.scan(self.links.values(), now_s)

@@ -489,7 +489,7 @@ class Connection(ConnectionPort):
             raise PeerFault(Fault.UNATTACHED_HANDLE, performative="detach", handle=detach.handle)
         ours_first = link.state in _DETACHING
         link.receive_detach(detach.closed)
-        if not ours_first:
+        if link.awaited or not ours_first:
             self.report(LinkDetached(link, detach.closed, detach.error))
 
     # --- faults

@@ -102,7 +102,10 @@ class LinkAttached:
 
 @dataclass(frozen=True, slots=True)
 class LinkDetached:
-    """The peer detached a link (ours is still to be sent), or we did after ``fault``."""
+    """The peer detached a link, and ours is still to be sent; or it answered ours (see ``Link.awaited``).
+
+    With a ``fault`` it was the engine that detached the link, for what the peer did.
+    """
 
     link: Link
     closed: bool

@@ -27,6 +27,7 @@ cdef class Link(LinkPort):
     cdef public bint attached
     cdef public bint closed
     cdef public bint reported
+    cdef public bint awaited
     cdef public object context
     cdef public Py_ssize_t octets
 

@@ -40,6 +40,7 @@ class Link(LinkPort):
     __slots__ = (
         "_session",
         "attached",
+        "awaited",
         "closed",
         "context",
         "handle",
@@ -67,6 +68,8 @@ class Link(LinkPort):
         self.closed = False
         #: The holder was told that the link is over, although it had not detached it, and has not answered yet.
         self.reported = False
+        #: The holder wants to hear of the peer's answer to its detach, and answers that with another call of it.
+        self.awaited = False
         self.context: Any = None
         #: Octets of messages that came on the link, or went.
         self.octets = 0
@@ -111,6 +114,8 @@ class Link(LinkPort):
 
     def receive_detach(self, closed: bool) -> None:
         """The peer detached; its handle and the name are free again."""
+        if self.awaited and self.state in _DETACHING:
+            self.reported = True
         self.step(LinkStep.RECEIVE_DETACH)
         self.closed = self.closed or closed
         session = self._session
@@ -589,3 +594,4 @@ class OutgoingLink(Link):
 
 
 _UNANSWERED = frozenset((LinkState.ATTACH_RECEIVED, LinkState.ATTACH_DETACH_RECEIVED))
+_DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

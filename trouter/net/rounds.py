@@ -11,6 +11,7 @@ from trouter.core.router import Router
 
 from .connections import Connections
 from .guard import Guard
+from .hub import Hub
 from .link_records import LinkRecords
 
 #: Between two looks; each is a portion of the whole.
@@ -19,14 +20,15 @@ LOOK_S: Final = 1.0
 log = logging.getLogger("trouter.ROUTER_CORE")
 
 
-async def make_rounds(router: Router, connections: Connections, links: LinkRecords, guard: Guard) -> None:
-    """Look for ever, and tell of each link once."""
+async def make_rounds(hub: Hub, connections: Connections, links: LinkRecords, guard: Guard) -> None:
+    """Look for ever, tell of each link once, and send what the core answers because it has waited long enough."""
     while True:
         await trio.sleep(LOOK_S)
         now_s = trio.current_time()
         connections.look(now_s)
         guard.handshakes.cut_slow()
-        _tell_stalls(router, links, now_s)
+        _tell_stalls(hub.router, links, now_s)
+        hub.flush()
 
 
 def _tell_stalls(router: Router, links: LinkRecords, now_s: float) -> None:

@@ -234,7 +234,7 @@ class RouterProcess:
         nursery.start_soon(self.services.ticker.run, self.hub)
         nursery.start_soon(self.services.poller.run)
         recorder, guard = self.services.recorder, self.services.guard
-        nursery.start_soon(make_rounds, self.router, self.services.connections, recorder.links, guard)
+        nursery.start_soon(make_rounds, self.hub, self.services.connections, recorder.links, guard)
         nursery.start_soon(self.services.secure.run)
         nursery.start_soon(guard.memory.run, self.services.connections, self.hub)
         nursery.start_soon(keep_pace, self.services.policing.quotas, self.hub)

@@ -31,6 +31,7 @@ from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import IncomingLink, Link
 from trouter.engine.ports import Budget, LinkSink, SessionPort
 from trouter.engine.session import Session
+from trouter.engine.states import LinkState
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .hold import Hold
@@ -381,6 +382,9 @@ class Sessions:
 
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
+        if link.state is LinkState.DETACHED:  # the peer's answer, after the router told of the link's end
+            self._hub.router.detach(link, event.closed, heard=event.error)
+            return
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
         self._hub.router.detach(link, event.closed, heard=_heard(event))

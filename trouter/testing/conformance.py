@@ -427,11 +427,11 @@ async def _outlives(subject: Subject, login: Login, what: str) -> None:
     make, counts = BROKEN_EXCHANGES[what]
     configuration = subject.loaded()
     first, *others = configuration.listeners
-    hasty = dataclasses.replace(first, initial_handshake_timeout_seconds=STALL_S)
-    configuration = dataclasses.replace(configuration, listeners=(hasty, *others))
+    hasty = dataclasses.replace(first, name="hasty", initial_handshake_timeout_seconds=STALL_S)
+    configuration = dataclasses.replace(configuration, listeners=(first, hasty, *others))
     with captured() as lines:
         async with open_router(configuration, subject.registered(Once(subject.plugin, make()))) as router:
-            await _is_refused(router.url, login.right)
+            await _is_refused(f"amqp://127.0.0.1:{router.ports[1]}", login.right)
             assert bool(router.faults["respond"]) is counts, f"faults: {dict(router.faults)}"
             await _enter(router.url, login)
     told = ("Authentication failed", "refused", "timeout")

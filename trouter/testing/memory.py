@@ -43,6 +43,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
 from trouter.engine.ports import Delivery, LinkSink, SessionPort
 from trouter.engine.session import Session
+from trouter.engine.states import LinkState
 from trouter.wire.codec import decode, encode
 from trouter.wire.performatives import (
     Accepted,
@@ -187,6 +188,8 @@ class MemoryClient:
         #: Links that the router attached, in their order; answered at once as long as ``answers`` says so.
         self.attached: list[MemorySender | MemoryReceiver] = []
         self.answers = True
+        #: A detach of the router's is answered at once.
+        self.answers_detaches = True
         #: Sessions that the router began.
         self._begun_there: list[SessionPort] = []
         #: Octets that reached the router.
@@ -345,7 +348,8 @@ class MemoryClient:
             sink = event.link.sink
             if isinstance(sink, MemorySender | MemoryReceiver):
                 sink.detached = event
-            event.link.detach(event.closed)
+            if self.answers_detaches or event.link.state is LinkState.DETACHED:
+                event.link.detach(event.closed)
         elif isinstance(event, SessionEnded):
             self.ended.append(event)
             event.session.end()
@@ -414,6 +418,7 @@ class _MemoryLink(LinkSink):
 
     def detach(self, closed: bool = True, error: Error | None = None) -> None:
         """Detach in order, and let everything come to rest."""
+        self.link.awaited = True
         self.link.detach(closed, error)
         self.client.router.pump()
 

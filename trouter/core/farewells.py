@@ -1,0 +1,50 @@
+"""Detaches of routed links that wait for the other end: each is answered when that end answers, or after a while.
+
+A routed link is one link to its two ends, so the answer that a peer gets to its detach is the other peer's. A peer
+that never answers is waited for no longer than ``PATIENCE_S``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+#: For how long the other end may leave a detach unanswered, in seconds.
+PATIENCE_S: Final = 10.0
+#: How many that have waited for so long are answered at one look.
+_AT_ONCE: Final = 500
+
+
+class Farewell(Protocol):
+    """A routed link of which one end is detached."""
+
+    def wait_no_longer(self) -> None:
+        """Answer the detach without the other end's word."""
+
+
+class Farewells:
+    """Those under way, the longest waiting first."""
+
+    def __init__(self) -> None:
+        self._due_s: dict[Farewell, float] = {}
+
+    def add(self, farewell: Farewell, now_s: float) -> None:
+        """One end was detached at ``now_s``."""
+        self._due_s[farewell] = now_s + PATIENCE_S
+
+    def discard(self, farewell: Farewell) -> None:
+        """The other end has answered, or is gone."""
+        self._due_s.pop(farewell, None)
+
+    def scan(self, now_s: float) -> None:
+        """To be called about once a second: answer those that have waited long enough."""
+        for farewell in self._overdue(now_s):
+            del self._due_s[farewell]
+            farewell.wait_no_longer()
+
+    def _overdue(self, now_s: float) -> list[Farewell]:
+        overdue: list[Farewell] = []
+        for farewell, due_s in self._due_s.items():
+            if due_s > now_s or len(overdue) == _AT_ONCE:
+                break
+            overdue.append(farewell)
+        return overdue
