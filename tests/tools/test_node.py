@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from tests.tools.support import REPLY_ADDRESS, ManagementServer, asking, reply
 from trouter.client import Message, Rejected
@@ -186,8 +187,12 @@ async def test_an_answer_to_something_else_is_not_ours() -> None:
         assert await node.call("READ") == "ours"
 
 
-async def test_no_answer_ends_in_time() -> None:
-    async with asking(ManagementServer(lambda _: []), timeout_s=0.01, path="somewhere") as node:
+async def test_no_answer_ends_in_time(mock_clock: trio.testing.MockClock) -> None:
+    def silent(_: Message) -> list[Message]:
+        mock_clock.jump(60.0)
+        return []
+
+    async with asking(ManagementServer(silent), timeout_s=10.0, path="somewhere") as node:
         with pytest.raises(Timeout, match="somewhere"):
             await node.call("READ")
 
