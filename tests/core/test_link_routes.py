@@ -695,7 +695,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(towards: str) -> None:
 @pytest.mark.parametrize("towards", ["container", "client"])
 @pytest.mark.parametrize("how", ["connection", "session"])
 def test_the_other_end_is_lost_before_it_answers(towards: str, how: str) -> None:
-    router, broker, client = routed()
+    _, broker, client = routed()
     link, other = ends(broker, client, towards)
     link.detach(False)
     if how == "connection":
