@@ -6,6 +6,7 @@ A form is a tuple of the encoding's name and the value: ``("str8", "E")``, ``("l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 Form = tuple[str, Any]
@@ -134,12 +135,35 @@ def plain(form: Form) -> Any:
     if name == "described":
         return plain(value[1])
     if name.startswith("map"):
-        return {plain(key): plain(item) for key, item in zip(value[::2], value[1::2], strict=True)}
+        return {plain(key): plain(item) for key, item in pairs(form)}
     if isinstance(value, list):
         return [plain(item) for item in value]
     return value
 
 
+def pairs(form: Form) -> Iterator[tuple[Form, Form]]:
+    """The keys of a map and their values."""
+    return zip(form[1][::2], form[1][1::2], strict=True)
+
+
+def field(form: Form, key: str) -> Form:
+    """The value of a key of a map; KeyError."""
+    for name, value in pairs(form):
+        if name[1] == key:
+            return value
+    raise KeyError(key)
+
+
+def sections(message: bytes) -> dict[int, Form]:
+    """The sections of a message by their descriptors."""
+    return {form[1][0][1]: form[1][1] for form in read_all(message)}
+
+
+def type_of(form: Form) -> str:
+    """The AMQP type, by the longest of its encodings."""
+    return next((group[-1] for group in SAME_TYPE if form[0] in group), form[0])
+
+
 def is_same_type(one: str, other: str) -> bool:
     """Two encodings are of one AMQP type."""
-    return one == other or any(one in group and other in group for group in SAME_TYPE)
+    return type_of((one, None)) == type_of((other, None))

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interop.recorded.amqp import Value, sections
+from tests.interop.recorded.forms import Form, field, plain, sections, type_of
+from tests.interop.recorded.forms import pairs as entries
 from tests.interop.recorded.tools import CONFIGURATION, Conversation, conversations, play
 from tests.routers import running
 from trouter.config import TYPES
@@ -78,19 +79,19 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         yield {command: play(said, router.port) for command, said in TALKS.items()}
 
 
-def pairs(said: Conversation, got: tuple[str, list[bytes]]) -> Iterator[tuple[dict[str, Any], dict[int, Value]]]:
+def pairs(said: Conversation, got: tuple[str, list[bytes]]) -> Iterator[tuple[dict[str, Any], dict[int, Form]]]:
     """Each recorded answer with the sections of ours."""
     _, messages = got
     assert len(messages) == len(said.answers)
     return zip(said.answers, map(sections, messages), strict=True)
 
 
-def recorded(answer: dict[str, Any]) -> dict[int, Value]:
+def recorded(answer: dict[str, Any]) -> dict[int, Form]:
     return sections(bytes.fromhex(answer["octets"]) if "octets" in answer else bytes.fromhex(answer["head"]))
 
 
-def status_of(message: dict[int, Value]) -> tuple[int, str]:
-    properties = message[_APPLICATION_PROPERTIES].plain
+def status_of(message: dict[int, Form]) -> tuple[int, str]:
+    properties = plain(message[_APPLICATION_PROPERTIES])
     return properties["statusCode"], properties["statusDescription"]
 
 
@@ -101,23 +102,23 @@ def test_an_answer_has_the_head_of_the_recorded_one(played: Played, command: str
         assert list(ours) == [*(each for each in theirs if each != _VALUE), _VALUE]
         assert (status_of(theirs), status_of(ours)) == OTHER_STATUS.get(command, (status_of(theirs),) * 2)
         assert typed(ours[_APPLICATION_PROPERTIES]) == typed(theirs[_APPLICATION_PROPERTIES])
-        their_head, our_head = theirs[_PROPERTIES].held, ours[_PROPERTIES].held
-        assert [field.type for field in our_head] == [field.type for field in their_head]
-        assert our_head[2].held == played[command][0]
+        their_head, our_head = theirs[_PROPERTIES][1], ours[_PROPERTIES][1]
+        assert list(map(type_of, our_head)) == list(map(type_of, their_head))
+        assert our_head[2][1] == played[command][0]
         assert our_head[5] == their_head[5], "the correlation id came back changed"
 
 
-def typed(value: Value) -> object:
+def typed(value: Form) -> object:
     """The types within a value, by the keys of its maps in any order."""
-    if value.type == "map":
-        return {key.held: typed(each) for key, each in value.pairs()}
-    if value.type == "list":
-        return [typed(each) for each in value.held]
-    return value.type
+    if value[0].startswith("map"):
+        return {key[1]: typed(each) for key, each in entries(value)}
+    if value[0].startswith("list"):
+        return [typed(each) for each in value[1]]
+    return type_of(value)
 
 
-def is_listing(body: Value) -> bool:
-    return body.type == "map" and [key.held for key, _ in body.pairs()] == ["attributeNames", "results"]
+def is_listing(body: Form) -> bool:
+    return body[0].startswith("map") and [key[1] for key, _ in entries(body)] == ["attributeNames", "results"]
 
 
 @pytest.mark.parametrize("command", TALKS)
@@ -126,23 +127,23 @@ def test_a_table_is_the_recorded_one(played: Played, command: str) -> None:
         if "octets" not in answer or not is_listing(recorded(answer)[_VALUE]):
             continue
         theirs = recorded(answer)[_VALUE]
-        names = [theirs.field("attributeNames").plain, ours[_VALUE].field("attributeNames").plain]
+        names = [plain(field(each, "attributeNames")) for each in (theirs, ours[_VALUE])]
         assert names[1][: len(names[0])] == names[0], "an attribute is missing, or stands elsewhere"
         tables = [rows_of(body, each) for body, each in zip((theirs, ours[_VALUE]), names, strict=True)]
         compare_tables(command, tables[0], tables[1])
 
 
-def rows_of(body: Value, names: list[str]) -> list[dict[str, Value]]:
-    return [dict(zip(names, row.held, strict=True)) for row in body.field("results").held]
+def rows_of(body: Form, names: list[str]) -> list[dict[str, Form]]:
+    return [dict(zip(names, row[1], strict=True)) for row in field(body, "results")[1]]
 
 
-def key_of(row: dict[str, Value]) -> str:
+def key_of(row: dict[str, Form]) -> str:
     """What tells a row from the others, in both routers."""
-    key = next((row[name].held for name in ("name", "identity") if name in row), "")
+    key = next((row[name][1] for name in ("name", "identity") if name in row), "")
     return "temp." if str(key).startswith("Ltemp.") else str(key)
 
 
-def compare_tables(command: str, theirs: list[dict[str, Value]], ours: list[dict[str, Value]]) -> None:
+def compare_tables(command: str, theirs: list[dict[str, Form]], ours: list[dict[str, Form]]) -> None:
     if not theirs:
         assert ours == []
         return
@@ -156,10 +157,10 @@ def compare_tables(command: str, theirs: list[dict[str, Value]], ours: list[dict
         rows = list(zip(theirs, ours, strict=True))
     for row, mine in rows:
         for name, cell in row.items():
-            wanted = CELL_TYPES.get((command, name), (cell.type, cell.type))
-            assert (cell.type, mine[name].type) == wanted, f"{command}: {name}"
+            there = type_of(cell)
+            assert (there, type_of(mine[name])) == CELL_TYPES.get((command, name), (there, there)), f"{command}: {name}"
             if name in SAME_VALUES and not (name == "host" and command in _PORTS):
-                assert mine[name].plain == cell.plain, f"{command}: {name}"
+                assert plain(mine[name]) == plain(cell), f"{command}: {name}"
 
 
 @pytest.mark.parametrize("command", ["qdmanage get-types", "qdmanage get-operations"])
@@ -167,8 +168,7 @@ def test_types_and_their_operations_come_in_the_recorded_order_and_ours_behind_t
     played: Played, command: str
 ) -> None:
     for answer, ours in pairs(TALKS[command], played[command]):
-        theirs = recorded(answer)[_VALUE].plain
-        mine = ours[_VALUE].plain
+        theirs, mine = plain(recorded(answer)[_VALUE]), plain(ours[_VALUE])
         assert list(mine)[: len(theirs)] == list(theirs)
         assert set(mine) - set(theirs) == OWN_TYPES
         assert {name: mine[name] for name in theirs} == theirs
@@ -177,7 +177,7 @@ def test_types_and_their_operations_come_in_the_recorded_order_and_ours_behind_t
 @pytest.mark.parametrize("command", ["qdmanage get-annotations", "qdmanage get-mgmt-nodes"])
 def test_what_the_node_tells_of_itself_is_the_same(played: Played, command: str) -> None:
     for answer, ours in pairs(TALKS[command], played[command]):
-        assert ours[_VALUE].plain == recorded(answer)[_VALUE].plain
+        assert plain(ours[_VALUE]) == plain(recorded(answer)[_VALUE])
 
 
 @pytest.mark.parametrize(
@@ -192,17 +192,17 @@ def test_what_the_node_tells_of_itself_is_the_same(played: Played, command: str)
 def test_a_changed_entity_is_shown_as_recorded(played: Played, command: str) -> None:
     own = {"enableFallback", "format"}  # today's name of `fallback`; and an attribute of ours
     for answer, ours in pairs(TALKS[command], played[command]):
-        theirs = {key.held: each for key, each in recorded(answer)[_VALUE].pairs()}
-        mine = {key.held: each for key, each in ours[_VALUE].pairs() if key.held not in own}
-        assert {name: (each.type, each.plain) for name, each in mine.items() if name != "identity"} == {
-            name: (each.type, each.plain) for name, each in theirs.items() if name != "identity"
+        theirs = {key[1]: each for key, each in entries(recorded(answer)[_VALUE])}
+        mine = {key[1]: each for key, each in entries(ours[_VALUE]) if key[1] not in own}
+        assert {name: (type_of(each), plain(each)) for name, each in mine.items() if name != "identity"} == {
+            name: (type_of(each), plain(each)) for name, each in theirs.items() if name != "identity"
         }
 
 
 def test_the_schema_is_the_recorded_one_with_more_in_it(played: Played) -> None:
     command = "qdstat --vhostgroups"
     answer, ours = list(pairs(TALKS[command], played[command]))[-1]
-    theirs, mine = answer["schema"], ours[_VALUE].plain
+    theirs, mine = answer["schema"], plain(ours[_VALUE])
     assert mine["prefix"] == theirs["prefix"]
     assert list(mine["entityTypes"])[: len(theirs["entityTypes"])] == list(theirs["entityTypes"])
     different = set()

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.interop.recorded.amqp import frames
+from tests.interop.recorded.recording import Frame, take_frame
 from tests.routers import DEADLINE_S
 
 _DATA: Final = Path(__file__).parent / "data" / "tools.json"
-_ATTACH: Final = 0x12
-_TRANSFER: Final = 0x14
-_MORE: Final = 5
 #: The beginning of a section of properties in a short list; its size is next.
 _PROPERTIES: Final = b"\x00\x53\x73\xc0"
 #: The configuration of the router that was asked.
@@ -98,15 +95,22 @@ def _hear(peer: socket.socket, heard: bytearray) -> None:
 def _what_came(octets: bytes) -> tuple[list[bytes], list[bytes]]:
     """The attaches, and the whole messages."""
     attaches, messages, begun = [], [], b""
-    for descriptor, fields, payload, whole in frames(octets):
-        if descriptor == _ATTACH:
-            attaches.append(whole)
-        elif descriptor == _TRANSFER:
-            begun += payload
-            if not (len(fields) > _MORE and fields[_MORE].held):
+    for frame in _frames(octets):
+        if frame.kind == "attach":
+            attaches.append(frame.octets)
+        elif frame.kind == "transfer":
+            begun += frame.payload
+            if not frame.fields.get("more"):
                 messages.append(begun)
                 begun = b""
     return attaches, messages
+
+
+def _frames(octets: bytes) -> Iterator[Frame]:
+    """The whole frames of a stream."""
+    gathered = bytearray(octets)
+    while (frame := take_frame(gathered)) is not None:
+        yield frame
 
 
 def _reply_to(attaches: Sequence[bytes]) -> str:
@@ -120,7 +124,7 @@ def _reply_to(attaches: Sequence[bytes]) -> str:
 
 def _addressed(octets: bytes, old: str, new: str) -> bytes:
     """The same frames with another reply-to, the sizes around it made to fit."""
-    return b"".join(_readdressed(whole, old.encode(), new.encode()) for *_, whole in frames(octets))
+    return b"".join(_readdressed(frame.octets, old.encode(), new.encode()) for frame in _frames(octets))
 
 
 def _readdressed(frame: bytes, old: bytes, new: bytes) -> bytes:
