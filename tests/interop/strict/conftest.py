@@ -1,0 +1,87 @@
+"""One router of ours between four of the older kind: neighbours on both sides, and an edge router below."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from tests.interop.strict.end import End
+from tests.interop.strict.routers import Below, Interior
+from tests.networks import OPEN
+from tests.routers import DEADLINE_S, RunningRouter, running, start_router
+
+__all__ = ["start_router"]
+
+#: Taken by each neighbour of the older kind, with its name behind it; and routed to a container there.
+TAKEN, HELD, ROUTED = "taken", "held", "lr"
+LONG = "long." + "n" * 4_000
+
+
+@dataclass
+class Net:
+    """``east`` dials ours, ours dials ``west``, and ``below`` is an edge router of ours."""
+
+    router: RunningRouter
+    east: Interior
+    west: Interior
+    below: Below
+
+
+def listening() -> socket.socket:
+    """A port on which an older router waits."""
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(DEADLINE_S)
+    return server
+
+
+def dial(port: int) -> socket.socket:
+    """A connection to ours."""
+    return socket.create_connection(("127.0.0.1", port), DEADLINE_S)
+
+
+@pytest.fixture(scope="package")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
+    with ExitStack() as stack:
+        server = stack.enter_context(listening())
+        text = f"""
+        router {{ mode: interior, id: R }}
+        listener {{ {OPEN} }}
+        listener {{ {OPEN}, role: inter-router }}
+        listener {{ {OPEN}, role: edge }}
+        listener {{ {OPEN}, stripAnnotations: no }}
+        connector {{ name: west, host: 127.0.0.1, port: {server.getsockname()[1]}, role: inter-router }}
+        """
+        router = stack.enter_context(running(text, tmp_path_factory.mktemp("strict")))
+        west = stack.enter_context(Interior(server.accept()[0], "W", dials=False))
+        east = stack.enter_context(Interior(dial(router.ports[1]), "E", dials=True))
+        below = stack.enter_context(Below(dial(router.ports[2]), "B", dials=True))
+        for peer in (east, west):
+            peer.listen(f"{TAKEN}.{peer.name}")
+            peer.listen(f"{HELD}.{peer.name}", code=0)
+            peer.route(f"{ROUTED}.{peer.name}")
+        east.listen(LONG)
+        for peer in (east, west):
+            peer.wait_met("R")
+        below.wait_up()
+        yield Net(router, east, west, below)
+
+
+@pytest.fixture(autouse=True)
+def peers() -> Iterator[list[End]]:
+    """The older routers of a test, which must find nothing wrong with ours."""
+    added: list[End] = []
+    yield added
+    assert [fault for each in added for fault in each.faults] == []
+
+
+@pytest.fixture
+def between(net: Net, peers: list[End]) -> Net:
+    """The net, without what came in other tests, and held to having no faults at the end."""
+    for each in (net.east, net.west, net.below):
+        peers.append(each)
+        each.came.clear()
+    return net

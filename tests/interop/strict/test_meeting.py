@@ -1,0 +1,96 @@
+"""How ours and an older router meet: the first hellos, and a connector that has not met any router yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.interop.strict.conftest import dial, listening
+from tests.interop.strict.end import End
+from tests.interop.strict.routers import Interior
+from tests.interop.strict.writing import listed, mapped, symbol, text
+from tests.management.node import node_of
+from tests.networks import OPEN, wait_for_row
+from tests.routers import StartRouter
+
+pytestmark = pytest.mark.slow
+
+#: Ours says no hello but those that are answers: what happens is not owed to its ticks.
+PATIENT = "helloIntervalSeconds: 3600, helloMaxAgeSeconds: 10800, raIntervalSeconds: 3600, raIntervalFluxSeconds: 3600"
+QUERY = mapped((text("operation"), text("QUERY")), (text("entityType"), text("org.apache.qpid.dispatch.router")))
+
+
+@pytest.mark.parametrize("ours_dials", [False, True])
+def test_two_ticks_of_an_older_router_are_enough_to_reach_it_and_be_reached(
+    start_router: StartRouter, peers: list[End], ours_dials: bool
+) -> None:
+    with listening() as server:
+        dials = f"connector {{ host: 127.0.0.1, port: {server.getsockname()[1]}, role: inter-router }}\n"
+        router = start_router(
+            f"router {{ mode: interior, id: R, {PATIENT} }}\nlistener {{ {OPEN} }}\n"
+            f"listener {{ {OPEN}, role: inter-router }}\n{dials if ours_dials else ''}"
+        )
+        sock = server.accept()[0] if ours_dials else dial(router.ports[1])
+        with Interior(sock, "P", dials=not ours_dials, ticks=False) as peer:
+            peers.append(peer)
+            peer.wait(lambda: peer.control(sends=True) and peer.control(sends=True).credit)  # type: ignore[union-attr]
+            peer.hello_tick()
+            peer.wait(lambda: peer.neighbour, "a hello that names it")
+            peer.hello_tick()
+            peer.wait(lambda: "P" in peer.nodes["R"].peers, "the links of R")
+            assert peer.talk.index("< LSR") > peer.talk.index("< HELLO")
+            wait_for_row(router, "router.node", lambda row: row["id"] == "P" and row["linkState"] == ["R"])
+            asked = {"reply_to": "amqp:/_topo/0/P/temp.1", "correlation": "1", "properties": QUERY}
+            peer.wait_credit(peer.data())
+            peer.post("_topo/0/R/$management", mapped((text("attributeNames"), listed())), **asked)
+            (answer,) = peer.got("_topo/0/P/temp.1")
+            assert answer.link.kind == "qd.router-data"
+            assert answer.way.trace == ["0/R"]
+
+
+def connector(port: int, right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The row of the only connector, once it is right."""
+    with node_of(port) as node:
+        while not right(row := node.query("connector")[0]):
+            pass
+    return row
+
+
+def test_a_connector_has_succeeded_once_the_other_router_has_opened_and_goes_where_that_says(
+    start_router: StartRouter, peers: list[End]
+) -> None:
+    with listening() as first, listening() as second:
+        ports = [each.getsockname()[1] for each in (first, second)]
+        listed_there = mapped((symbol("network-host"), text("127.0.0.1")), (symbol("port"), text(str(ports[1]))))
+        router = start_router(
+            f"router {{ mode: interior, id: R }}\nlistener {{ {OPEN} }}\n"
+            f"connector {{ host: 127.0.0.1, port: {ports[0]}, role: inter-router }}\n"
+        )
+        properties = [(symbol("failover-server-list"), listed(listed_there))]
+        with Interior(first.accept()[0], "P", dials=False, silent=True, properties=properties) as silent:
+            silent.wait(lambda: silent.opened)
+            row = connector(router.port, lambda row: row["connectionStatus"] == "SUCCESS")
+            assert row["failoverUrls"] == f"amqp://127.0.0.1:{ports[0]}, amqp://127.0.0.1:{ports[1]}"
+            assert silent.neighbour == ""
+            first.close()
+            silent.close("amqp:connection:forced", "restarting")
+        with Interior(second.accept()[0], "Q", dials=False) as met:
+            peers.append(met)
+            met.wait_met("R")
+            assert connector(router.port, lambda row: True)["connectionStatus"] == "SUCCESS"
+
+
+def test_a_connector_goes_on_trying_and_says_why_it_had_to(start_router: StartRouter) -> None:
+    with listening() as server:
+        port = server.getsockname()[1]
+        router = start_router(
+            f"router {{ mode: interior, id: R }}\nlistener {{ {OPEN} }}\n"
+            f"connector {{ host: 127.0.0.1, port: {port}, role: inter-router }}\n"
+        )
+        with Interior(server.accept()[0], "P", dials=False, silent=True) as silent:
+            silent.wait(lambda: silent.opened)
+    row = connector(router.port, lambda row: row["connectionStatus"] != "SUCCESS")
+    assert row["connectionStatus"] == "CONNECTING"
+    assert row["connectionMsg"]
