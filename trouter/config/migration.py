@@ -17,30 +17,30 @@ INTRODUCTION: Final = """\
 
 *This page is written from the table of strictness that the router decides by (`make docs`).*
 
-A configuration of Apache Qpid Dispatch Router 1.19 is served unchanged, the way that router serves it, by the same
-command line (`qdrouterd -c FILE`). What is unsafe about it is told, not refused: at the start, by `trouter check FILE`,
-by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes` in the router section turns every
-point of the first table to its strict side; `trouter init` writes it into new files.
+The router serves a configuration of Apache Qpid Dispatch Router 1.19 unchanged, the way that router serves it, by the
+same command line (`qdrouterd -c FILE`). It reports what is unsafe about the file and does not refuse it: in the log at
+the start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes` in
+the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
 
-A way to go:
+An operator can go this way:
 
-1. `trouter check FILE`: exit status 0 means that everything in it is served. Mend what begins with `problem: `.
-2. Start it in the place of the older router. Tools, clients, brokers and neighbours stay as they are.
-3. `trouter check --strict FILE`: mend what begins with `unsafe: `, as far as you like.
-4. Write `secureDefaults: yes`, and let `trouter check` tell what it refuses then, with the cure.
+1. Run `trouter check FILE`. Exit status 0 means that all of the file is served. Mend what begins with `problem: `.
+2. Start trouter in the place of the older router. Tools, clients, brokers and neighbours stay as they are.
+3. Run `trouter check --strict FILE`. Mend what begins with `unsafe: `, as far as the deployment needs it.
+4. Write `secureDefaults: yes` and run `trouter check FILE` again. It reports what the router refuses then, and the cure.
 """
 
 TURNED: Final = """\
 ## What secureDefaults turns
 
-| about | without it | with it | told as |
+| about | without it | with it | reported as |
 |---|---|---|---|
 """
 
 TOLD: Final = """\
-## What is told with it and without it
+## What is reported with it and without it
 
-| about | what happens | told as | cure |
+| about | what happens | reported as | cure |
 |---|---|---|---|
 """
 

@@ -49,7 +49,7 @@ STAYS: Final = (
         "floods, and guessed passwords",
         "no bound",
         "bounds on handshakes, rates, failed logins and memory that no working client meets ([limits.md](limits.md))",
-        "one stranger must not stop the others",
+        "one peer must not stop the others",
     ),
     Difference(
         "`workerThreads`, the `console` section",

@@ -118,7 +118,7 @@ BELIEVED: Final = (
     Point(
         "service-rights",
         "authServicePlugin.authzOptional",
-        "yes, unless it is given: of whose rights a service says nothing is held to the policy only",
+        "yes, unless it is given: a user whose rights a service leaves out is held to the policy only",
         "no, unless it is given: such a user may use no address",
         page="auth-service.md",
         tests=("config/test_secure_defaults.py::test_rights_of_which_a_service_says_nothing",),
