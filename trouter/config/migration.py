@@ -19,15 +19,15 @@ INTRODUCTION: Final = """\
 
 The router serves a configuration of Apache Qpid Dispatch Router 1.19 unchanged, the way that router serves it, by the
 same command line (`qdrouterd -c FILE`). It reports what is unsafe about the file and does not refuse it: in the log at
-the start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes` in
-the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
+the start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes`
+in the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
 
 An operator can go this way:
 
 1. Run `trouter check FILE`. Exit status 0 means that all of the file is served. Mend what begins with `problem: `.
 2. Start trouter in the place of the older router. Tools, clients, brokers and neighbours stay as they are.
 3. Run `trouter check --strict FILE`. Mend what begins with `unsafe: `, as far as the deployment needs it.
-4. Write `secureDefaults: yes` and run `trouter check FILE` again. It reports what the router refuses then, and the cure.
+4. Write `secureDefaults: yes` and run `trouter check FILE` again. It reports what the router refuses then, and why.
 """
 
 TURNED: Final = """\
