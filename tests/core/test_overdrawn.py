@@ -76,3 +76,30 @@ def test_more_than_as_much_again_ends_the_link(routed: bool) -> None:
     ends.overdraw(11)
     assert ends.sender.error is not None
     assert ends.sender.error.condition == "amqp:link:transfer-limit-exceeded"
+
+
+@pytest.mark.parametrize(("role", "wanted"), [("normal", [8, 8, 10]), ("route-container", [4, 6, 5])])
+def test_a_broker_is_granted_more_once_it_has_used_what_it_had(role: str, wanted: list[int]) -> None:
+    """So that at each flow it has nothing under way: RabbitMQ takes the flow for credit besides that."""
+    router = MemoryRouter()
+    receiver = router.connect().receiver("q", credit=100)
+    sender = router.connect(PeerTerms(10), role=role).sender("q")
+
+    def send(count: int) -> int:
+        """Have so many sent and settled; the credit that is left."""
+        for number in range(count):
+            sender.send(compose(b"%d" % number))
+        router.pump()
+        for message in receiver.received:
+            message.settle()
+        receiver.received.clear()
+        router.pump()
+        return sender.credit
+
+    found = [send(6), send(sender.credit)]
+    send(1)
+    while router.core.return_owed_credit(10):
+        pass
+    router.pump()
+    found.append(sender.credit)  # a while after the last one
+    assert found == wanted

@@ -213,6 +213,9 @@ class Ingress(InEndpoint):
 
         What is owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. What is
         too little to be granted now is granted when nothing more comes: there are senders that go on only for a flow.
+
+        A broker is granted more only once all that it was granted has come, however long that takes. RabbitMQ takes a
+        flow for credit besides what it has under way: several in a row would have it send more and more without credit.
         """
         link = self.link
         owed = self.capacity - self.pending - link.credit
@@ -221,12 +224,12 @@ class Ingress(InEndpoint):
             owed -= self.unsettled
         if link.draining or self.pulse.draining:
             self.pending += owed
-        elif owed > 0 and owed >= link.credit:
+        elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
             if link.credit <= 0 and not prompt and self.record is not None and not self.record.reachable():
                 self.pending += owed
             else:
                 self._grant(owed)
-        elif owed > 0 and self.noted < 0:
+        elif owed > 0 and self.noted < 0 and not self.of_container:
             self.noted = self.counters.deliveries
             self.pulse.note_owing(self)
 
