@@ -190,6 +190,26 @@ def test_what_is_kept_is_bounded_and_credit_comes_back_as_it_is_taken() -> None:
     assert world.shares[client].may_attach("M0b") == ""
 
 
+@pytest.mark.parametrize("mode", ["enforce", "alarm"])
+def test_what_is_no_message_is_kept_up_to_the_quota(mode: str) -> None:
+    """A quota of n octets takes n of them, and not n + 1; in alarm mode it takes all, and says so."""
+    world = World()
+    quotas = rules(f"maxBufferedBytes: 3000\n quotaMode: {mode}\n perUser: {{ maxBufferedBytes: 3001 }}")
+    first, second = (world.shares[world.connect(quotas)] for _ in range(2))
+    buffers = [meter.buffer for meter in first.meters]
+    assert first.may_keep(1000) == second.may_keep(2000) == ""
+    assert [buffer.held for buffer in buffers] == [3000, 3000]
+    assert not world.alarms
+    assert first.may_keep(1) == ("v:maxBufferedBytes" if mode == "enforce" else "")
+    assert [alarm.measure for alarm in world.alarms] == ["max_buffered_bytes"]
+    second.keep(-500)
+    assert second.may_keep(499) == ""
+    world.book.leave(second)
+    assert {buffer.held for buffer in buffers} == {first.kept}
+    world.book.leave(first)
+    assert {buffer.held for buffer in buffers} == {0}
+
+
 def test_what_is_kept_of_a_connection_that_is_gone_is_counted_until_it_is_taken() -> None:
     world = World()
     client = world.connect(rules("maxBufferedBytes: 1000000"), link_capacity=20)

@@ -27,7 +27,9 @@ from tests.e2e.test_policy import (
     vhost,
 )
 from tests.routers import DEADLINE_S, RunningRouter, running
-from trouter.wire.performatives import Close, Detach, Flow, Source, Target
+from trouter.net.memory import SESSION_BYTES
+from trouter.net.policing import SESSION_DENIED
+from trouter.wire.performatives import Begin, Close, Detach, End, Error, Flow, Source, Target
 from trouter_plugins.users_file import put_user
 
 VHOSTS = [
@@ -38,6 +40,7 @@ VHOSTS = [
     vhost("counted.org", maxLinks=2, group={"perHost": {"maxAddresses": 1}, "allowDynamicSource": True, **OPEN}),
     vhost("slow.org", group={"perUser": {"maxMessagesPerSecond": 1}, **OPEN}, maxMessagesPerSecond=3),
     vhost("kept.org", maxBufferedBytes=3000, group=OPEN),
+    vhost("begun.org", maxBufferedBytes=3 * SESSION_BYTES, group=OPEN),
     vhost("moving.org", group=OPEN),
 ]  # fmt: skip
 
@@ -156,6 +159,34 @@ def test_what_is_kept_for_receivers_has_a_quota(router: RunningRouter) -> None:
             said = peer.next()
             if isinstance(said, Flow):
                 peer.take_flow(said)
+
+
+def test_sessions_count_for_what_they_take(router: RunningRouter, manager: Manager) -> None:
+    """Three of them fit into the quota beside the first of each connection, of which none is refused."""
+
+    def begun(peer: Peer, channel: int) -> Error | None:
+        """Begin one more; why it is ended at once, None if it stands."""
+        peer.say(Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100), channel=channel)
+        peer.expect(Begin)
+        peer.flow(echo=True)
+        said = peer.next()
+        if not isinstance(said, End):
+            return None
+        peer.say(End(), channel=channel)
+        peer.expect(Flow)
+        return said.error
+
+    counters = Counters(manager, "begun.org")
+    with session_of(router.port, "alice", "begun.org") as one, session_of(router.port, "bob", "begun.org") as other:
+        assert [begun(one, 1), begun(one, 2), begun(other, 1)] == [None] * 3
+        assert begun(other, 2) == begun(one, 3) == SESSION_DENIED
+        assert counters.changed() == {"policy.totalDenials": 2, "sessionDenied": 2}
+        one.say(End(), channel=2)
+        one.expect(End)
+        assert begun(other, 3) is None
+        assert begun(one, 4) == SESSION_DENIED
+    with session_of(router.port, "alice", "begun.org") as peer:
+        assert begun(peer, 1) is None
 
 
 def test_quotas_come_and_go_while_connections_are_open(router: RunningRouter, manager: Manager) -> None:

@@ -14,6 +14,7 @@ from trouter.security.policy import Admission
 from trouter.security.quotas import Share
 from trouter.wire.performatives import Attach, Error, Source, Target
 
+from .memory import SESSION_BYTES
 from .policing import (
     LINK_DENIED,
     MESSAGE_TOO_LARGE,
@@ -94,12 +95,22 @@ class Hold:
             self._policing.deny(_OF_MESSAGES[what], self._held, what, text=text, direction="in")
 
     def may_begin(self, others: int) -> Error | None:
-        """Whether the peer may begin one more session; why not."""
-        most = self.admission.settings.max_sessions
-        if most is None or others < most:
+        """Whether the peer may begin one more session beside its ``others``, which is counted then; why not."""
+        most, share = self.admission.settings.max_sessions, self._held.share
+        if most is not None and others >= most:
+            rule = self._rule("maxSessions")
+        else:
+            rule = share.may_keep(SESSION_BYTES) if others and share is not None else ""
+        if not rule:
             return None
-        self._policing.deny(Denied.BEGIN, self._held, self._rule("maxSessions"))
+        self._policing.deny(Denied.BEGIN, self._held, rule)
         return SESSION_DENIED
+
+    def count_sessions(self, count: int) -> None:
+        """Count that the peer has so many sessions: what they take, but for the first, is part of its quotas."""
+        share = self._held.share
+        if share is not None:
+            share.keep(SESSION_BYTES * max(0, count - 1) - share.kept)
 
     def may_add_link(self, attach: Attach, address_key: str | None) -> Error | None:
         """Whether quotas let the peer attach one more link, about the address of this key; why not."""

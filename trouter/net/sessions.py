@@ -145,6 +145,7 @@ class Sessions:
         hold, router = self._held(), self._hub.router
         self._connection.oversize_error = hold.oversize_error
         self._go_by(self._under(self.terms, hold))
+        hold.count_sessions(self._of_peer)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
             session.count_in(self._shares())
@@ -201,6 +202,11 @@ class Sessions:
                 share.end_sending(link.sink)
             share.detached(link.sink)
 
+    @property
+    def _of_peer(self) -> int:
+        """How many sessions the peer has begun that stand."""
+        return len(self._begun) - len(self._own)
+
     def begin_own(self, count: int) -> list[Session]:
         """Sessions of ours, heard of once they are answered; Misuse when the peer allows no more."""
         sessions = [self._connection.add_session() for _ in range(count)]
@@ -221,7 +227,7 @@ class Sessions:
             channel, most = session.remote_channel, limits.channel_max
             self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=most))
             return
-        error = None if ours else self._held().may_begin(len(self._begun) - len(self._own))
+        error = None if ours else self._held().may_begin(self._of_peer)
         if error is not None:
             session.end(error)
             return
@@ -243,7 +249,8 @@ class Sessions:
         session.end()
         self._connection.drop_session(session)
         self._own.discard(session)
-        self._begun.pop(session, None)
+        if self._begun.pop(session, None) is not None and self._hold is not None:
+            self._hold.count_sessions(self._of_peer)
 
     async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
         """Hand an attach or detach to its session's task in ``nursery``; waits while too many stand before it.

@@ -91,7 +91,7 @@ class Alarm(NamedTuple):
 
 
 class Buffer(Protocol):
-    """Counts octets of messages that are kept; whoever keeps them changes ``held``."""
+    """Counts octets of messages that are kept, and of sessions; whoever keeps them changes ``held``."""
 
     held: int
     limit: int
@@ -163,7 +163,12 @@ class Meter:
         if name == ADDRESSES:
             full = limits.max_addresses is not None and len(self.addresses) >= limits.max_addresses
             return full and address is not None and address not in self.addresses
-        return limits.max_buffered_bytes is not None and self.buffer.held >= limits.max_buffered_bytes
+        return self.room() <= 0
+
+    def room(self) -> int:
+        """How many octets may be kept besides those that are."""
+        most = self.rule.limits.max_buffered_bytes
+        return 2**62 if most is None else most - self.buffer.held
 
     def forgettable(self, now_s: float) -> bool:
         """Whether a new one would be the same."""
@@ -281,6 +286,17 @@ class QuotaBook:
         names = (ATTACHES_RATE, LINKS, ADDRESSES, BUFFERED)
         return self._pass(share.meters, names, address, self.now())
 
+    def may_keep(self, share: Share, octets: int) -> str:
+        """Count so many octets of what is no message, if nothing forbids it; the rule that does, empty if none."""
+        now_s = self.now()
+        met = [meter for meter in share.meters if meter.room() < octets]
+        for meter in met:
+            self.alarm(meter, BUFFERED, now_s)
+        denied = next((meter.rule.name(BUFFERED) for meter in met if meter.rule.enforced), "")
+        if not denied:
+            share.keep(octets)
+        return denied
+
     # --- alarms
 
     def alarm(self, meter: Meter, name: str, now_s: float) -> None:
@@ -363,6 +379,8 @@ class Share:
         self.links: dict[Hashable, str | None] = {}
         #: Credit that ``take`` has allowed so far.
         self.granted = 0
+        #: Octets that are counted of what is no message: of its sessions.
+        self.kept = 0
         self._book = book
         self._received = received
         self._octets = received()
@@ -382,6 +400,18 @@ class Share:
     def buffers(self) -> list[Buffer]:
         """Where octets that are kept are counted."""
         return [meter.buffer for meter in self.meters if meter.rule.limits.max_buffered_bytes is not None]
+
+    # --- sessions
+
+    def may_keep(self, octets: int) -> str:
+        """As QuotaBook.may_keep."""
+        return self._book.may_keep(self, octets)
+
+    def keep(self, octets: int) -> None:
+        """Count so many octets more of what is no message, or (below zero) fewer."""
+        self.kept += octets
+        for meter in self.meters:
+            meter.buffer.held += octets
 
     # --- links
 
@@ -427,6 +457,7 @@ class Share:
             self.end_sending(link)
         for each in list(self.links):
             self.detached(each)
+        self.keep(-self.kept)
         self.meters = ()
         self._received = _nothing
 

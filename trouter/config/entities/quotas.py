@@ -17,7 +17,7 @@ _DOCS: Final = {
     "max_attaches_per_second": "Links that are attached in a second.",
     "max_messages_per_second": "Messages that are sent to the router in a second.",
     "max_bytes_per_second": "Octets that come in on the connections in a second.",
-    "max_buffered_bytes": "Octets of their messages that the router keeps until receivers take them.",
+    "max_buffered_bytes": "Octets of their sessions, and of their messages that no receiver has taken.",
 }
 
 
