@@ -8,12 +8,22 @@ PY     := $(VENV)/bin/python
 HOT    := $(shell find trouter -name '*.pxd' -o -name '*.py')
 ARGS   ?=
 
+# $(call install,debian packages): and start none of their services, now or when the machine starts: tests run their own.
+# Debian asks the policy before it starts one; a machine that has a policy keeps it.
+POLICY := /usr/sbin/policy-rc.d
+define install
+( apt-get -qq update && { [ -e $(POLICY) ] || { trap 'rm -f $(POLICY)' EXIT; trap 'exit 1' HUP INT TERM; \
+	      printf '#!/bin/sh\nexit 101\n' >$(POLICY); chmod 755 $(POLICY); }; } && \
+	      DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $(1) && \
+	      for each in $(1); do systemctl --quiet disable $$each 2>&1 || true; done )
+endef
+
 # $(call needs,command,debian packages): install what is missing when we may, else say what to install.
 define needs
 	@command -v $(1) >/dev/null 2>&1 || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 	    echo "make: installing $(2) (for $(1))"; \
-	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $(2); } >/dev/null \
+	    $(call install,$(2)) >/dev/null \
 	      || { echo "make: could not install $(2)" >&2; exit 1; }; \
 	  else \
 	    echo "make: '$(1)' is missing; please install it (Debian: apt-get install $(2)) and try again" >&2; exit 1; \
@@ -25,7 +35,7 @@ define wants
 	@command -v $(1) >/dev/null 2>&1 || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 	    echo "make: installing $(2) (for $(1))"; \
-	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $(2); } >/dev/null \
+	    $(call install,$(2)) >/dev/null \
 	      || echo "make: could not install $(2); tests that need it are skipped" >&2; \
 	  else \
 	    echo "make: '$(1)' is missing (Debian: $(2)); tests that need it are skipped" >&2; \
