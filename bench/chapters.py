@@ -18,6 +18,7 @@ from trouter.load.plan import Load
 from . import failing as failures
 from . import greeting as greetings
 from . import guessing as guesses
+from . import joining as joined
 from . import managing as managed
 from . import paths as ways
 from . import policies, syncing
@@ -32,6 +33,8 @@ HAPROXY_SINK: Final = "HAProxy to a sink"
 HAPROXY_ROUTER: Final = "HAProxy to the router"
 #: Connections of a receiver which has all addresses of the addresses chapter.
 _RECEIVERS: Final = 4
+#: How long hellos are watched.
+_HELLO_S: Final = 60.0
 #: Descriptors that a process needs for itself.
 _OWN_DESCRIPTORS: Final = 100
 
@@ -323,6 +326,24 @@ def network(bench: Bench) -> None:
         bench.figure(f"{syncing.ADDRESSES:,} addresses {what}", Spread.of([run[key] for run in runs]), "s", 5.0)
 
 
+def networks(bench: Bench) -> None:
+    """Routers that find each other, that say hello on a busy machine, and one that dies."""
+    for what, name, target in (
+        ("two", "two routers join: first message after TCP connects", 100.0),
+        ("line", "five routers in line join: first message after TCP connects", 300.0),
+        ("triangle", "a router of three is killed: the others list it for", None),
+    ):
+        bench.say(name)
+        runs = [joined.measured(what)[0] for _ in range(bench.extent.repetitions)]
+        bench.figure(name, Spread.of(runs), "ms", target)
+    seconds = _HELLO_S if bench.extent.everything else _HELLO_S / 3
+    if not bench.extent.everything:
+        bench.remark(f"networks: hellos for {seconds:g} s in place of {_HELLO_S:g} s (quick bench)")
+    *off, longest = joined.measured("hellos", str(seconds))
+    bench.figure("hellos on a busy machine: mean period off 1 s by", Spread.of(off), "%", 10.0)
+    bench.figure("hellos on a busy machine: longest period", Spread.of([longest]), "s")
+
+
 def failing(bench: Bench) -> None:
     """A router on the way of messages that is killed, or falls silent."""
     runs = [failures.measured() for _ in range(bench.extent.repetitions)]
@@ -493,6 +514,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "managing": managing,
     "policy": policy,
     "network": network,
+    "networks": networks,
     "failing": failing,
     "line": line,
     "guessing": guessing,
