@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 from contextlib import closing
@@ -56,7 +57,10 @@ def test_a_connection_is_dialled_and_both_ends_show_it(router: RunningRouter, st
 def test_who_is_not_there_yet_is_dialled_again(start_router: StartRouter, tmp_path: Path) -> None:
     port = free_port()
     here = start_router(dialling(port))
-    here.wait_for_line(f"Connection to 127.0.0.1:{port} failed: Connection refused")
+    told = f"Connection to 127.0.0.1:{port} failed: Connection refused"
+    here.wait_for_line(told)
+    with node_of(here.port) as node:
+        assert connector(node)["connectionMsg"] == told
     late = start_router(PLAIN_LISTENER.replace("port: 0", f"port: {port}"))
     here.wait_for_line(OPENED)
     late.wait_for_line("Connection Opened")
@@ -113,10 +117,13 @@ def test_a_wrong_password_is_told_and_tried_no_faster(start_router: StartRouter,
             f"saslUsername: alice, saslPassword: file:{tmp_path / 'password'}, allowInsecurePlain: loopback",
         )
     )
-    here.wait_for_line(FAILED + r"amqp:unauthorized-access Authentication failed \[mech=PLAIN\]")
+    told = FAILED + r"amqp:unauthorized-access Authentication failed \[mech=PLAIN\]"
+    here.wait_for_line(told)
     with node_of(here.port) as node:
         assert outgoing(node) == []
-        assert connector(node)["connectionStatus"] == "CONNECTING"
+        row = connector(node)
+        assert row["connectionStatus"] == "CONNECTING"
+        assert re.match(told, row["connectionMsg"])
     assert SECRET not in here.text() + there.text()
 
 
