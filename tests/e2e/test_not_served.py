@@ -61,6 +61,18 @@ def test_a_certificate_that_is_not_there_fails_its_listener_only(start_router: S
     assert get(port, "/readyz") == (200, "OK")
 
 
+def test_a_version_of_tls_that_there_is_not_fails_its_profile_only(start_router: StartRouter, tmp_path: Path) -> None:
+    Authority(tmp_path, "Test").pair("127.0.0.1")
+    text = TLS.format(tmp_path).replace("name: site", "name: site\n    protocols: SSLv23")
+    router = start_router("router { id: R }\n" + FRONT + WEB + text)
+    told = router.wait_for_line(r"MAIN \(critical\) .*listener\.safe: (.*)")[1]
+    assert "will not be opened: its sslProfile cannot be used: protocols: 'SSLv23' is not a version of TLS" in told
+    assert len(router.ports) == 1
+    status, body = get(http_port(router), "/readyz")
+    assert status == 503
+    assert "listener/127.0.0.1:0:safe: will not be opened: " in body
+
+
 def test_with_secure_defaults_the_router_does_not_start(tmp_path: Path) -> None:
     with process("router { id: R, secureDefaults: yes }\n" + TLS.format(tmp_path), tmp_path) as router:
         assert router.wait() == 1
