@@ -247,7 +247,7 @@ def test_q_28_the_keys_that_are_reserved() -> None:
     } <= RESERVED_PROPERTIES
 
 
-# --- addresses
+# --- addresses: security.md 8.9
 
 
 @pytest.mark.parametrize("octet", ["\0", "\r", "\n", "\x1b"])

@@ -341,7 +341,7 @@ def opened_for(octets: bytes) -> Connection:
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_no_open_costs_much_more_than_an_ordinary_one(name: str) -> None:
-    """R-8.9: of the largest frame before the open. An ordinary one has a thousand values, some tens of microseconds."""
+    """Of the largest frame before the open (security.md 8.9). An ordinary one has a thousand values."""
     pairs = b"".join(b"\xa3\x08key-%04d\xa1\x6e" % number + b"x" * 110 for number in range(500))
     ordinary = open_with(sized(0xD1, pairs, 1000))
     assert condition(before_open(ordinary)) == ""

@@ -230,12 +230,12 @@ RIGHTS: dict[str, tuple[str, ...]] = {
                                      "http.websockets.a_message_beyond_the_limit_is_refused"),
 }  # fmt: skip
 
-#: The numbers of 8.9, too.
+#: The numbers of security.md 8.9, too.
 NUMBERS: dict[str, tuple[str, ...]] = {
     "depth 32": ("advisories.decoding.nesting_is_bounded_whatever_is_nested",),
     "nodes of a frame": ("advisories.decoding.values_of_a_performative_are_counted",),
     "symbols of 1,024 octets": ("wire.codec.a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are",),
-    "link names and container ids of 1,024 octets": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",),
+    "link names of 8,192 octets, container ids of 1,024 octets": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",),
     "addresses of 4,096 octets": ("core.section_1_attach.1_1_longer_addresses_are_refused",),
     "addresses without NUL, CR and LF": ("advisories.authorization.no_address_has_control_characters",),
     "the processor's time": ("advisories.decoding.no_open_costs_much_more_than_an_ordinary_one",),

@@ -1,4 +1,4 @@
-"""Module PROTOCOL at level trace: every frame of every connection, as a line (configuration.md, section 8)."""
+"""Module PROTOCOL at level trace: every frame of every connection, as a line (docs/logging.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines other programs look for, as a router with a client writes them (configuration.md, section 8)."""
+"""The lines other programs look for, as a router with a client writes them (docs/logging.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets everywhere, all operations of management, all levels of the log: none of them comes out (security.md 8)."""
+"""Secrets everywhere, all operations of management, all levels of the log: none of them comes out (security.md 8.8)."""
 
 from __future__ import annotations
 

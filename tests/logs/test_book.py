@@ -1,4 +1,4 @@
-"""What GET-LOG and logStats are told (management.md 6; configuration.md, section 8)."""
+"""What GET-LOG and logStats are told (management.md 6; docs/logging.md)."""
 
 from __future__ import annotations
 

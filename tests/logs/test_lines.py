@@ -1,4 +1,4 @@
-"""What a line looks like (configuration.md, section 8)."""
+"""What a line looks like (docs/logging.md)."""
 
 from __future__ import annotations
 

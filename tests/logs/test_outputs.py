@@ -1,4 +1,4 @@
-"""Where lines go, and what happens when they cannot (configuration.md, section 8)."""
+"""Where lines go, and what happens when they cannot (docs/logging.md, "What the log promises")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events are logged, and how they change while the router runs (configuration.md, section 8; management.md 6)."""
+"""Which events are logged, and how they change while the router runs (docs/logging.md; management.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frame traces: every frame is told, nothing secret is, and no bytes can hurt (configuration.md, section 8)."""
+"""Frame traces: every frame is told, nothing secret is, and no bytes can hurt (docs/logging.md)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_an_entry_is_for_addresses(what: str, entries: str, inside: list[str], o
         assert asked(address).rule == f"v:g:{what}:none"
 
 
-#: What the router takes the same address for, so that it must be allowed as well (R-4.7).
+#: What the router takes the same address for, so that it must be allowed as well (security.md 4.7).
 SPELLINGS = {
     "a scheme is whatever stands before the path": ("sources: pub*", "alice", [], ["pub:/secret", "pub://h/secret"]),
     "in a pattern too": ("sourcePattern: 'pub/#'", "alice", ["pub/a"], ["pub/:/secret", "pub.x:/secret"]),

@@ -1,4 +1,4 @@
-"""sslProfiles and connections as management shows and changes them (security.md R-1.4, R-2.1, 2.4; management.md 8)."""
+"""sslProfiles and connections as management shows and changes them (security.md 1.4, 2.1, 2.4; management.md 8)."""
 
 from __future__ import annotations
 

@@ -349,7 +349,7 @@ class Multicast(Forwarder):
     """A copy for every local link, for every consumer inside the router, and for every connection that leads to some.
 
     Those of other routers whose way from where the message entered does not lead through here get theirs from elsewhere
-    (inter-router.md 4.5), so that nobody gets two (2.4).
+    (inter-router.md 4.5), so that no consumer gets two (routing.md 2.4).
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Files below one folder, and nothing else (tools.md 5): blocking calls, to be made in a thread."""
+"""Files below one folder, and nothing else (security.md R-2.5d): blocking calls, to be made in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines as the older router writes them (configuration.md, section 8), over the standard `logging`.
+"""Log lines as the older router writes them (docs/logging.md), over the standard `logging`.
 
 Code logs to `trouter.<MODULE>`, for instance `logging.getLogger("trouter.SERVER")`, also available as `of("SERVER")`.
 One handler at `trouter` asks the settings of the record's module, so any set of levels can be on, each module can have

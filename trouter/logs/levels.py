@@ -1,4 +1,4 @@
-"""Modules and levels (configuration.md, section 8), and what the standard `logging` and syslog call them."""
+"""Modules and levels (docs/logging.md), and what the standard `logging` and syslog call them."""
 
 from __future__ import annotations
 
