@@ -138,6 +138,7 @@ def test_a_tag_that_is_too_long_costs_its_delivery_and_nothing_else(between: Net
         assert west.got(address)[0].tag == b"t" * size
     again = east.send(link, message(b"y"))
     east.wait(lambda: again.outcome == (0x24, []))
+    assert all(len(each.tag) <= 32 for each in west.came)
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(32, Accepted), (33, Rejected)])

@@ -38,16 +38,16 @@ def test_two_ticks_of_an_older_router_are_enough_to_reach_it_and_be_reached(
             peer.wait(lambda: peer.control(sends=True) and peer.control(sends=True).credit)  # type: ignore[union-attr]
             peer.hello_tick()
             peer.wait(lambda: peer.neighbour, "a hello that names it")
-            peer.hello_tick()
-            peer.wait(lambda: "P" in peer.nodes["R"].peers, "the links of R")
-            assert peer.talk.index("< LSR") > peer.talk.index("< HELLO")
-            wait_for_row(router, "router.node", lambda row: row["id"] == "P" and row["linkState"] == ["R"])
-            asked = {"reply_to": "amqp:/_topo/0/P/temp.1", "correlation": "1", "properties": QUERY}
             peer.wait_credit(peer.data())
-            peer.post("_topo/0/R/$management", mapped((text("attributeNames"), listed())), **asked)
+            peer.hello_tick()
+            asked = {"reply_to": "amqp:/_topo/0/P/temp.1", "correlation": "1"}
+            peer.post("_topo/0/R/$management", mapped((text("attributeNames"), listed())), properties=QUERY, **asked)
             (answer,) = peer.got("_topo/0/P/temp.1")
             assert answer.link.kind == "qd.router-data"
             assert answer.way.trace == ["0/R"]
+            peer.wait(lambda: "P" in peer.nodes["R"].peers, "the links of R")
+            assert peer.talk.index("< LSR") > peer.talk.index("< HELLO")
+            wait_for_row(router, "router.node", lambda row: row["id"] == "P" and row["linkState"] == ["R"])
 
 
 def connector(port: int, right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
