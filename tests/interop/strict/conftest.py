@@ -53,11 +53,11 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
         listener {{ {OPEN}, role: inter-router }}
         listener {{ {OPEN}, role: edge }}
         listener {{ {OPEN}, stripAnnotations: no }}
-        connector {{ name: west, host: 127.0.0.1, port: {server.getsockname()[1]}, role: inter-router }}
+        connector {{ name: west, host: 127.0.0.1, port: {server.getsockname()[1]}, role: inter-router, cost: 4 }}
         """
         router = stack.enter_context(running(text, tmp_path_factory.mktemp("strict")))
         west = stack.enter_context(Interior(server.accept()[0], "W", dials=False))
-        east = stack.enter_context(Interior(dial(router.ports[1]), "E", dials=True))
+        east = stack.enter_context(Interior(dial(router.ports[1]), "E", dials=True, cost=3))
         below = stack.enter_context(Below(dial(router.ports[2]), "B", dials=True))
         for peer in (east, west):
             peer.listen(f"{TAKEN}.{peer.name}")

@@ -354,6 +354,7 @@ class End:
         if frame.fields.get("aborted"):
             link.came.remove(delivery)
         elif len(delivery.tag) > MAX_TAG_BYTES:
+            self.fault(f"a tag of {len(delivery.tag)} octets")
             why = writing.error("amqp:invalid-field", "delivery tag length exceeded")
             self.settle(delivery, REJECTED, why)
         else:

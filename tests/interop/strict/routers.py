@@ -38,6 +38,7 @@ TRACKING, LOOKUP, HEARTBEAT = "_$qd.edge_addr_tracking", "_$qd.addr_lookup", "_$
 PRIORITIES, PRIORITY = 10, 4
 MAX_AGE_S = 3.0
 ADVERTISE_TICKS = 4
+COST = "qd.inter-router-cost"
 ALL = "amqp:/_topo/0/all/qdrouter"
 BALANCED, LINKS = 3, 4
 
@@ -143,8 +144,9 @@ class Interior(Router):
 
     role = "inter-router"
 
-    def __init__(self, *args: Any, ticks: bool = True, silent: bool = False, **options: Any) -> None:
-        """With ``ticks`` it ticks by itself; one that is ``silent`` attaches nothing and says no hello."""
+    def __init__(self, *args: Any, ticks: bool = True, cost: int = 1, **options: Any) -> None:
+        """With ``ticks`` it says hello by itself; without, when a test tells it to. ``cost`` is that of its side."""
+        self.cost = cost
         self.nodes: dict[str, Node] = {}
         #: The neighbour, once it is confirmed, and when it last was.
         self.neighbour = ""
@@ -155,21 +157,20 @@ class Interior(Router):
         #: Opcodes, in the order in which they went both ways.
         self.talk: list[str] = []
         self.instance = int(time.time())
-        self._ticking, self._silent = ticks, silent
+        self._ticking = ticks
         self._heard: dict[str, float] = {}
         self._links, self._mobile, self._links_changed = 0, 0, False
         self._added: dict[str, int] = {}
         self._deleted: set[str] = set()
         self._exist: dict[str, int] = {}
         self._ticks_to_advertise = 0
-        super().__init__(*args, **options)
+        properties = [*options.pop("properties", []), *([(symbol(COST), integer(cost))] if cost > 1 else [])]
+        super().__init__(*args, properties=properties, **options)
 
     # --- links
 
     def begin_links(self) -> None:
         """Eleven sessions, each with a receiver and a sender: control first, then data by priority."""
-        if self._silent:
-            return
         for place in range(1 + PRIORITIES):
             session, kind = self.begin(), DATA if place else CONTROL
             for sends in (False, True):
@@ -332,13 +333,19 @@ class Interior(Router):
         if not self.reaches(name):
             self.fault(f"{name} asks for links before it has said hello")
             return
-        peers = mapped((text(self.neighbour), integer(1))) if self.neighbour else mapped()
+        peers = mapped((text(self.neighbour), integer(self._both_cost()))) if self.neighbour else mapped()
         state = mapped(
             (text("id"), text(self.name)), (text("area"), text("0")),
             (text("ls_seq"), integer(self._links)), (text("peers"), peers),
         )  # fmt: skip
         entries = ("instance", integer(self.instance)), ("ls_seq", integer(self._links)), ("ls", state)
         self._say_control("LSU", f"amqp:/_topo/0/{name}/qdrouter", *entries)
+
+    def _both_cost(self) -> int:
+        """The greater of the costs on both sides; one that is no int is not read."""
+        assert self.opened is not None
+        theirs = reading.properties(self.opened).get(COST, NULL)
+        return max(self.cost, theirs[1] if theirs[0] in reading.INT else 1)
 
     def _hear_mar(self, name: str, body: dict[str, Any]) -> None:
         if name not in self.nodes or body["have_seq"] >= self._mobile:

@@ -40,7 +40,7 @@ def test_links_of_routers_name_what_they_are_by_a_bare_symbol(between: Net, name
 
 def test_neighbours_know_of_each_other_through_ours(between: Net) -> None:
     east, west = between.east, between.west
-    east.wait(lambda: set(east.nodes["R"].peers) == {"E", "W"} and "R" in east.nodes["W"].peers)
+    east.wait(lambda: east.nodes["R"].peers == {"E": 3, "W": 4} and east.nodes["W"].peers == {"R": 4})
     west.wait_listed("E", f"M0{TAKEN}.E")
     posted = east.post(f"{TAKEN}.W", text("through"))
     (came,) = west.got(f"{TAKEN}.W")
@@ -138,7 +138,6 @@ def test_a_tag_that_is_too_long_costs_its_delivery_and_nothing_else(between: Net
         assert west.got(address)[0].tag == b"t" * size
     again = east.send(link, message(b"y"))
     east.wait(lambda: again.outcome == (0x24, []))
-    assert all(len(each.tag) <= 32 for each in west.came)
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(32, Accepted), (33, Rejected)])
