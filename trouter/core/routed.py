@@ -221,13 +221,16 @@ class RoutedLink:
         other.context = self
 
     def _answer(self, link: Link, parting: Parting | None) -> None:
-        """The peer that was told answered, or either end was lost meanwhile."""
+        """The peer that was told answered, or either end was lost meanwhile.
+
+        A close is answered with a close, whatever the answer was: RabbitMQ's never closes, and clients wait for that.
+        """
         asker = self._forget_farewell()
         if link is asker:
             self._cut_short()
         else:
             word = parting or Parting(self._word.closed, LINK_LOST)
-            asker.detach(word.closed, passed_on(word.error))
+            asker.detach(word.closed or self._word.closed, passed_on(word.error))
 
     def wait_no_longer(self) -> None:
         """See ``Farewell``."""
