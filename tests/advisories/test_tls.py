@@ -1,4 +1,4 @@
-"""TLS on the side that calls: nothing is taken on trust when the other side would rather not be verified (7.4)."""
+"""TLS on the side that calls: a server that would rather not be verified is not trusted (security.md 7.4)."""
 
 from __future__ import annotations
 

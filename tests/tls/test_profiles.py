@@ -1,4 +1,4 @@
-"""What sslProfiles accept, how they are renewed, whom they believe, whose name a connector takes (2.1, 2.2, 8.4)."""
+"""What sslProfiles accept, how they are renewed, whom they believe, whose name counts (security.md 2.1, 2.2, 8.4)."""
 
 from __future__ import annotations
 

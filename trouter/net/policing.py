@@ -445,7 +445,7 @@ class Policing:
     # --- another policy
 
     def become(self, policy: Policy, samplings: Mapping[str, Sampling] = NO_SAMPLINGS) -> None:
-        """Another policy is in force: for those who come, and for those who are there as their vhosts say (4.13)."""
+        """Another policy is in force, also for open connections as far as their vhosts say (security.md 4.13)."""
         before, self.policy = self.policy, policy
         sampled, self.samplings = self.samplings, samplings
         if before is policy:

@@ -1,9 +1,10 @@
 """The policy: what is decided when a connection opens, and what its links are held to afterwards.
 
-`Policy.compile` takes what is configured. `admit` chooses the vhost (4.3), the group (4.4), holds the group to its
-`remoteHosts` (4.5), and hands out an Admission, bound to the user, or a Denial. What is counted (4.10) is counted by
-`trouter.security.counts`; text for the wire is made elsewhere. Nothing here waits, and nothing that was handed out
-changes; a change of configuration makes another Policy, which shares with the one before what did not change.
+`Policy.compile` takes what is configured. `admit` chooses the vhost (security.md 4.3), the group (4.4), holds the group
+to its `remoteHosts` (4.5), and hands out an Admission, bound to the user, or a Denial. What is counted (4.10) is
+counted by `trouter.security.counts`; text for the wire is made elsewhere. Nothing here waits, and nothing that was
+handed out changes; a change of configuration makes another Policy, which shares with the one before what did not
+change.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ class Vhost(NamedTuple):
     unknown_user: Group | None
 
     def group_of(self, user: str) -> tuple[Group, MemberBy] | None:
-        """The group of a user (4.4). Nobody's name is empty, so that one is in no list."""
+        """The group of a user (security.md 4.4). The empty name is in no list."""
         if user and user != EVERY_USER and (group := self.by_user.get(user)) is not None:
             return group, MemberBy.LISTED
         if user and self.every_user is not None:
@@ -439,7 +440,7 @@ class Policy:
 
 
 def _with_permissions(admission: Admission, permissions: Permissions) -> Admission | Denial:
-    """What a service grants stands in the place of sources and targets; patterns of the vhost outlast it (3.3)."""
+    """What a service grants stands in the place of sources and targets; patterns outlast it (security.md 3.3)."""
     try:
         sources = Rules(f"{SERVICE}:sources", Entries.of_names(tuple(permissions.sources)))
         targets = Rules(f"{SERVICE}:targets", Entries.of_names(tuple(permissions.targets)))
