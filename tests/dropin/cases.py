@@ -1,8 +1,9 @@
-"""What goes over each configuration in `files/`: forty of the kinds that the older router's manual and packages show.
+"""What goes over each configuration in `files/` and `manual/`.
 
-A folder there has a file for each router, started in the order of their names. In a file ``@A.1@`` stands for the port
-of A's second listener, ``@broker@`` for that of a broker beside the routers, ``@dir@`` for a folder with what files
-name.
+In `files/` are forty of the kinds that the older router's packages and manual show, in `manual/` the examples of that
+manual themselves, each by its place there. A folder there has a file for each router, started in the order of their
+names. In a file ``@A.1@`` stands for the port of A's second listener, ``@broker@`` and ``@broker2@`` for those of
+brokers beside the routers, ``@dir@`` for a folder with what files name.
 """
 
 from __future__ import annotations
@@ -48,8 +49,6 @@ class Case:
     ways: tuple[Way, ...]
     #: What `check` says of it where `secureDefaults: yes` is added; empty where it is served then, too.
     strict: str = ""
-    #: A broker is beside it, which listens.
-    broker: bool = False
     #: Lines that the log of the first router must have.
     logs: tuple[str, ...] = ()
 
@@ -96,12 +95,11 @@ CASES: Final = (
             Way("A.0", "A.0", "broker.queue", kept=True),
             HERE,
         ),
-        broker=True,
     ),
-    Case("link-route-by-container", (Way("A.0", "A.0", "broker/queue", kept=True),), broker=True),
-    Case("queue", (Way("A.0", "A.0", "queue.first"),), broker=True),
-    Case("sharded-queue", (Way("A.0", "A.0", "queue.first"),), broker=True),
-    Case("external-address", (Way("A.0", "A.0", "queue.first"),), broker=True),
+    Case("link-route-by-container", (Way("A.0", "A.0", "broker/queue", kept=True),)),
+    Case("queue", (Way("A.0", "A.0", "queue.first"),)),
+    Case("sharded-queue", (Way("A.0", "A.0", "queue.first"),)),
+    Case("external-address", (Way("A.0", "A.0", "queue.first"),)),
     Case("sasldb", (Way("A.0", "A.0", login=Login(user="alice")),)),
     Case("names-or-none", (Way("A.0", "A.0", login=Login(user="alice"), receiver_login=Login()),)),
     Case("mechanism-that-is-not-there", (HERE,), strict="no mechanism"),
@@ -154,5 +152,66 @@ CASES: Final = (
     ),
     Case("tls-between-routers", (Way("A.0", "B.0"),), strict="will not be opened"),
     Case("passwords-between-routers", (Way("B.0", "A.0"),)),
-    Case("queue-behind-a-network", (Way("A.0", "A.0", "queue.first"),), broker=True),
+    Case("queue-behind-a-network", (Way("A.0", "A.0", "queue.first"),)),
+)
+
+_ALICE: Final = Login(user="alice")
+_TRADER: Final = Login(user="trader-1", vhost="traders.com")
+
+#: The examples of the older router's manual, by its sections: 3 to 5 of the whole manual, 8 of the product's.
+MANUAL: Final = (
+    Case(
+        "3.4-link-routing",
+        (
+            Way("C.0", "C.0", "b2.event-queue", kept=True),
+            Way("A.1", "C.0", "not.the.broker's"),
+        ),
+    ),
+    Case(
+        "3.5.1-queue-waypoint",
+        (
+            Way("A.0", "A.0", "queue.first"),
+            Way("A.0", "A.0", "queue.second"),
+        ),
+    ),
+    Case("3.5.2-sharded-queue", (Way("A.0", "A.0", "queue.first"),)),
+    Case("3.5.4-external-address", (Way("A.0", "A.0", "queue.first"),)),
+    Case("3.6.3-every-policy-attribute", (Way("A.0", "A.0", login=Login(vhost="one.com")), HERE)),
+    Case(
+        "3.6.4-names-in-addresses",
+        (
+            Way("A.0", "A.0", "tmp_alice", _ALICE),
+            Way("A.0", "A.0", "alice-home-1", _ALICE),
+            Way("A.0", "A.0", "temperature", _ALICE),
+        ),
+    ),
+    Case("3.6.5-example-2", (HERE,)),
+    Case(
+        "3.6.5-example-3",
+        (
+            Way("A.0", "A.0", "whatever", Login(user="alice", vhost="example.com")),
+            Way("A.0", "A.0", "chat.room", Login(vhost="example.com")),
+            Way("A.0", "A.0", "sports", Login(user="alice", vhost="example.com"), Login(vhost="example.com")),
+        ),
+    ),
+    Case("3.6.5-example-4", (Way("A.0", "A.0", login=_TRADER),)),
+    Case(
+        "4.4-every-attribute",
+        (
+            HERE,
+            Way("A.0", "A.0", "a/queue/b"),
+        ),
+        strict="no client will be able to log in",
+    ),
+    Case("5.2-console", (HERE,), strict="without an sslProfile"),
+    Case(
+        "8.1-connecting-routers",
+        (
+            Way("A.0", "B.0"),
+            Way("B.0", "A.0"),
+        ),
+        strict="without an sslProfile",
+    ),
+    Case("8.2-clients", (HERE,)),
+    Case("8.3-containers", (Way("A.0", "A.0", "b.queue", kept=True),)),
 )

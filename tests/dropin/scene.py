@@ -46,6 +46,7 @@ class Folder:
             shutil.move(pair.key, path / f"{name}.key")
         (path / "password.txt").write_text(PASSWORD)
         (path / "password.txt").chmod(0o600)
+        (path / "names.json").write_text("{}")
         (path / "vhosts").mkdir()
         (path / "vhosts" / "default.json").write_text(json.dumps([["vhost", EVERYBODY]]))
         (path / "www").mkdir()
@@ -54,7 +55,7 @@ class Folder:
 
     def _write_users(self) -> None:
         database = self.path / "sasldb2"
-        for user in ("alice", "router"):
+        for user in ("alice", "router", "trader-1"):
             command = ["saslpasswd2", "-p", "-c", "-f", str(database), user]
             subprocess.run(command, input=PASSWORD.encode(), check=True)
         (self.path / "qdrouterd.conf").write_text(SASL_CONF.format(database))

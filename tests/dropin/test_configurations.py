@@ -21,14 +21,15 @@ from proton import Message
 from proton.utils import BlockingConnection, SendException
 
 from tests.brokers import broker
-from tests.dropin.cases import CASES, Case, Login, Way
+from tests.dropin.cases import CASES, MANUAL, Case, Login, Way
 from tests.dropin.scene import Folder
 from tests.routers import DEADLINE_S, RunningRouter, stopped_cleanly, watched
 
 QDROUTERD = str(Path(sys.executable).with_name("qdrouterd"))
 #: What `check` says of a file that is not there.
 UNREADABLE = "cannot be read"
-FILES = Path(__file__).parent / "files"
+HERE = Path(__file__).parent
+EVERY = (*CASES, *MANUAL)
 
 pytestmark = pytest.mark.skipif(shutil.which("saslpasswd2") is None, reason="saslpasswd2 (sasl2-bin) is not installed")
 
@@ -41,7 +42,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 def files_of(case: Case) -> list[Path]:
     """The files of a configuration, in the order in which their routers are started."""
-    return sorted((FILES / case.name).iterdir())
+    return sorted((HERE / ("manual" if case in MANUAL else "files") / case.name).iterdir())
+
+
+def brokers_of(case: Case) -> list[str]:
+    """The names of the brokers that its files dial."""
+    return sorted({name for file in files_of(case) for name in re.findall(r"@(broker\d?)@", file.read_text())})
 
 
 def written(name: str, text: str, path: Path, names: dict[str, str]) -> Path:
@@ -58,8 +64,7 @@ def network(case: Case, path: Path, folder: Folder) -> Iterator[dict[str, Runnin
     routers: dict[str, RunningRouter] = {}
     names = {"dir": str(folder.path)}
     with ExitStack() as stack:
-        if case.broker:
-            names["broker"] = str(stack.enter_context(broker(keeps=True)).port)
+        names |= {name: str(stack.enter_context(broker(name, keeps=True)).port) for name in brokers_of(case)}
         for template in files_of(case):
             name, file = template.stem, written(template.name, template.read_text(), path, names)
             router = routers[name] = stack.enter_context(watched([QDROUTERD, "-c", str(file)], file))
@@ -126,7 +131,7 @@ def go(way: Way, routers: dict[str, RunningRouter], folder: Folder) -> None:
         assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 def test_an_old_file_is_served_and_its_traffic_flows(case: Case, folder: Folder, tmp_path: Path) -> None:
     with network(case, tmp_path, folder) as routers:
         for way in case.ways:
@@ -140,7 +145,7 @@ def checked(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> dict[tu
     """The problems that `check` finds in each case, as it stands and with secureDefaults: all files in one process."""
     path = tmp_path_factory.mktemp("checked")
     files: dict[str, tuple[str, bool]] = {}
-    for case in CASES:
+    for case in EVERY:
         for template in files_of(case):
             text = template.read_text()
             for secure, said in ((False, text), (True, secured(text, template.suffix))):
@@ -160,7 +165,7 @@ def checked(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> dict[tu
 Checked = dict[tuple[str, bool], list[dict[str, Any]]]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 def test_check_finds_nothing_that_would_not_be_served(case: Case, checked: Checked) -> None:
     problems = checked[case.name, False]
     if case.strict == UNREADABLE:  # an error with or without the switch
@@ -170,7 +175,7 @@ def test_check_finds_nothing_that_would_not_be_served(case: Case, checked: Check
         assert not problems
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 def test_with_secure_defaults_it_is_served_or_refused_with_a_cure(case: Case, checked: Checked) -> None:
     problems = checked[case.name, True]
     words = " ".join(f"{problem.get('attribute', '')} {problem['message']}" for problem in problems)
@@ -195,4 +200,4 @@ def secured(text: str, suffix: str) -> str:
 def dummies(folder: Folder) -> dict[str, str]:
     """What the names in files stand for where no router runs."""
     ports = {f"{router}.{number}": "5672" for router in "ABCEF" for number in range(3)}
-    return {"dir": str(folder.path), "broker": "5672", **ports}
+    return {"dir": str(folder.path), "broker": "5672", "broker2": "5672", **ports}
