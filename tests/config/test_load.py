@@ -19,10 +19,13 @@ from trouter.config import (
     RouterEntity,
     load,
 )
+from trouter.config.facts import router_facts
+from trouter.config.findings import evaluate
 from trouter.config.manual import page
 from trouter.config.schema import Attribute, Kind, attributes_of, camel, same_name
 from trouter.config.texts import LEVELS, MESSAGE_COMPONENTS
 from trouter.config.types import CONFIGURED
+from trouter.hooks import Plugins
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +53,13 @@ def test_without_a_file_only_this_machine_can_connect() -> None:
     ]
     assert built_in.listeners[0].sasl_mechanisms == ("ANONYMOUS",)
     assert built_in.router.mode == "standalone"
+    assert built_in.router.secure_defaults
     assert built_in.warnings == ()
+    plugins = Plugins.load(dict(built_in.router.plugins))
+    plugins.configure(router_facts(built_in), built_in.router.plugin_settings)
+    assert [finding.point for finding in evaluate(built_in, plugins)] == ["authenticate-peer"]
+    assert built_in.policy.enable_vhost_policy
+    assert built_in.vhosts[0].groups["$default"].written["remote_hosts"] == "127.0.0.1, ::1"
     assert load(text=DEFAULT_TEXT).listeners == built_in.listeners
 
 

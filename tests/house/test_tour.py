@@ -58,3 +58,10 @@ def test_a_line_of_the_tour_works(line: str, built_in: RunningRouter, tmp_path: 
     assert (done.returncode, done.stderr) == (0, "")
     quiet = "delete" in line
     assert bool(done.stdout.strip()) is not quiet
+
+
+def test_the_example_runs_with_the_built_in_configuration(built_in: RunningRouter) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "hello.py"), f"127.0.0.1:{built_in.port}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["Hello, world", "Bonjour, le monde", "Hallo, Welt"]

@@ -37,7 +37,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "run",
         help="start a router in the foreground",
         description="Start a router in the foreground. TERM or INT once: drain and stop; a second time: stop at once.",
-        epilog="Without a file: a standalone router on 127.0.0.1:5672 that lets in everybody on this machine.",
+        epilog="Without a file: a standalone router on 127.0.0.1:5672 that lets in clients of this machine, with "
+        "secureDefaults.",
     )
     parser.add_argument(
         "-c", "--config", metavar="FILE", type=existing_path, help="configuration, in .conf or (named *.json) JSON form"

@@ -27,13 +27,15 @@ from trouter.config.types import type_of_section
 
 SECURE: Final = RouterEntity.type.field_spelled("secureDefaults")
 DEFAULT_TEXT: Final = """\
-# Used when no file is named: nothing but this machine can connect.
+# Used when no file is named: nothing but this machine can connect, and its clients need no name.
 router {
     mode: standalone
+    secureDefaults: yes
 }
 listener {
     host: 127.0.0.1
     port: amqp
+    authenticatePeer: no
     saslMechanisms: ANONYMOUS
 }
 listener {
@@ -41,6 +43,21 @@ listener {
     port: 5680
     http: yes
     websockets: no
+}
+vhost {
+    hostname: $default
+    allowUnknownUser: yes
+    groups: {
+        $default: {
+            remoteHosts: 127.0.0.1, ::1
+            sources: *
+            targets: *
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
+            allowUserIdProxy: yes
+            management: admin
+        }
+    }
 }
 """
 
