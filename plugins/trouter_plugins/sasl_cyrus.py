@@ -53,6 +53,10 @@ _DECOY_KEY: Final = secrets.token_bytes(32)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
+class Unreadable(ConfigurationRefused):
+    """The configuration of Cyrus SASL cannot be read."""
+
+
 class Cyrus:
     """The library of this process, and who may call it."""
 
@@ -78,7 +82,7 @@ class Cyrus:
             path.read_bytes()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
-            raise ConfigurationRefused(f"saslConfigDir: {path}: {why}") from None
+            raise Unreadable(f"saslConfigDir: {path}: {why}") from None
         try:
             from trouter_plugins.cyrus_library import CyrusError, Library  # noqa: PLC0415 - it may not be installed
         except ImportError:
@@ -102,9 +106,15 @@ class Plugin:
 
     @hookimpl
     def configure(self, router: RouterFacts) -> None:
+        self._serves = False
         if router.sasl_config_dir is not None:
-            Cyrus.start(router.sasl_config_dir, router.sasl_config_name)
-        self._serves = router.sasl_config_dir is not None
+            try:
+                Cyrus.start(router.sasl_config_dir, router.sasl_config_name)
+            except Unreadable:
+                if router.secure_defaults:
+                    raise
+                return  # the router tells of it, as the older one does, and serves the rest
+            self._serves = True
 
     @hookimpl
     def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:

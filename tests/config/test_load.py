@@ -23,6 +23,7 @@ from trouter.config.facts import router_facts
 from trouter.config.findings import evaluate
 from trouter.config.manual import page
 from trouter.config.schema import Attribute, Kind, attributes_of, camel, same_name
+from trouter.config.strictness import REFUSED
 from trouter.config.texts import LEVELS, MESSAGE_COMPONENTS
 from trouter.config.types import CONFIGURED
 from trouter.hooks import Plugins
@@ -374,6 +375,8 @@ NEITHER = "Either a 'prefix' or 'pattern' attribute must be provided"
 FALLBACK = "Fallback cannot be specified with waypoint or non-zero ingress and egress phases"
 TOGETHER = "ingressPhase and egressPhase must be given together"
 
+SECURE = "router { secureDefaults: yes }\n"
+
 ADDRESS_ERRORS = {
     "neither": ("distribution: closest", NEITHER),
     "both": ("prefix: a, pattern: b", BOTH),
@@ -394,9 +397,9 @@ ADDRESS_ERRORS = {
 
 @pytest.mark.parametrize(("text", "message"), ADDRESS_ERRORS.values(), ids=ADDRESS_ERRORS)
 def test_an_address_is_refused(text: str, message: str) -> None:
-    errors = errors_of(f"address {{ {text} }}")
+    errors = errors_of(f"{SECURE}address {{ {text} }}")
     assert len(errors) == 1
-    assert message in errors[0]
+    assert message in errors[0].replace(f"; {REFUSED}", "")
 
 
 @pytest.mark.parametrize("value", ["5", "true", '{"a": 1}', '["a"]'])
@@ -429,11 +432,11 @@ ERRORS = {
     "an attribute like nothing": ("router { qqqqq: a }", "(text):1:10: router.qqqqq: unknown attribute"),
     "type": ("router { type: router }", "router.type: this attribute is reported by management and cannot be set"),
     "identity": ("log { module: AGENT, identity: x }", "log.identity: this attribute is reported by management"),
-    "a statistic": ("router { addrCount: 1 }", "router.addrCount: this attribute is reported by management"),
+    "a statistic": ("router { secureDefaults: yes, addrCount: 1 }", "router.addrCount: this attribute is reported by management"),
     "no integer": ("listener { maxSessions: many }", "must be an integer: 'many' (an integer from 0 to 32768)"),
     "a fraction": ("listener { maxSessions: 1.5 }", "must be an integer: '1.5'"),
     "digits of another alphabet": ("listener { maxSessions: ٣ }", "must be an integer"),
-    "an integer too large": ("autoLink { address: a, direction: in, phase: 10 }", "is out of range: '10' (an integer from 0 to 9)"),
+    "an integer too large": (f"{SECURE}autoLink {{ address: a, direction: in, phase: 10 }}", "with secureDefaults it is refused: '10' (an integer from 0 to 9)"),
     "an integer far too large": (f"router {{ drainTimeoutSeconds: {'9' * 5000} }}", "is out of range"),
     "a boolean": ("listener { authenticatePeer: 1 }", "must be yes or no: '1'"),
     "another boolean": ("listener { authenticatePeer: y }", "must be yes or no: 'y'"),
@@ -441,11 +444,11 @@ ERRORS = {
     "an enum's index": ("listener { stripAnnotations: 4 }", "'4' (one of in, out, both, no)"),
     "a map for a text": ("listener { host: {\n a: b\n }\n}", "listener.host: must be text: '{...}'"),
     "a text for a map": ("listener { openProperties: a }", "Properties must be a map"),
-    "a port": ("listener { port: 65536 }", "is not a port: '65536' (a number from 0 to 65535, or a service name)"),
+    "a port": (SECURE + "listener { host: ::1, port: 65536 }", "with secureDefaults it is refused: '65536' (a number from 0 to 65535, or a service name)"),
     "a service": ("listener { port: a/b }", "is neither a port number nor a service name: 'a/b'"),
     "a host": ("listener { host: a b }", "must not contain blanks"),
-    "a part of a message": ("listener { logMessage: tos }", "'tos' is not a part of a message"),
-    "all and more": ("listener { logMessage: all,to }", "'all' is not a part of a message"),
+    "a part of a message": (SECURE + "listener { host: ::1, logMessage: tos }", "'tos' is not a part of a message"),
+    "all and more": (SECURE + "listener { host: ::1, logMessage: all,to }", "'all' is not a part of a message"),
     "a failover host": ("listener { failoverUrls: a,,b }", "'' has no usable host"),
     "a failover port": ("listener { failoverUrls: a:99999 }", "is not a port"),
     "a failover scheme": ("listener { failoverUrls: ://a }", "empty scheme"),
@@ -503,7 +506,7 @@ def test_one_host_and_port_in_both_families_and_free_ports_are_no_conflict() -> 
 
 
 def test_every_error_is_reported_at_once_in_the_order_of_the_file() -> None:
-    text = "log {\n}\nlistener {\n prot: 1\n port: x y\n}\nfoo\naddress {\n}\nrouter { id: a b }\n"
+    text = "log {\n}\nlistener {\n prot: 1\n port: x y\n}\nfoo\nvhost {\n}\nrouter { id: a b }\n"
     places = [error.split(": ")[0] for error in errors_of(text)]
     assert places == [f"(text):{place}" for place in ("1:1", "4:2", "5:8", "7:1", "8:1", "10:14")]
 

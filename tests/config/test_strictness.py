@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -84,8 +85,124 @@ READ_AS: dict[str, tuple[str, str, Callable[[Configuration], object], object]] =
     "EXTERNAL": ("encryption-without-profile", "listener { host: ::1, saslMechanisms: EXTERNAL }", lambda c: len(c.listeners), 1),
     "EXTERNAL out": ("external-without-profile", "connector { saslMechanisms: EXTERNAL }", lambda c: len(c.connectors), 1),
     "no user": ("password-without-user", "connector {\n saslPassword: x\n}", lambda c: len(c.connectors), 1),
+    "cost": ("size-clamped", "connector { cost: 0 }", lambda c: c.connectors[0].cost, 1),
+    "huge": ("size-clamped", "connector { idleTimeoutSeconds: 99999999999 }", lambda c: c.connectors[0].idle_timeout_seconds, 4_000_000),
+    "group's frames": (
+        "size-clamped",
+        GROUPS.replace("maxConnections: 5", "maxFrameSize: 100"),
+        lambda c: c.vhosts[0].groups["g"].max_frame_size,
+        512,
+    ),
+    "port": ("port-too-high", "listener { host: ::1, port: 99999 }", lambda c: c.listeners[0].port, "34463"),
+    "no profile": ("unknown-profile", "listener {\n host: ::1\n sslProfile: p\n}", lambda c: c.unserved(c.listeners[0]), ("there is no sslProfile 'p'",)),
+    "no profile out": ("unknown-profile", "connector {\n sslProfile: p\n}", lambda c: c.unserved(c.connectors[0]), ("there is no sslProfile 'p'",)),
+    "certificate alone": ("half-a-pair", "sslProfile {\n name: p\n certFile: /etc/passwd\n}", lambda c: c.ssl_profiles[0].cert_file, "/etc/passwd"),
+    "key alone": ("key-alone", "sslProfile {\n name: p\n privateKeyFile: /etc/passwd\n}", lambda c: c.ssl_profiles[0].private_key_file, None),
+    "no host": (
+        "service-without-host",
+        "authServicePlugin {\n name: s\n}\nlistener { host: ::1, saslPlugin: s }",
+        lambda c: c.unserved(c.auth_services[0]),
+        ("it has no host",),
+    ),
+    "reported": ("reported-attribute", "linkRoute {\n prefix: a\n dir: in\n operStatus: active\n}", lambda c: len(c.link_routes), 1),
+    "part of a message": (
+        "unknown-component",
+        "listener {\n host: ::1\n messageLoggingComponents: to,size\n}",
+        lambda c: c.listeners[0].message_logging_components,
+        ("to",),
+    ),
+    "users of Cyrus": (
+        "unreadable-file",
+        "router { saslConfigDir: /no/such }",
+        lambda c: Plugins.load(dict(c.router.plugins)).configure(router_facts(c), c.router.plugin_settings),
+        None,
+    ),
     "folder": ("unreadable-folder", "listener { host: ::1, httpRootDir: /no/such }", lambda c: c.listeners[0].http_root_dir, "/no/such"),
 }  # fmt: skip
+
+
+#: Sections that the older router leaves out, with a line in the log or with none.
+LEFT_OUT: Final = {
+    "phase": "address { prefix: a, ingressPhase: 12, egressPhase: 1 }",
+    "priority": "address { prefix: a, priority: 10 }",
+    "one phase": "address { prefix: a, ingressPhase: 1 }",
+    "fallback and phases": "address { prefix: a, enableFallback: yes, waypoint: yes }",
+    "neither": "address {\n}",
+    "both": "address {\n prefix: a\n pattern: b\n}",
+    "empty": "address { prefix: ''\n}",
+    "no tokens": "address { prefix: / }",
+    "profile without name": "sslProfile {\n}",
+    "service without name": "authServicePlugin { host: ::1 }",
+    "neither of a route": "linkRoute { dir: in }",
+    "route to two": "linkRoute { prefix: a, dir: in, connection: c, containerId: d }",
+    "link to two": "autoLink { address: a, dir: in, connection: c, containerId: d }",
+    "link's phase": "autoLink { address: a, dir: in, connection: c, phase: -1 }",
+    "exchange without name": "exchange { address: a, matchMethod: amqp }",
+    "exchange without address": "exchange { name: e, address: '', matchMethod: amqp }",
+    "exchange twice": "exchange { name: e, address: a }\nexchange { name: f, address: a }",
+    "binding of no exchange": "binding { exchangeName: e, nextHopAddress: a }",
+    "binding to nowhere": "exchange { name: e, address: a }\nbinding { exchangeName: e, nextHopAddress: '' }",
+    "binding's key": "exchange { name: e, address: a, matchMethod: mqtt }\n"
+    "binding {\n exchangeName: e\n nextHopAddress: b\n bindingKey: a/#/b\n}",
+    "binding twice": "exchange { name: e, address: a }\n" + "binding { exchangeName: e, nextHopAddress: b }\n" * 2,
+}
+
+
+@pytest.mark.parametrize("text", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_a_section_that_the_older_router_leaves_out_is_left_out(text: str) -> None:
+    configuration = load(text=text)
+    told = [finding for finding in configuration.warnings if finding.point]
+    assert [finding.point for finding in told] == ["left-out"]
+    assert told[0].suggestion
+    assert [*configuration.ssl_profiles, *configuration.auth_services] == []
+    sections = [*configuration.addresses, *configuration.link_routes, *configuration.auto_links]
+    assert len([*sections, *configuration.exchanges, *configuration.bindings]) == text.count("\nbinding") + text.count(
+        "\nexchange"
+    )
+    with pytest.raises(ConfigurationError) as refused:
+        load(text=f"router {{ secureDefaults: yes }}\n{text}")
+    assert [REFUSED in problem.message for problem in refused.value.problems] == [True]
+
+
+def test_management_refuses_what_a_file_would_have_left_out() -> None:
+    kind = type_named("router.config.linkRoute")
+    assert kind is not None
+    both = {"prefix": "a", "direction": "in", "connection": "c", "containerId": "d"}
+    with pytest.raises(ChangeRefused, match=r"Specify only one: "):
+        created(load(text=""), kind, None, both)
+    with pytest.raises(ChangeRefused, match="cannot be set"):
+        created(load(text=""), kind, None, {"prefix": "a", "direction": "in", "operStatus": "active"})
+
+
+#: What the older router does not start with, with or without the switch.
+REFUSED_THERE: Final = {
+    "a user in two groups": "vhost {\n hostname: a\n groups: {\n  g: { users: u }\n  h: { users: u }\n }\n}",
+    "a vhost twice": "vhost { hostname: a }\nvhost { hostname: a }",
+    "a number of connections": "vhost { hostname: a, maxConnections: 70000 }",
+    "a number of a group": "vhost {\n hostname: a\n groups: {\n  g: { maxSenders: -1 }\n }\n}",
+    "unknown users without their group": "vhost { hostname: a, allowUnknownUser: yes }",
+    "an alias of itself": "vhost { hostname: a, aliases: a }",
+    "two sections for a module": "log { module: AGENT, enable: info+ }\nlog { module: AGENT, enable: debug+ }",
+    "a folder of policies that is not there": "policy { policyDir: /no/such }",
+    "an unknown value": "listener { role: special }",
+    "a word for a number": "listener { maxFrameSize: big }",
+    "a role against the mode": "listener { role: inter-router }",
+    "an unknown attribute": "listener { colour: red }",
+    "an unknown section": "listner { port: 0 }",
+    "an old and a new name": "linkRoute { prefix: a, dir: in, direction: in }",
+    "a name twice": "address { name: a, prefix: b }\naddress { name: a, prefix: c }",
+    "an exchange's name twice": "exchange { name: e, address: a }\nexchange { name: e, address: b }",
+    "an unknown level": "log { module: AGENT, enable: loud }",
+    "an unknown service": "listener { host: ::1, saslPlugin: s }",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED_THERE.values(), ids=REFUSED_THERE)
+def test_what_the_older_router_does_not_start_with(text: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load(text=text)
+    assert len(refused.value.problems) == 1
+    assert REFUSED not in refused.value.problems[0].message
 
 
 @pytest.mark.parametrize(("point", "text", "get", "value"), READ_AS.values(), ids=READ_AS)
@@ -95,8 +212,9 @@ def test_what_the_older_router_reads_in_its_own_way(
     configuration = load(text=text)
     assert get(configuration) == value
     assert [finding.point for finding in configuration.warnings if finding.point] == [point]
+    secure = text.replace("router {", "router { secureDefaults: yes,", 1)
     with pytest.raises(ConfigurationError) as refused:
-        load(text=f"router {{ secureDefaults: yes }}\n{text}")
+        load(text=secure if secure != text else f"router {{ secureDefaults: yes }}\n{text}")
     assert [REFUSED in problem.message for problem in refused.value.problems] == [True]
     assert refused.value.problems[0].suggestion
 
@@ -188,12 +306,12 @@ def test_passwords_in_clear_go_as_the_switch_says(
 @pytest.mark.parametrize("kind", ["listener", "connector"])
 def test_an_error_about_the_role_comes_before_others(kind: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        load(text=f"{kind} {{\n port: 99999\n role: inter-router\n}}")
+        load(text=f"{kind} {{\n port: a b\n role: inter-router\n}}")
     first, second = refused.value.problems
     assert first.message.startswith("role='standalone' not allowed")
-    assert second.message == "is not a port"
+    assert second.message.startswith("is neither a port number")
     entity, alone = type_named(kind), load(text="router { id: R }")
     assert entity is not None
     with pytest.raises(ChangeRefused) as change:
-        created(alone, entity, None, {"port": "99999", "role": "inter-router"})
+        created(alone, entity, None, {"port": "a b", "role": "inter-router"})
     assert change.value.description.startswith(f"{kind}.role: role='standalone' not allowed")

@@ -67,7 +67,7 @@ BAD_ATTRIBUTES: list[tuple[str, dict[str, Any], str, str]] = [
     ("listener", {**LISTENER, "role": "boss"}, "role", "normal"),
     ("listener", {**LISTENER, "authenticatePeer": "perhaps"}, "authenticatePeer", "yes"),
     ("listener", {**LISTENER, "port": "99999"}, "port", "65535"),
-    ("listener", {**LISTENER, "cost": small(-1)}, "cost", ""),
+    ("listener", {**LISTENER, "maxLinks": small(-1)}, "maxLinks", ""),
     ("listener", {**LISTENER, "linkCapacity": "x"}, "linkCapacity", "integer"),
     ("listener", {**LISTENER, "identity": "mine"}, "identity", ""),
     ("listener", {**LISTENER, "failoverUrls": "a", "failoverList": "b"}, "failoverList", ""),

@@ -298,7 +298,16 @@ def test_a_configuration_that_is_not_there_is_refused(
 ) -> None:
     monkeypatch.setattr(Cyrus, "source", None)
     with pytest.raises(ConfigurationRefused, match=problem):
-        Plugins([sasl_cyrus]).configure(RouterFacts("QDR.A", sasl_config_dir=str(tmp_path), sasl_config_name=name))
+        Plugins([sasl_cyrus]).configure(
+            RouterFacts("QDR.A", sasl_config_dir=str(tmp_path), sasl_config_name=name, secure_defaults=True)
+        )
+
+
+def test_a_configuration_that_cannot_be_read_serves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Cyrus, "source", None)
+    plugins = Plugins([sasl_cyrus])
+    plugins.configure(RouterFacts("QDR.A", sasl_config_dir=str(tmp_path), sasl_config_name="other"))
+    assert plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp")) == ()
 
 
 def test_users_of_two_kinds_are_an_error_that_names_both(site: Path, tmp_path: Path) -> None:

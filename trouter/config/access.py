@@ -6,7 +6,7 @@ import re
 from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
-from trouter.config.schema import BadValue
+from trouter.config.schema import BadValue, Doubt
 from trouter.core.patterns import PatternError, pattern_tokens
 
 #: Both spellings of the user's name; `$${user}` is text.
@@ -78,7 +78,7 @@ def address_patterns(entries: tuple[str, ...]) -> tuple[str, ...]:
 
 def frame_size(octets: int) -> int:
     if 0 < octets < MIN_FRAME:
-        raise BadValue("is out of range", f"0, or an integer from {MIN_FRAME}")
+        raise Doubt("size-clamped", MIN_FRAME, "is out of range", f"0, or an integer from {MIN_FRAME}")
     return octets
 
 

@@ -16,7 +16,7 @@ from trouter.config.configuration import Configuration
 from trouter.config.draft import Draft, draft_of
 from trouter.config.entities import MANAGEMENT, BindingEntity, Entity, ExchangeEntity, VhostEntity
 from trouter.config.nodes import Entry, Section
-from trouter.config.problems import Findings, Problem, Severity, fit_to_show
+from trouter.config.problems import Findings, Problem, fit_to_show
 from trouter.config.remote import FILES, holds_secret, withheld, withheld_file, withheld_secret
 from trouter.config.rows import HIDDEN, row, shown_value
 from trouter.config.rules import check_one
@@ -137,10 +137,9 @@ def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
 def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:
     """A draft without any fault; ChangeRefused with every one that there is."""
     _sources_permitted(configuration, kind, entries)
-    findings = Findings(secure=configuration.world.secure)
+    findings = Findings(secure=configuration.world.secure, single=True)
     draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
     check_one(draft, configuration.world, partial(_names, configuration))
-    findings.errors += [one for one in findings.warnings if one.severity is Severity.PROBLEM]
     if findings.errors:
         raise ChangeRefused(BAD_REQUEST, _description(draft, findings.errors))
     return draft, findings

@@ -122,6 +122,12 @@ class Configuration:
         secret = SECRETS.get(type(entity))
         if secret is not None and (held := getattr(entity, secret)) is not None and held.fault:
             reasons += (f"{camel(secret)}: {held.fault}",)
+        if isinstance(entity, ListenerEntity | ConnectorEntity):
+            profile = entity.ssl_profile
+            missing = profile and all(each.name != profile for each in self.ssl_profiles)
+            reasons += (f"there is no sslProfile '{profile}'",) if missing else ()
+        if isinstance(entity, AuthServicePluginEntity) and not entity.address[0]:
+            reasons += ("it has no host",)
         if isinstance(entity, ListenerEntity):
             policy, secure = self.policy.enable_vhost_policy, self.router.secure_defaults
             reason = why_no_tenants(partial(getattr, entity), policy, secure)

@@ -7,11 +7,23 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from trouter.config.entities import DEFAULT_MODULE, Entity, LogEntity, RouterEntity, VhostEntity
+from trouter.config.entities import (
+    DEFAULT_MODULE,
+    AddressEntity,
+    AutoLinkEntity,
+    BindingEntity,
+    Entity,
+    ExchangeEntity,
+    LinkRouteEntity,
+    LogEntity,
+    PolicyEntity,
+    RouterEntity,
+    VhostEntity,
+)
 from trouter.config.nodes import Entry, Section, is_null
 from trouter.config.passwords import Secret
 from trouter.config.problems import Findings, Place, nearest
-from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType, Kind, same_name
+from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType, Kind, OutOfRange, same_name
 from trouter.config.strictness import doubt
 from trouter.config.texts import levels, random_router_id
 from trouter.config.types import CONFIGURED, type_of_section
@@ -27,6 +39,14 @@ LOG_STARTS: Final[dict[str, tuple[object, object]]] = {
 }
 
 
+#: What the older router puts into its core one by one, so that it goes on without the one that cannot be.
+ROUTES: Final = (AddressEntity, LinkRouteEntity, AutoLinkEntity, ExchangeEntity, BindingEntity)
+#: Numbers of these the older router holds to their bounds; elsewhere it takes any.
+BOUNDED: Final = (PolicyEntity, VhostEntity)
+#: What an entity is called by: never to be set.
+IDENTIFIES: Final = frozenset({"type", "identity"})
+
+
 @dataclass(slots=True)
 class Draft:
     """A section whose values are converted; rules may still add to them or find fault."""
@@ -39,6 +59,8 @@ class Draft:
     written: dict[str, Any] = field(default_factory=dict)
     #: Where each attribute was given, by field, with the name it was given by; also those whose value is wrong.
     given: dict[str, Entry] = field(default_factory=dict)
+    #: The section says what cannot be, and nothing comes of it.
+    left_out: bool = False
 
     def place(self, field_name: str = "") -> Place:
         entry = self.given.get(field_name)
@@ -84,6 +106,14 @@ class Draft:
         key = entry.key if entry else ""
         place = self.place(field_name)
         return doubt(self.findings, point, place, message, self.section.name, key, text, suggestion)
+
+    def leave_out(self, message: str, field_name: str = "", suggestion: str = "") -> None:
+        """Find fault with a section that the older router leaves out; management refuses such a request."""
+        if self.findings.single:
+            self.error(message, field_name, suggestion)
+        else:
+            self.doubt("left-out", message, field_name, suggestion)
+            self.left_out = True
 
     def build(self, number: int = 0) -> Entity:
         """The entity; every attribute that is required must be there."""
@@ -138,10 +168,10 @@ def _take(draft: Draft, entry: Entry) -> None:
         draft.warning(f"this is the old name of '{row.name}'", row.field)
     try:
         draft.written[row.field], draft.values[row.field] = convert(row, entry.node)
+    except OutOfRange as bad:
+        _bound(draft, row, entry, bad)
     except BadValue as bad:
-        if _report(draft, row, bad):
-            draft.written[row.field] = _written(row, entry)
-            draft.values[row.field] = bad.value  # type: ignore[attr-defined]
+        _serve(draft, row, entry, bad)
     except BadValues as several:
         served = [_report(draft, row, one) for one in several.bad]
         if all(served):
@@ -149,6 +179,23 @@ def _take(draft: Draft, entry: Entry) -> None:
     else:
         if row.inert:
             draft.warning(f"accepted without effect: {row.inert}", row.field)
+
+
+def _serve(draft: Draft, row: Attribute, entry: Entry, bad: BadValue) -> None:
+    """Tell what is wrong with a value, and have what the older router has for it, if it has something."""
+    if _report(draft, row, bad):
+        draft.written[row.field] = _written(row, entry)
+        draft.values[row.field] = bad.value  # type: ignore[attr-defined]
+
+
+def _bound(draft: Draft, row: Attribute, entry: Entry, bad: OutOfRange) -> None:
+    """A number out of its bounds: the nearest within them, no section at all, or an error, by what it is about."""
+    if row.extra or draft.type.entity in BOUNDED:
+        _serve(draft, row, entry, bad)
+    elif draft.type.entity in ROUTES:
+        draft.leave_out(row.wrong or bad.message, row.field, bad.suggestion)
+    else:
+        _serve(draft, row, entry, Doubt("size-clamped", bad.nearest, bad.message, bad.suggestion))
 
 
 def _written(row: Attribute, entry: Entry) -> object:
@@ -182,6 +229,18 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
         return row
     if any(row.is_spelled(entry.key) for row in draft.type.attributes):
         message, suggestion = "this attribute is reported by management and cannot be set", "leave it out"
+        if not (draft.findings.single or entry.key in IDENTIFIES):
+            doubt(
+                draft.findings,
+                "reported-attribute",
+                entry.place,
+                message,
+                draft.section.name,
+                entry.key,
+                "",
+                suggestion,
+            )
+            return None
     else:
         message = "unknown attribute"
         names = [name for row in draft.type.fields for name in (row.name, *row.old_names)]

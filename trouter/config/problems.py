@@ -76,6 +76,8 @@ class Findings:
     warnings: list[Problem] = field(default_factory=list)
     #: Whether the file asks for secureDefaults: what is doubtful is an error then.
     secure: bool = False
+    #: Whether this is about the one entity of a request, which is either made as it says or refused.
+    single: bool = False
 
     def error(
         self, place: Place, message: str, *, section: str = "", key: str = "", text: str = "", suggestion: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,15 +24,17 @@ from trouter.config.entities import (
     ListenerEntity,
     LogEntity,
     PolicyEntity,
+    RouterEntity,
     SslProfileEntity,
     VhostEntity,
 )
 from trouter.config.entities.ends import MAX_LINKS_SECURE
 from trouter.config.entities.group import GroupSettings
-from trouter.config.files import is_below
+from trouter.config.files import is_below, readable_file
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.problems import nearest
+from trouter.config.schema import Doubt
 from trouter.config.tenants import why_no_tenants
 from trouter.core.keys import ANY, key_tokens
 from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
@@ -57,19 +60,30 @@ def check(drafts: list[Draft]) -> list[Draft]:
     served: list[Draft] = []
     for draft in drafts:
         check_one(draft, world, lambda short: named.get(short, ()))
-        own = [*claims(draft.type, draft.value, world)]
+        own = [] if draft.left_out else [*claims(draft.type, draft.value, world)]
         taken = [(claim, first[claim.key]) for claim in own if claim.key in first]
         for claim, (owner, field) in taken:
             message = f"{claim.message}, at {owner.place(field)}"
-            if draft.type.entity is not AddressEntity or claim.field not in ("prefix", "pattern"):
+            if draft.type.entity in {ExchangeEntity, BindingEntity} and claim.field != "name":
+                draft.leave_out(message, claim.field, claim.cure)
+            elif draft.type.entity is not AddressEntity or claim.field not in ("prefix", "pattern"):
                 draft.error(message, claim.field, claim.cure)
             else:
                 draft.doubt("same-addresses", message, claim.field, claim.cure)
-        if not taken:
+        if not (taken or draft.left_out):
             served.append(draft)
             first |= {claim.key: (draft, claim.field) for claim in own}
     _idle_vhosts(drafts)
-    return served
+    return _with_exchanges(served)
+
+
+def _with_exchanges(drafts: list[Draft]) -> list[Draft]:
+    """What is left of the sections: none of a binding whose exchange was left out."""
+    exchanges = {draft.value("name") for draft in drafts if draft.type.entity is ExchangeEntity}
+    for draft in drafts:
+        if draft.type.entity is BindingEntity and draft.value("exchange_name") not in exchanges:
+            draft.leave_out("its exchange is left out", "exchange_name", "mend the exchange")
+    return [draft for draft in drafts if not draft.left_out]
 
 
 def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[str]]) -> None:
@@ -87,11 +101,14 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
     for field, kind in references(draft.type):
         name = draft.value(field)
         if name and name not in names_of(kind.short):
-            draft.error(
-                NO_SUCH_OF.get(kind.entity, NO_SUCH).format(kind.section),
-                field,
-                nearest(str(name), names_of(kind.short)) or NEEDED.format(kind.section),
-            )
+            message = NO_SUCH_OF.get(kind.entity, NO_SUCH).format(kind.section)
+            cure = nearest(str(name), names_of(kind.short)) or NEEDED.format(kind.section)
+            if draft.type.entity is BindingEntity:
+                draft.leave_out(message, field, cure)
+            elif draft.type.entity in {ListenerEntity, ConnectorEntity} and kind.entity is SslProfileEntity:
+                draft.doubt("unknown-profile", message, field, cure)
+            else:
+                draft.error(message, field, cure)
     _unserved(draft)
 
 
@@ -191,6 +208,15 @@ def _tenants(draft: Draft, world: World) -> None:
             draft.warning("has no effect without multiTenant", "tenant_from")
 
 
+def _router(draft: Draft) -> None:
+    folder, name = draft.value("sasl_config_dir"), draft.value("sasl_config_name")
+    if folder and name:
+        try:
+            readable_file(str(Path(folder) / f"{name}.conf"))
+        except Doubt as bad:
+            draft.doubt(bad.point, bad.message, "sasl_config_dir")
+
+
 def _listener(draft: Draft) -> None:
     if draft.value("role") == "normal" and "max_sessions" not in draft.given | draft.values.keys():
         draft.values["max_sessions"] = CLIENT_SESSIONS
@@ -236,9 +262,11 @@ def _ssl_profile(draft: Draft) -> None:
             draft.warning("does not count: password is given too", "password_file")
         else:
             draft.warning("write password: file:PATH instead", "password_file")
-    for field, other in (("cert_file", "private_key_file"), ("private_key_file", "cert_file")):
-        if draft.value(field) and other not in draft.given:
-            draft.error("certFile and privateKeyFile must be given together", field, "add the other")
+    if draft.value("cert_file") and "private_key_file" not in draft.given:
+        draft.doubt("half-a-pair", BOTH_FILES, "cert_file")
+    alone = draft.value("private_key_file") and "cert_file" not in draft.given
+    if alone and draft.doubt("key-alone", BOTH_FILES, "private_key_file"):
+        draft.values["private_key_file"] = None
     for field, needed in (("crl_file", "ca_cert_file"), ("crl_required", "crl_file")):
         if draft.value(field) and not draft.value(needed):
             name = "caCertFile" if needed == "ca_cert_file" else "crlFile"
@@ -258,12 +286,14 @@ def _auth_service(draft: Draft) -> None:
         else:
             draft.warning("write host and port instead", "auth_service")
     elif not draft.value("host"):
-        draft.error("the attribute 'host' must be given", suggestion="add host: HOST")
+        draft.doubt("service-without-host", "the attribute 'host' must be given", "host", "add host: HOST")
 
 
 def _needs_name(draft: Draft) -> None:
     if not draft.value("name"):
-        draft.error("the attribute 'name' must be given", suggestion="add name: NAME; others refer to it by its name")
+        draft.leave_out(
+            "the attribute 'name' must be given", suggestion="add name: NAME; others refer to it by its name"
+        )
 
 
 def _secret_in_clear(draft: Draft, field: str) -> None:
@@ -285,21 +315,21 @@ def _link_route(draft: Draft) -> None:
 def _auto_link(draft: Draft) -> None:
     _one_container(draft)
     if draft.value("address") == "":
-        draft.error("must not be empty", "address", "e.g. queue.1")
+        draft.leave_out("must not be empty", "address", "e.g. queue.1")
     if "phase" not in draft.given and draft.value("direction") == "in" and not draft.value("fallback"):
         draft.values["phase"] = 1
 
 
 def _exchange(draft: Draft) -> None:
     if not draft.value("name"):
-        draft.error("exchange requires a unique name", suggestion="add name: NAME")
+        draft.leave_out("exchange requires a unique name", suggestion="add name: NAME")
     if draft.value("address") == "":
-        draft.error("exchange address is mandatory", "address", "e.g. events")
+        draft.leave_out("exchange address is mandatory", "address", "e.g. events")
 
 
 def _binding(draft: Draft) -> None:
     if draft.value("next_hop_address") == "":
-        draft.error("No next hop specified", "next_hop_address", "e.g. queue.1")
+        draft.leave_out("No next hop specified", "next_hop_address", "e.g. queue.1")
     if not draft.value("binding_key"):
         draft.values["binding_key"] = ANY
 
@@ -312,12 +342,12 @@ def _binding_key(draft: Draft, world: World) -> None:
     try:
         key_tokens(str(draft.value("binding_key")), method)
     except PatternError as error:
-        draft.error("The binding key pattern is invalid", "binding_key", str(error))
+        draft.leave_out("The binding key pattern is invalid", "binding_key", str(error))
 
 
 def _one_container(draft: Draft) -> None:
     if draft.value("connection") and draft.value("container_id"):
-        draft.error(
+        draft.leave_out(
             "Both connection and containerId cannot be specified. Specify only one",
             "container_id",
             "leave one of them out",
@@ -327,9 +357,9 @@ def _one_container(draft: Draft) -> None:
 def _prefix_or_pattern(draft: Draft) -> None:
     given = [name for name in ("prefix", "pattern") if name in draft.given]
     if not given:
-        draft.error("Either a 'prefix' or 'pattern' attribute must be provided", suggestion="e.g. prefix: news")
+        draft.leave_out("Either a 'prefix' or 'pattern' attribute must be provided", suggestion="e.g. prefix: news")
     elif len(given) == 2:
-        draft.error("Cannot specify both a 'prefix' and a 'pattern' attribute", "pattern", "leave one of them out")
+        draft.leave_out("Cannot specify both a 'prefix' and a 'pattern' attribute", "pattern", "leave one of them out")
     for name in given:
         _normalise(draft, name)
 
@@ -339,12 +369,12 @@ def _normalise(draft: Draft, name: str) -> None:
     if not isinstance(text, str):
         return
     if not text:
-        draft.error(f"{name.capitalize()} must be a non-empty string type", name, EXAMPLES[name])
+        draft.leave_out(f"{name.capitalize()} must be a non-empty string type", name, EXAMPLES[name])
         return
     try:
         pattern = prefix_pattern(text) if name == "prefix" else normalise_pattern(text)
     except PatternError:
-        draft.error(f"{name.capitalize()} invalid - no tokens", name, EXAMPLES[name])
+        draft.leave_out(f"{name.capitalize()} invalid - no tokens", name, EXAMPLES[name])
         return
     normal = pattern.removesuffix("/#") if name == "prefix" else pattern
     if normal != text.strip("./"):
@@ -355,12 +385,12 @@ def _normalise(draft: Draft, name: str) -> None:
 def _phases(draft: Draft) -> None:
     given = [name for name in ("ingress_phase", "egress_phase") if name in draft.given]
     if len(given) == 1:
-        draft.error("ingressPhase and egressPhase must be given together", given[0], "add the other")
+        draft.leave_out("ingressPhase and egressPhase must be given together", given[0], "add the other")
     if draft.value("waypoint") and not given:
         draft.values["egress_phase"] = 1
     phased = draft.value("waypoint") or draft.value("ingress_phase") or draft.value("egress_phase")
     if draft.value("enable_fallback") and phased:
-        draft.error(
+        draft.leave_out(
             "Fallback cannot be specified with waypoint or non-zero ingress and egress phases",
             "enable_fallback",
             "leave one of the two out",
@@ -389,6 +419,7 @@ def _idle_vhosts(drafts: list[Draft]) -> None:
                 draft.warning("holds nobody to anything: the policy does not say enableVhostPolicy")
 
 
+BOTH_FILES: Final = "certFile and privateKeyFile must be given together"
 NO_SUCH: Final = "there is no {} of this name"
 #: As the older router says it.
 NO_SUCH_OF: Final[dict[type | None, str]] = {ExchangeEntity: "Named exchange does not exist"}
@@ -396,6 +427,7 @@ NEEDED: Final = "add a section {} with this name"
 EXAMPLES: Final = {"prefix": "e.g. news", "pattern": "e.g. news/*/#"}
 
 RULES: Final[dict[type | None, Callable[[Draft], None]]] = {
+    RouterEntity: _router,
     ListenerEntity: _listener,
     ConnectorEntity: _connector,
     SslProfileEntity: _ssl_profile,

@@ -104,6 +104,14 @@ class Doubt(BadValue):
         return Doubt(self.point, self.value, self.message, self.suggestion, place=place, key=key, text=text)
 
 
+class OutOfRange(BadValue):
+    """An integer out of the bounds of its attribute; ``nearest`` is the nearest within them."""
+
+    def __init__(self, nearest: int, suggestion: str) -> None:
+        super().__init__("is out of range", suggestion)
+        self.nearest = nearest
+
+
 class BadValues(Exception):
     """Several things are wrong with one value. Where all of them are doubts, ``value`` is what is left of it."""
 
@@ -157,8 +165,6 @@ class Attribute:
     text_only: bool = False
     #: A list of texts, or one text with commas between them.
     entries: bool = False
-    #: An integer out of its bounds counts as the nearest within them, as on the older router.
-    clamped: bool = False
     extra: bool = False
 
     @property
@@ -219,7 +225,6 @@ def attribute(
     parse: Callable[[Any], Any] | None = None,
     text_only: bool = False,
     entries: bool = False,
-    clamped: bool = False,
     extra: bool = False,
 ) -> Any:
     """Declare a field of an entity as an attribute.
@@ -229,8 +234,7 @@ def attribute(
     rows and the schema show where it is not given. inert: why the attribute is accepted without effect, with a warning.
     unserved, unserved_values: why what asks for it is not put into service. parse: turns the plain value into the
     field's, or raises BadValue. text_only: a typed value of the JSON form is not turned into text. entries: may be a
-    list, and parse gets a tuple of texts, blanks around them gone and none of them empty. clamped: an integer out of
-    bounds counts as the nearest within. extra: trouter's own.
+    list, and parse gets a tuple of texts, blanks around them gone and none of them empty. extra: trouter's own.
     """
     row = {
         "name": name,
@@ -260,7 +264,6 @@ def attribute(
         "parse": parse,
         "text_only": text_only,
         "entries": entries,
-        "clamped": clamped,
         "extra": extra,
     }
     if factory is not None:

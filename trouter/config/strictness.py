@@ -187,12 +187,102 @@ READ_AS: Final = (
     Point(
         "size-clamped",
         "listener.maxFrameSize",
-        "maxFrameSize and maxSessions out of their bounds count as the nearest within them",
+        "maxFrameSize, maxSessions and every other number of its attributes, those of policies apart, counts as the "
+        "nearest within its bounds",
         "the file is refused",
         "it will count as the nearest number within",
         "an integer within the bounds",
         "configuration.md",
         Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "port-too-high",
+        "listener.port",
+        "of a port above 65535 the lowest 16 bits count",
+        "the file is refused",
+        "the remainder by 65536 will be the port",
+        "a number from 0 to 65535",
+        "configuration.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "left-out",
+        "linkRoute",
+        "an address, linkRoute, autoLink, exchange or binding that says what cannot be, and an sslProfile or "
+        "authServicePlugin without a name, is left out, and the rest serves",
+        "the file is refused",
+        "this section will be left out",
+        "mend it or remove it",
+        "configuration.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_a_section_that_the_older_router_leaves_out_is_left_out",),
+    ),
+    Point(
+        "reported-attribute",
+        "linkRoute.operStatus",
+        "an attribute that only management shows is passed over in a file",
+        "the file is refused",
+        "it will be passed over",
+        "leave it out",
+        "configuration.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "unknown-component",
+        "listener.messageLoggingComponents",
+        "what is not a part of a message is passed over",
+        "the file is refused",
+        "it will be passed over",
+        "all, none, or a list of parts",
+        "configuration.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "unknown-profile",
+        "listener.sslProfile",
+        "a listener or connector with an sslProfile that is not there fails alone",
+        "the file is refused",
+        "it will not be served",
+        "add an sslProfile with this name",
+        "tls.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "half-a-pair",
+        "sslProfile.certFile",
+        "a profile with a certFile and no privateKeyFile fails what uses it, and the rest serves",
+        "the file is refused",
+        "what uses this profile will not be served",
+        "add privateKeyFile: PATH",
+        "tls.md",
+        Severity.PROBLEM,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "key-alone",
+        "sslProfile.privateKeyFile",
+        "a privateKeyFile without a certFile is not used",
+        "the file is refused",
+        "it will not be used",
+        "add certFile: PATH",
+        "tls.md",
+        Severity.NOTE,
+        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
+    ),
+    Point(
+        "service-without-host",
+        "authServicePlugin.host",
+        "a service without a host is never asked, and the rest serves",
+        "the file is refused",
+        "it will not be asked",
+        "add host: HOST",
+        "auth-service.md",
+        Severity.PROBLEM,
         ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
@@ -209,8 +299,8 @@ READ_AS: Final = (
     Point(
         "unreadable-file",
         "sslProfile.certFile",
-        "a certificate, key, authority, mapping or password file that cannot be read fails what needs it, "
-        "and the rest serves",
+        "a certificate, key, authority, mapping or password file, or saslConfigDir, that cannot be read fails what "
+        "needs it, and the rest serves",
         "the file is refused",
         "what needs it will not be served",
         "name one that can be read",
@@ -455,6 +545,9 @@ def doubt(
     """
     row = POINTS[point]
     cure = cure or row.cure
+    if findings.single and row.severity is Severity.PROBLEM:
+        findings.error(place, message, section=section, key=key, text=text, suggestion=cure)
+        return False
     if findings.secure:
         findings.error(place, f"{message}; {REFUSED}", section=section, key=key, text=text, suggestion=cure)
         return False

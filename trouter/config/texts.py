@@ -38,6 +38,7 @@ MAX_OPEN_PROPERTIES: Final = 64
 RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
 
 MAX_ROUTER_ID: Final = 127
+MAX_PORT: Final = 65535
 
 #: Words for many kinds of records.
 RECORD_GROUPS: Final[Mapping[str, frozenset[str]]] = {
@@ -74,12 +75,20 @@ def router_id(text: str) -> str:
 def port(text: str) -> str:
     """A port number, 0 for any free one, or a service name; text either way."""
     if re.fullmatch("[0-9]+", text):
-        if len(text) > 5 or int(text) > 65535:
+        if len(text) > 5 or int(text) > MAX_PORT:
             raise BadValue("is not a port", "a number from 0 to 65535, or a service name")
         return str(int(text))
     if not re.fullmatch("[A-Za-z0-9_-]*[A-Za-z][A-Za-z0-9_-]*", text):
         raise BadValue("is neither a port number nor a service name", "a number from 0 to 65535, or e.g. amqp")
     return text
+
+
+def listed_port(text: str) -> str:
+    """As ``port``; Doubt for a number above 65535, of which the older router takes what 16 bits hold."""
+    if re.fullmatch("[0-9]{5,20}", text) and int(text) > MAX_PORT:
+        cure = "a number from 0 to 65535, or a service name"
+        raise Doubt("port-too-high", str(int(text) % (MAX_PORT + 1)), "is not a port", cure)
+    return port(text)
 
 
 def port_or_service(text: str) -> int | str:
@@ -160,11 +169,12 @@ def message_components(text: str) -> tuple[str, ...]:
         return ()
     if words == ["all"]:
         return MESSAGE_COMPONENTS
+    known = tuple(part for part in MESSAGE_COMPONENTS if part in words)
     for word in words:
         if word not in MESSAGE_COMPONENTS:
             suggestion = nearest(word, MESSAGE_COMPONENTS) or "all, none, or a list of parts"
-            raise BadValue(f"'{word}' is not a part of a message", suggestion)
-    return tuple(part for part in MESSAGE_COMPONENTS if part in words)
+            raise Doubt("unknown-component", known, f"'{word}' is not a part of a message", suggestion)
+    return known
 
 
 def failover_urls(text: str) -> tuple[FailoverUrl, ...]:
@@ -254,7 +264,7 @@ def remote_host(text: str) -> str:
 
 def remote_port(text: str) -> str:
     """A port that can be called."""
-    number = port(text)
+    number = listed_port(text)
     if number == "0":
         raise BadValue("is not a port to call", "a number from 1 to 65535, or a service name")
     return number

@@ -9,7 +9,7 @@ from typing import Final
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar, literal
 from trouter.config.passwords import Secret
 from trouter.config.problems import Place, nearest
-from trouter.config.schema import Attribute, BadValue, Doubt, Kind
+from trouter.config.schema import Attribute, BadValue, Kind, OutOfRange
 
 TRUE: Final = frozenset({"yes", "true", "on"})
 FALSE: Final = frozenset({"no", "false", "off"})
@@ -92,12 +92,9 @@ def _integer(attribute: Attribute, node: Node) -> int:
     bounds = f"an integer from {attribute.low} to {attribute.high}"
     if not re.fullmatch("[+-]?[0-9]+", text):
         raise BadValue("must be an integer", bounds)
-    number = int(text) if len(text) < 20 else INT64.stop
+    number = int(text) if len(text) < 20 else (INT64.start if text.startswith("-") else INT64.stop)
     if not attribute.low <= number <= attribute.high:
-        if attribute.clamped:
-            clamped = attribute.low if number < attribute.low else attribute.high
-            raise Doubt("size-clamped", clamped, "is out of range", bounds)
-        raise BadValue("is out of range", bounds)
+        raise OutOfRange(attribute.low if number < attribute.low else attribute.high, bounds)
     return number
 
 

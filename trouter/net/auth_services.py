@@ -42,6 +42,8 @@ class AuthServices:
         """The services for these; one that is as it was keeps what it has learnt."""
         services: dict[str, RemoteAuthService] = {}
         for entity in entities:
+            if not entity.address[0]:  # told as not served
+                continue
             terms = _terms(entity, secure=self._secure_defaults)
             known = self._services.get(entity.name)
             services[entity.name] = known if known is not None and known.terms == terms else self._remote(terms)

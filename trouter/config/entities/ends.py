@@ -42,9 +42,7 @@ def policy_vhost() -> Any:
 
 
 def max_frame_size() -> Any:
-    return attribute(
-        Kind.INTEGER, "The largest frame accepted, in octets.", 16384, low=512, clamped=True, reload=Reload.NEXT
-    )
+    return attribute(Kind.INTEGER, "The largest frame accepted, in octets.", 16384, low=512, reload=Reload.NEXT)
 
 
 def max_sessions() -> Any:
@@ -53,7 +51,6 @@ def max_sessions() -> Any:
         "Sessions on one connection; 0 means the maximum. Not given: 1024 on listeners of role normal.",
         MAX_SESSIONS,
         high=MAX_SESSIONS,
-        clamped=True,
         parse=lambda count: count or MAX_SESSIONS,
         reload=Reload.NEXT,
     )

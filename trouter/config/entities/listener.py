@@ -54,7 +54,7 @@ class ListenerEntity(Socketed):
         Kind.STRING, "A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host
     )
     port: str = attribute(
-        Kind.STRING, "A port number, 0 for any free port, or a service name.", "amqp", parse=texts.port
+        Kind.STRING, "A port number, 0 for any free port, or a service name.", "amqp", parse=texts.listed_port
     )
     socket_address_family: str | None = attribute(
         Kind.ENUM,

@@ -113,7 +113,9 @@ def _context(protocol: int, profile: SslProfileEntity) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     _limit_versions(context, profile)
-    if profile.cert_file and profile.private_key_file:
+    if profile.cert_file and not profile.private_key_file:
+        raise TlsProblem("privateKeyFile", "the certificate in certFile needs its key")
+    if profile.cert_file:
         _load_pair(context, profile)
     return context
 
