@@ -53,6 +53,24 @@ def test_a_password_from_the_environment(text: str, monkeypatch: pytest.MonkeyPa
 FILES = {b"a": "a", b"a\nb": "a", b"a b \r\n": "a b ", b"": "", "é\n".encode(): "é", b"x" * 65536: "x" * 65536}
 
 
+def test_files_are_read_through_symbolic_links_as_mounted_secrets_are(tmp_path: Path) -> None:
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data" / "secret").write_text("wonderland\n")
+    link = tmp_path / "secret"
+    link.symlink_to(Path("..data") / "secret")
+    text = f"""
+sslProfile {{ name: p, privateKeyFile: {link}, passwordFile: {link}, caCertFile: {link} }}
+connector {{ saslUsername: u, saslPassword: file:{link} }}
+"""
+    for secure in ("no", "yes"):
+        configuration = load(text=f"router {{ secureDefaults: {secure} }}\n{text}")
+        (connector,), (profile,) = configuration.connectors, configuration.ssl_profiles
+        assert not [each for each in configuration.warnings if each.point == "unreadable-file"]
+        assert connector.sasl_password is not None
+        assert connector.sasl_password.reveal() == "wonderland"
+        assert profile.private_key_file == str(link)
+
+
 @pytest.mark.parametrize(("octets", "password"), FILES.items())
 def test_a_password_is_the_first_line_of_a_file(tmp_path: Path, octets: bytes, password: str) -> None:
     (tmp_path / "p").write_bytes(octets)

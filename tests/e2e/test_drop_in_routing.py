@@ -161,7 +161,7 @@ def test_a_clients_word_on_where_its_message_goes_is_not_believed(start_router: 
         symbol("x-opt-qd.ingress"): "0/R",
         symbol("x-opt-qd.trace"): ["0/R"],
     }
-    far = {symbol("x-opt-qd.trace"): ["0/X"] * 64}  # more routers than there are: it may be no loop, and is none here
+    far: dict[Any, object] = {symbol("x-opt-qd.trace"): ["0/X"] * 64}  # more than there are: no loop
     post(client, "x", far)
     assert there.receive(DEADLINE_S).annotations[symbol("x-opt-qd.trace")] == [*["0/X"] * 64, "0/R"]
     long = {symbol("x-opt-qd.trace"): ["0/X"] * 65}
