@@ -59,7 +59,7 @@ def test_files_are_read_through_symbolic_links_as_mounted_secrets_are(tmp_path: 
     link = tmp_path / "secret"
     link.symlink_to(Path("..data") / "secret")
     text = f"""
-sslProfile {{ name: p, privateKeyFile: {link}, passwordFile: {link}, caCertFile: {link} }}
+sslProfile {{ name: p, certFile: {link}, privateKeyFile: {link}, passwordFile: {link}, caCertFile: {link} }}
 connector {{ saslUsername: u, saslPassword: file:{link} }}
 """
     for secure in ("no", "yes"):
