@@ -19,6 +19,9 @@ from trouter.net.backbone import Backbone
 #: Storms within which each bug is found.
 SEEDS = range(60)
 
+#: Storms that find a bug of the sources find it on either twin.
+pytestmark = pytest.mark.slow
+
 Patch = pytest.MonkeyPatch
 
 
