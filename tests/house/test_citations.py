@@ -1,0 +1,60 @@
+"""Every rule that code and tests cite by its number stands in docs/protocol, under that number."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from .sources import ROOT, tracked_files
+
+PROTOCOL = ROOT / "docs" / "protocol"
+PAGES = ("inter-router", "management", "routing", "security")
+SOURCES = [path for path in tracked_files() if path.suffix in {".py", ".pxd"} and path != Path(__file__)]
+#: A page and what follows its name: numbers, and the words that stand between them.
+CITATION = re.compile(
+    rf"\b({'|'.join(PAGES)})\.md(?:'s)?"
+    r"((?:[,;]?\s+(?:sections? |and |to )?|-)(?:[RQ]-)?\d+(?:\.\d+)*[a-z]?\b)*"
+)
+NUMBER = re.compile(r"(?<![\w.])(?<![RQ]-)\d+(?:\.\d+)*[a-z]?\b")
+#: A rule of the page on security, which needs no page's name.
+NAMED = re.compile(r"\b[RQ]-\d+(?:\.\d+)*[a-z]?\b")
+HEADING = re.compile(r"^#+ (\d+(?:\.\d+)*[a-z]?)\b", re.MULTILINE)
+
+
+@cache
+def rules(page: str) -> frozenset[str]:
+    """The numbers of a page's headings, and the names of its rules."""
+    text = (PROTOCOL / f"{page}.md").read_text(encoding="utf-8")
+    return frozenset(HEADING.findall(text)) | frozenset(NAMED.findall(text))
+
+
+def citations(text: str) -> set[tuple[str, str]]:
+    """Each page that ``text`` names, with each number that it gives."""
+    cited = {(match[1], number) for match in CITATION.finditer(text) for number in NUMBER.findall(match[0])}
+    return cited | {("security", name) for name in NAMED.findall(text)}
+
+
+def test_citations_are_found_in_every_form_they_have() -> None:
+    text = (
+        "(routing.md 1.3a, 2.7-2.9;\n security.md R-2.1b, 8.4) "
+        "and inter-router.md's sections 8 and 9.1, Q-09. See 3.11."
+    )
+    assert citations(text) == {
+        ("routing", "1.3a"),
+        ("routing", "2.7"),
+        ("routing", "2.9"),
+        ("security", "R-2.1b"),
+        ("security", "8.4"),
+        ("inter-router", "8"),
+        ("inter-router", "9.1"),
+        ("security", "Q-09"),
+    }
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_file_cites_is_there(path: Path) -> None:
+    missing = {(page, rule) for page, rule in citations(path.read_text(encoding="utf-8")) if rule not in rules(page)}
+    assert not missing
