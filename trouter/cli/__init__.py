@@ -118,6 +118,6 @@ def obey(command_line: argparse.ArgumentParser, arguments: Sequence[str]) -> int
     try:
         return command(parsed)
     except BrokenPipeError:
-        # Whoever read our output has gone; say nothing more, also not when Python flushes at exit.
+        # The reader of our output has gone; say nothing more, also not when Python flushes at exit.
         sys.stderr.close()
         return 1

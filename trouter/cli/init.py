@@ -50,7 +50,7 @@ vhost {
 }
 """
 USERS: Final = "# Written by `trouter passwd`.\n"
-#: Nobody else is to know who there is, or how the router is protected.
+#: Other users must not read which users exist, or how the router is protected.
 MODE: Final = 0o600
 
 

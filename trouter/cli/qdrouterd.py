@@ -110,7 +110,7 @@ def _become_daemon() -> int:
     os.setsid()
     if os.fork():
         os._exit(0)
-    # Whoever called us may wait for the end of what they let us inherit.
+    # The calling process may wait for the end of the descriptors that this one inherited.
     os.closerange(3, reports)
     os.closerange(reports + 1, os.sysconf("SC_OPEN_MAX"))
     os.umask(UMASK)
@@ -125,7 +125,7 @@ def _let_go(report: int) -> None:
     try:
         os.write(report, _STARTED)
     except BrokenPipeError:
-        pass  # nobody waits any more
+        pass  # the calling process no longer waits
     os.close(report)
 
 
@@ -175,4 +175,4 @@ class PidFile:
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Do nothing: no process waits for a report."""

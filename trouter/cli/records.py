@@ -79,7 +79,7 @@ def _moment(text: str) -> int:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Print what is wrong, and what there is; 1 if anything is wrong."""
+    """Print the faults and the contents of the records; return 1 if there are faults."""
     path: Path = arguments.path
     try:
         report = check_folder(path) if path.is_dir() else check_file(path)

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_around() -> None:
-    """Tell whoever started the built-in configuration where to look next."""
+    """Show the user who started the built-in configuration where to look next."""
     command = sys.argv[0] if Path(sys.argv[0]).name == "trouter" else f"{sys.executable} -m trouter"
     print(LOOK_AROUND.format(command=command), end="", flush=True)
 

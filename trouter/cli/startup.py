@@ -62,7 +62,7 @@ def warnings(configuration: Configuration, plugins: Plugins) -> tuple[Problem, .
 
 
 def log_files(configuration: Configuration) -> list[Problem]:
-    """What is wrong with the files to log to, without opening one: whoever checks may not be who runs the router."""
+    """Return problems with the log files, without opening one: the user who runs the router may be another."""
     problems = []
     for entity in configuration.logs:
         name = entity.output_file
@@ -73,7 +73,7 @@ def log_files(configuration: Configuration) -> list[Problem]:
 
 
 def tls_material(configuration: Configuration) -> list[Problem]:
-    """What is wrong with the certificates, keys and lists that sslProfiles name, for those who use them."""
+    """Return problems with the certificates, keys and lists that sslProfiles name, for entities that use them."""
     if not configuration.ssl_profiles:
         return []
     from trouter.net.tls.profiles import problems_in  # noqa: PLC0415 - libraries that only TLS needs
@@ -82,7 +82,7 @@ def tls_material(configuration: Configuration) -> list[Problem]:
 
 
 def little_memory(configuration: Configuration) -> list[Problem]:
-    """Whether the router may take less than it does before anybody connects, as this process shows: nobody could."""
+    """Return a problem if the memory limit is below what the router takes before the first client connects."""
     limit = configuration.router.max_memory_bytes
     if limit is None:
         return []

@@ -2,7 +2,7 @@
 
 What a read brings is worked through in one go, by the task that reads; tasks that wait for it are woken, and whatever
 it calls for is written straight away. What our own tasks do is written at the end of their turn, all of it at once, or
-at once where somebody waits for the answer.
+at once where a task waits for the answer.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ async def connect(
 
 
 def default_mechanisms(address: ServerAddress, user: str | None, password: str | None) -> tuple[SaslMechanism, ...]:
-    """SCRAM or PLAIN for somebody, ANONYMOUS for nobody; ValueError for a user without a password."""
+    """Return SCRAM or PLAIN if there is a user, else ANONYMOUS; ValueError for a user without a password."""
     user = address.user if user is None else user
     password = address.password if password is None else password
     if user is None:
@@ -176,7 +176,7 @@ class Connection(End, LinkOpener):
     @property
     def remote(self) -> Open:
         """What the server introduced itself with."""
-        assert self._remote is not None  # noqa: S101 - nobody gets hold of a connection before
+        assert self._remote is not None  # noqa: S101 - no caller gets hold of a connection before
         return self._remote
 
     # --- sessions
@@ -254,7 +254,7 @@ class Connection(End, LinkOpener):
             self._leaving.discard(end)
 
     def _let_go(self) -> None:
-        """Wake whoever waits for the last word on something and has got it."""
+        """Wake tasks that wait for the last event of an end that is gone."""
         for end in list(self._leaving):
             if end._gone() or self._over or not self.usable:
                 end._changed.unpark_all()
@@ -389,7 +389,7 @@ class Connection(End, LinkOpener):
     # --- writing
 
     def _flush(self) -> None:
-        """Write what there is now; what the socket does not take is left to the writing task."""
+        """Write the pending octets now; what the socket does not take is left to the writing task."""
         if self._writing or self._over:
             return
         engine = self._engine
@@ -404,7 +404,7 @@ class Connection(End, LinkOpener):
             self._flush_soon()
 
     def _flush_soon(self) -> None:
-        """Write what there is when the task at hand next waits."""
+        """Write the pending octets when the task at hand next waits."""
         if not self._write_due:
             self._write_due = True
             self._writer.unpark_all()

@@ -71,7 +71,7 @@ class Delivery:
 
     @property
     def settled(self) -> bool:
-        """Nobody expects anything of this delivery any more."""
+        """Whether either side has settled this delivery, so that no more is due."""
         return self._delivery.settled or self._delivery.remote_settled
 
     @property
@@ -104,7 +104,7 @@ class Delivery:
     def stream(self) -> AsyncIterator[bytes]:
         """The octets of the body's data sections as they arrive; DecodeError, DeliveryAborted. To be read once.
 
-        Whoever stops reading may go on later, with another ``stream()``.
+        A caller that stops reading may go on later, with another ``stream()``.
         """
         return BodyStream(self, self._body_reader())
 
@@ -172,7 +172,7 @@ class Delivery:
         await self.settle(Rejected(None if condition is None else Error(condition, description, info)))
 
     async def release(self) -> None:
-        """It was not and will not be processed here; somebody else may."""
+        """Give it back unprocessed, so that another receiver may have it."""
         await self.settle(RELEASED)
 
     async def modify(

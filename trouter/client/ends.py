@@ -33,7 +33,7 @@ class End:
             raise trio.ClosedResourceError(f"this {type(self).__name__.lower()} was closed")
 
     async def _until(self, condition: Callable[[], bool], lot: trio.lowlevel.ParkingLot | None = None) -> None:
-        """Wait until ``condition`` holds; whoever changes it wakes ``lot``. Raises as ``_check``."""
+        """Wait until ``condition`` holds; the code that changes it wakes ``lot``. Raises as ``_check``."""
         if lot is None:
             lot = self._changed
         while not condition():

@@ -12,7 +12,7 @@ from trouter.wire.performatives import Error
 
 
 class ClientError(Exception):
-    """Base of this module. ``condition`` is None where nobody gave one, as when a socket just went away."""
+    """Base of this module. ``condition`` is None where the peer gave none, as when a socket just went away."""
 
     def __init__(
         self, condition: str | None, description: str | None = None, info: dict[Any, Any] | None = None

@@ -1,4 +1,4 @@
-"""Inlets: receiving for those who take transfers as they come, frame by frame, and settle many at once.
+"""Inlets: receiving for callers that take transfers as they come, frame by frame, and settle many at once.
 
 A ``Receiver`` makes an object of each delivery and wakes a task for it; at hundreds of thousands a second that costs
 more than all the rest. An inlet hands transfers to a ``LinkSink`` of its owner's, which may be compiled.
@@ -63,7 +63,7 @@ class Inlet(Link):
         self._stirred.unpark_all()
 
     async def wait(self, condition: Callable[[], bool]) -> None:
-        """Wait until ``condition`` holds, looked at whenever somebody stirs; raises what ended the link."""
+        """Wait until ``condition`` holds, checked at each ``stir``; raises what ended the link."""
         await self._until(condition, self._stirred)
 
     async def _attach(self, source: object, target: object, **fields: Any) -> None:

@@ -167,5 +167,5 @@ class LinkOpener(ABC):
 
 
 def _symbols(names: Sequence[str]) -> tuple[str, ...]:
-    """Capabilities as a tuple, also when somebody gave a single str."""
+    """Return capabilities as a tuple, also when the caller gave a single str."""
     return (names,) if isinstance(names, str) else tuple(names)

@@ -1,4 +1,4 @@
-"""Receiving: deliveries wait here, no more of them than the credit that was given, until somebody takes them.
+"""Receiving: deliveries wait here, no more of them than the credit that was given, until the application takes them.
 
 With automatic credit the peer may have ``credit`` deliveries under way, waiting here or taken and not settled: settling
 one makes room for the next. So a slow consumer slows down the sender, and nothing piles up in between.
@@ -145,14 +145,14 @@ class Receiver(Link):
         if delivery.complete and not self._stream:
             self._put(ours)
         if self._paused or not self._allowance:
-            self._changed.unpark_all()  # somebody may drain
+            self._changed.unpark_all()  # a task may wait in drain
 
     def _put(self, delivery: Delivery) -> None:
         self._ready.append(delivery)
         self._arrived.unpark()
 
     def on_aborted(self, link: LinkPort, delivery: EngineDelivery) -> None:
-        """The sender took it back: whoever reads it hears so; if nobody does, it was never here."""
+        """The sender aborted it: a reader of it gets DeliveryAborted; if no reader has taken it, it is dropped."""
         ours: Delivery | None = delivery.context
         if ours is not None:
             ours._abort()

@@ -45,7 +45,7 @@ class MutualMechanism(Protocol):
 
 
 def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> None:
-    """Whether to believe the server's yes; AuthenticationFailed if not. Nobody may say yes before we said anything."""
+    """Raise AuthenticationFailed unless the server's success can be believed: none may come before our response."""
     if mechanism is None:
         raise AuthenticationFailed(None, "the server let us in before we said who we are")
     if isinstance(mechanism, MutualMechanism):
@@ -53,7 +53,7 @@ def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> 
 
 
 class Anonymous:
-    """ANONYMOUS (RFC 4505): anybody; ``trace`` is for the server's log."""
+    """ANONYMOUS (RFC 4505): a login without a user; ``trace`` is for the server's log."""
 
     name: Final = "ANONYMOUS"
 

@@ -1,4 +1,4 @@
-"""Sending: deliveries wait in line for credit, window and output room, and their outcomes find whoever waits for them.
+"""Sending: deliveries wait in line for credit, window and output room, and outcomes go to the tasks that wait for them.
 
 A delivery is written where it is offered if it can be, else where credit or room appears: by the task that reads the
 socket, without waking the one that sends. Each task has at most one message in line, so there is no queue to bound.
@@ -52,7 +52,7 @@ class Tracker:
         self.done = False
 
     async def outcome(self) -> Outcome:
-        """Wait for the outcome. Raises what ended the link if that came first: then nobody knows.
+        """Wait for the outcome. Raises what ended the link if that came first: then the outcome is unknown.
 
         OutcomeUnknown when there is one that cannot be decoded.
         """
@@ -167,7 +167,7 @@ class Sender(Link):
         """Send one after the other with up to ``in_flight`` outcomes outstanding; iterate for ``(message, outcome)``.
 
         ``async for message, outcome in sender.send_all(messages)``: in the order of ``messages``, of which only so
-        many are taken as are in flight. Nothing is sent while nobody iterates.
+        many are taken as are in flight. Nothing is sent while the caller does not iterate.
         """
         return Pipeline(self, iter(messages), in_flight)
 
@@ -274,7 +274,7 @@ class Sender(Link):
             tracker._wrote()
 
     def _withdraw(self, tracker: Tracker) -> None:
-        """Whoever sent it has gone: take back what is not written in full."""
+        """Take back what is not written in full: the task that sent it was cancelled."""
         delivery = tracker._delivery
         if tracker in self._line:
             self._line.remove(tracker)
@@ -370,7 +370,7 @@ class Pipeline(Generic[M]):
         try:
             outcome = await tracker.outcome()
         except OutcomeUnknown:
-            self._sent.popleft()  # whoever goes on comes to the next
+            self._sent.popleft()  # a caller that goes on comes to the next
             raise
         self._sent.popleft()
         return message, outcome

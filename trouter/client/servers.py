@@ -152,7 +152,7 @@ def label_of(url: str) -> str:
 
 
 def is_lasting(failure: Exception) -> bool:
-    """Whether to try again soon is of no use: credentials, trust, or an address, that somebody has to put right."""
+    """Whether to try again soon is of no use: credentials, trust, or an address, that the operator has to fix."""
     if isinstance(failure, AuthenticationFailed):
         return (failure.info or {}).get("sasl-code") != SASL_SYS_TEMP
     if isinstance(failure, ClientError):
@@ -172,7 +172,7 @@ def kind_of(failure: ClientError | OSError | trio.TooSlowError) -> str:
 
 
 class Setting(Enum):
-    """What whoever configured us may have to look at."""
+    """A group of settings that the operator may have to look at."""
 
     TRUST = "the authorities that are trusted"
     NAME = "the host's name, or whether it is verified"

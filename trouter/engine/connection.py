@@ -212,7 +212,7 @@ class Connection(ConnectionPort):
         """
         self._silence()
         self.failed = True
-        self.touched = True  # so that nobody asks for a flush
+        self.touched = True  # so that no caller asks for a flush
         while self.forget_sessions(1024):
             pass
         self._sessions_due.clear()

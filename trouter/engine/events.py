@@ -1,4 +1,4 @@
-"""What a peer did, for whoever holds the conversation: the rare steps only.
+"""What a peer did, reported to the owner of the connection: the rare steps only.
 
 Transfers, dispositions and flows go to a link's sink instead.
 """

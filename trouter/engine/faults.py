@@ -33,7 +33,7 @@ class Fault(Enum):
     """Every fault of a peer that the engine recognises."""
 
     FRAMING = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "{detail}")
-    #: Whoever speaks TLS understands no answer that we could give: the connection ends without one.
+    #: A peer that speaks TLS here understands no AMQP answer: the connection ends without one.
     TLS_NOT_CONFIGURED = FaultRow(
         "amqp:connection:framing-error", Scope.CONNECTION, "tls-not-configured: TLS where no sslProfile is configured"
     )

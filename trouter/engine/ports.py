@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Budget:
     """Octets of messages that all connections of a process hold together, and how many they may.
 
-    Beyond half of ``limit`` the windows of sessions open an eighth as far; beyond all of it, whoever brings more is
+    Beyond half of ``limit`` the windows of sessions open an eighth as far; beyond all of it, a peer that sends more is
     refused.
     """
 
@@ -57,7 +57,7 @@ class ConnectionPort:
         self.out = bytearray()
         self.budget = budget
         self.outbox = outbox
-        #: Whoever holds the connection; the engine never looks at it.
+        #: The object that owns the connection; the engine never looks at it.
         self.owner: Any = None
         self.touched = False
         #: Links stopped because the output stood at its high-water mark; ``resume_output`` lets them go on.

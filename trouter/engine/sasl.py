@@ -117,7 +117,7 @@ class SaslLayer:
 class SaslServer(SaslLayer):
     """Offers ``mechanisms``, or what ``offer`` says if None; unless ``required``, a client may do without the layer.
 
-    With ``tls_due`` nobody comes past this: it is for who should have begun with TLS.
+    With ``tls_due`` no client gets past this layer: it answers clients that should have begun with TLS.
     """
 
     def __init__(

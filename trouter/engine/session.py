@@ -148,7 +148,8 @@ class Session(SessionPort):
     def _promise(self) -> None:
         """Narrow the window where those of the connection's other sessions leave too little room for its messages.
 
-        So whoever keeps to the windows is never refused for what the connection holds, unless they are configured.
+        So a peer that keeps to its windows is never refused for what the connection holds, unless its windows
+        are configured.
         """
         connection, frame_bytes = self.connection, self.limits.max_frame_bytes
         if not self.limits.session_window_frames:
@@ -205,7 +206,7 @@ class Session(SessionPort):
     def forget(self) -> None:
         """Let go of all links and deliveries: their owners are done with them."""
         self.silence()
-        self._marked = True  # so that nobody asks for a flush
+        self._marked = True  # so that no caller asks for a flush
         for link in self.links_by_handle.values():
             link.sink = _NOBODY
         for links in (self.links, self.links_by_handle, self.links_by_remote_handle, self.waiting_links):
@@ -479,6 +480,6 @@ class Session(SessionPort):
             link.resume()
 
 
-#: Who hears of the links of nobody.
+#: The sink of links that have no owner (yet, or any more); it ignores every event.
 _NOBODY = LinkSink()
 _UNANSWERED = frozenset((SessionState.BEGIN_RECEIVED, SessionState.BEGIN_END_RECEIVED))

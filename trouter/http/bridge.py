@@ -93,7 +93,7 @@ class Bridge:
             pass
 
     async def _handle_events(self) -> None:
-        """Every event waits for something, or lets others run: a flood of small ones is nobody else's trouble."""
+        """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task."""
         for event in self._sockets.events():
             match event:
                 case BytesMessage() if not self._refused:

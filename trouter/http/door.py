@@ -1,4 +1,4 @@
-"""Who is in, who waits, and whether anybody else may come: the state that the connections of a listener share."""
+"""Which connections are open, which wait, and whether more are admitted: the state shared within a listener."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Door:
         return False
 
     def stop(self) -> None:
-        """Nobody waits any longer: requests that are complete are answered, and that was it."""
+        """Let no connection wait any longer: requests that are complete are still answered, others are dropped."""
         self.draining = self.stopping = True
         while self.give_up_one():
             pass

@@ -39,7 +39,7 @@ class HttpListener:
         self.done = trio.Event()
         self._site = site
         self._door = Door()
-        #: Those who are going through TLS.
+        #: Connections whose TLS handshake is under way.
         self._greeting = 0
         self._accepting = trio.CancelScope()
         self.configure(entity)
@@ -69,7 +69,7 @@ class HttpListener:
         self.done.set()
 
     def drain(self) -> None:
-        """Take no more WebSockets; pages are served on, so that those who watch can see how it ends."""
+        """Accept no more WebSockets; pages are served on, so that the operator can watch the router shut down."""
         self._door.draining = True
 
     def stop(self) -> None:

@@ -73,7 +73,7 @@ def exposition(figures: Figures) -> bytes:
 
 
 def tenant_exposition(tenant: TenantFigures) -> bytes:
-    """What a tenant may see: its own figures, nothing of the process and of nobody else."""
+    """Return the figures a tenant may see: its own, none of the process and none of other tenants."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_OneTenant(tenant))
     return generate_latest(registry)

@@ -1,4 +1,4 @@
-"""What the HTTP room needs of whoever it serves pages for: a router, as a rule; who wires the process implements it."""
+"""What the HTTP room needs of the site it serves pages for (a router); the wiring of the process implements it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Site(Protocol):
 
 
 class PagesOnly:
-    """The part of a ``Site`` that has pages in clear and nothing else: no TLS, no AMQP, nobody turned away."""
+    """The part of a ``Site`` that has only pages, without encryption: no TLS, no AMQP, no client turned away."""
 
     def reasons(self) -> Sequence[str]:
         """Nothing more is to be said."""
@@ -77,11 +77,11 @@ class PagesOnly:
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
     ) -> Secured | None:
-        """Nobody: there is no certificate."""
+        """Return None for every client: there is no certificate."""
         return None
 
     async def serve_amqp(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
     ) -> None:
-        """Nobody: there is no AMQP."""
+        """Close the socket: this site has no AMQP."""
         sock.close()

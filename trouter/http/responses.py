@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 import h11
 
 TEXT: Final = "text/plain; charset=utf-8"
-#: Nobody guesses types, nobody else frames our pages, nobody learns where a reader came from.
+#: Browsers guess no types, other sites cannot frame our pages, and a link's target does not learn the page's address.
 ALWAYS: Final = (
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "SAMEORIGIN"),
@@ -23,7 +23,7 @@ NOT_KEPT: Final = (("Cache-Control", "no-store"),)
 
 @dataclass(frozen=True, slots=True)
 class FileBody:
-    """An open file and how much of it to send; whoever sends it closes it."""
+    """An open file and how many octets of it to send; the sender closes it."""
 
     file: BinaryIO
     size_bytes: int

@@ -13,7 +13,7 @@ PAUSE: Final = 9
 
 
 class Scrapes:
-    """Makes texts, one at a time and for at most a tenth of the time; whoever waits meanwhile gets the same."""
+    """Makes texts, one at a time and for at most a tenth of the time; requests that wait get the same text."""
 
     def __init__(self, make: Callable[[], bytes]) -> None:
         self._make = make

@@ -1,4 +1,4 @@
-"""What a listener's attributes mean to HTTP, and the ceilings that nobody sets."""
+"""What a listener's attributes mean to HTTP, and the limits that have no attribute."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HttpSettings:
     #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` stands for all.
     origins: tuple[str, ...]
     request_s: float
-    #: Nobody is served in clear.
+    #: Clients without TLS are refused.
     requires_tls: bool = False
     #: From where alone /metrics may be read, and for which token; empty for anywhere, and for none.
     metrics_hosts: tuple[HostRange, ...] = ()
@@ -54,7 +54,7 @@ class HttpSettings:
 
 
 def http_settings(entity: ListenerEntity) -> HttpSettings:
-    """The settings that ``entity`` stands for. Where tenants are kept apart, nobody sees figures but of its one."""
+    """Return the settings of ``entity``. Where tenants are kept apart, a client sees only its own tenant's figures."""
     return HttpSettings(
         healthz=entity.healthz,
         metrics=entity.metrics and not (entity.multi_tenant and not entity.policy_vhost),

@@ -67,7 +67,7 @@ class Handshake:
         return key.encode("ascii")
 
     def _judge_origin(self, origins: tuple[str, ...], *, on_loopback: bool) -> None:
-        """Browsers say where their page came from; programs say nothing, and nobody can make them connect."""
+        """Judge a browser by its page's Origin; a program sends none, and no web page can make a program connect."""
         origin = self.headers.get("origin")
         if origin is None or origin.lower() in origins or "*" in origins:
             return

@@ -18,7 +18,7 @@ def main() -> int:
         print(f"trouter bench {role}: {error}", file=sys.stderr)  # noqa: T201
         return 1
     except BrokenPipeError:
-        return 1  # whoever led us is gone
+        return 1  # the harness is gone
     return 0
 
 

@@ -80,7 +80,7 @@ class Fleet:
             try:
                 self._work()
             except KeyboardInterrupt:
-                self.tally.left = 0  # whoever watches has seen enough, and hears what there was so far
+                self.tally.left = 0  # the user has seen enough, and gets a report of the run so far
             self._reported = True
             report = report_of(self.role, self.tally, time.process_time() - cpu_from_s, self.load.connections)
             self._control.say(report.to_json())
@@ -175,7 +175,7 @@ class Fleet:
         self._loop(lambda: self._control.words >= count)
 
     def _tick(self, now_s: float) -> None:
-        """Heartbeats, for those who asked for them."""
+        """Send the heartbeats that peers asked for."""
         self._tick_at_s = now_s + self._tick_s
         for wire in list(self._wires.values()):
             wire.connection.tick(now_s)
@@ -188,7 +188,7 @@ class Fleet:
             self._tick_at_s = min(self._tick_at_s, time.monotonic() + self._tick_s)
 
     def _accept(self, descriptor: int) -> None:
-        """A listening socket has somebody."""
+        """Accept a connection on the listening socket ``descriptor``."""
 
     # --- wires
 

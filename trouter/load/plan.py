@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-#: More than anybody counts to.
+#: A count that no run reaches.
 ENDLESS: Final = 1 << 62
 _ANY_WINDOW: Final = 0x7FFFFFFF
 
@@ -65,7 +65,7 @@ class Control:
 
     def __init__(self, led: bool) -> None:
         self.led = led
-        #: How many words were heard; ENDLESS for nobody to wait for.
+        #: How many words came from the harness; ENDLESS if there is no harness to wait for.
         self.words = 0 if led else ENDLESS
         self.descriptor = sys.stdin.fileno() if led else -1
 

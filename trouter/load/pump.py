@@ -287,7 +287,7 @@ class Wire:
         self.sock = sock
         self.connection = connection
         self.sender: Sender | None = None
-        #: Whoever drives the wire may keep something here.
+        #: The driver of the wire may keep something here.
         self.context: object = None
         #: The socket is at its end.
         self.lost = False

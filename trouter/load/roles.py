@@ -150,7 +150,7 @@ class ReceiveFleet(ClientFleet):
 
 
 class SinkFleet(Fleet):
-    """A server that lets everybody in, gives credit on every link it is sent on, and accepts every message."""
+    """A server that admits every client, gives credit on every link it receives on, and accepts every message."""
 
     role = "sink"
 

@@ -2,7 +2,7 @@
 
 Code logs to `trouter.<MODULE>`, for instance `logging.getLogger("trouter.SERVER")`, also available as `of("SERVER")`.
 One handler at `trouter` asks the settings of the record's module, so any set of levels can be on, each module can have
-its own output, and a module that nobody configured follows DEFAULT. `book` remembers the last lines and counts all
+its own output, and a module without configuration follows DEFAULT. `book` remembers the last lines and counts all
 events. A line that cannot be written is counted and dropped: logging never stops the router.
 """
 

@@ -1,8 +1,8 @@
 """The one handler of the process: each event as the settings of its module say.
 
 Settings change as a whole. `prepare` opens what they need and touches nothing that is in use; `apply` cannot fail, so
-whoever changes more than the log can prepare everything first. Writing never stops the router: a line that an output
-cannot take is counted, and once it takes lines again the gap is told there, once.
+a caller that changes more than the log can prepare everything first. Writing never stops the router: a line that an
+output cannot take is counted, and once it takes lines again the gap is told there, once.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def configure(configuration: Configuration) -> LogHandler:
 
 
 def always(module: str, number: int, text: str) -> None:
-    """Log one line whatever is enabled: somebody asked for this very line."""
+    """Log one line whatever level is enabled, because a user asked for this very line."""
     logger = of(module)
     book.tally_of(module)[known_number(number)] += 1
     file, line, *_ = logger.findCaller(stacklevel=2)
@@ -200,13 +200,13 @@ def always(module: str, number: int, text: str) -> None:
 
 
 def give(uid: int, gid: int) -> None:
-    """Let somebody else own the log files that are open: who logs from now on must be able to open them again."""
+    """Give the open log files to ``uid`` and ``gid``, so that the user the router becomes can open them again."""
     for file in _handler.state.files.values():
         file.give(uid, gid)
 
 
 def reopen() -> None:
-    """Go on in the log files that have the names now, for those who rotate them."""
+    """Open the log files by name again, after a tool has rotated them."""
     _handler.reopen()
 
 

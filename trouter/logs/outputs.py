@@ -117,7 +117,7 @@ class File(Output):
         self._torn = False
 
     def give(self, uid: int, gid: int) -> None:
-        """Let somebody else own it, if it is a plain file."""
+        """Give the file to ``uid`` and ``gid``, if it is a plain file."""
         if self._descriptor >= 0 and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             os.fchown(self._descriptor, uid, gid)
 

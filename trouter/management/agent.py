@@ -1,8 +1,8 @@
 """The agent: takes requests from ``$management``, one after the other, and sends the answers.
 
 Requests that change something wait in a line of their own, so that a slow one, such as a name that has to be resolved,
-holds up other changes but nobody who only looks. A request is settled when it comes in; both lines are bounded, and
-what does not fit any more is released.
+holds up other changes but no request that only reads. A request is settled when it comes in; both lines are bounded,
+and what does not fit any more is released.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .status import INTERNAL_ERROR, Refusal
 
 #: Where the agent is reached on its own router; from elsewhere these are ``_topo/0/ID/...`` and ``_edge/ID/...``.
 ADDRESSES: Final = ("$management", "_local/$management")
-#: Where a tenant is answered as everybody else is; ``$management`` shows it what is its own.
+#: Where a tenant is answered as other clients are; ``$management`` shows it what is its own.
 FOR_ALL: Final = "_local/$_management_internal"
 #: Requests that wait, and their octets.
 MAX_WAITING: Final = 1000
@@ -84,7 +84,7 @@ class Line(Generic[T]):
 
 
 class Desk:
-    """Where requests come in: those of one tenant, or of everybody who is none.
+    """Where requests come in: those of one tenant, or of all clients that belong to no tenant.
 
     ``node`` shows what is the tenant's own, or all there is; ``tenant`` is whose addresses answers go to.
     """
@@ -209,7 +209,7 @@ class Agent:
             await self._handle(desk, request)
 
     def _is_awaited(self, desk: Desk, request: Request) -> bool:
-        """Somebody listens for the answer; the others are dropped, as nobody could hear why."""
+        """Return whether the answer has a receiver; if not, the request is dropped, as its refusal would go unread."""
         if not request.reply_to:
             log.debug("Agent request without a usable reply-to dropped: %s", request.summary())
             return False
@@ -223,7 +223,7 @@ class Agent:
         return True
 
     def _may_answer_at(self, record: Record, desk: Desk, request: Request) -> bool:
-        """Nobody has us send to where he may not send himself, unless he is the only one who receives there."""
+        """Refuse a reply-to that the requester may not send to, unless the requester is its only receiver."""
         forwarder, origin = record.forwarder, request.origin
         closed = forwarder.standing or bool(forwarder.subscriptions)
         if not closed and all(each.connection_number == origin for each in forwarder.consumers):
@@ -287,7 +287,7 @@ class Agent:
         return sum(waiting)
 
     async def _breathe(self) -> None:
-        """Let everybody else have a turn."""
+        """Let other tasks have a turn."""
         self._profile.rest()
         await trio.lowlevel.checkpoint()
         self._profile.work()

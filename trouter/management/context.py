@@ -18,7 +18,7 @@ from .responses import Answer
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One management node, as those who ask see it."""
+    """One management node, as its requesters see it."""
 
     directory: Directory
     queries: Queries
@@ -26,11 +26,11 @@ class Node:
     book: LogBook
     router: Router
     profile: Profile
-    #: Who asks; None for somebody who is no tenant.
+    #: The tenant of the requester; None if it belongs to none.
     tenant: Tenant | None = None
 
     def rights(self, request: Request) -> Rights:
-        """What whoever asks may do, as of now."""
+        """Return what the requester may do, as of now."""
         return self.control.rights(request.origin)
 
 

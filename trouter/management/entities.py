@@ -71,7 +71,7 @@ def find(node: Node, kind: EntityType | None, name: str, identity: str, operatio
 
 
 def check_can(kind: EntityType, operation: str) -> None:
-    """Refuse what entities of ``kind`` do not have, or what nobody may do with them."""
+    """Raise a refusal if entities of ``kind`` do not have ``operation``, or if no client may call it on them."""
     if operation in FORBIDDEN.get(kind.short, ()):
         raise forbidden(REASONS[FORBIDDEN_STATUS])
     if (operation not in ENTITY_OPERATIONS and operation != "CREATE") or operation not in kind.all_operations:
@@ -90,7 +90,7 @@ def text_in(body: Mapping[str, object], name: str) -> str:
 
 
 def _check_count(body: Mapping[str, object]) -> None:
-    """Each attribute that nobody knows is compared with all that there are."""
+    """Refuse a body with too many attributes, as each unknown one is compared with every known one."""
     if len(body) > MAX_ATTRIBUTES:
         raise bad_request(f"the body has {len(body)} attributes; at most {MAX_ATTRIBUTES} are accepted")
 
@@ -192,7 +192,7 @@ async def _call_me(_: Node, request: Request, __: Found) -> Answer:
     return answer(request.properties)
 
 
-#: What nobody may do, by type.
+#: Operations that no client may call, by type.
 FORBIDDEN: Final = {
     "router": frozenset({"CREATE", "DELETE"}),
     "connection": frozenset({"DELETE"}),

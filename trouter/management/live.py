@@ -1,4 +1,4 @@
-"""UPDATE of what nobody configures: connections and links."""
+"""UPDATE of entities that no configuration creates: connections and links."""
 
 from __future__ import annotations
 

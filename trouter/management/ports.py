@@ -30,7 +30,7 @@ class ReloadReport:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What somebody may do here: ``level`` is one of none, read, operate and admin, each with all before it."""
+    """What a requester may do here: ``level`` is one of none, read, operate and admin, each with all before it."""
 
     level: str
     allow_admin_status_update: bool = True
@@ -87,7 +87,7 @@ class Topology(Protocol):
 
 
 class Holdups(Protocol):
-    """What holds somebody up and can be lifted: failed logins that are remembered, or decisions in force."""
+    """What holds clients up and can be lifted: failed logins that are remembered, or decisions in force."""
 
     def keys(self) -> Sequence[Any]:
         """Whose they are."""
@@ -131,13 +131,13 @@ class Control(Protocol):
         """What was let in and turned away under each vhost, by its name."""
 
     def rights(self, connection: int) -> Rights:
-        """What whoever is at a connection may do; 0 is the router itself."""
+        """Return what the user of a connection may do; connection 0 is the router itself."""
 
     def may_send(self, connection: int, address: str) -> bool:
-        """Whether whoever is at a connection may send to an address; 0 is the router itself."""
+        """Whether the user of a connection may send to an address; connection 0 is the router itself."""
 
     def denied(self, connection: int, what: str) -> None:
-        """Somebody asked for what they may not do, a line of text."""
+        """Report that a requester asked for what it may not do, a line of text."""
 
     def topology(self) -> Topology | None:
         """The network, where the router belongs to one."""
@@ -152,7 +152,7 @@ class Control(Protocol):
         """Everything that is to be told of the configuration in force, the gravest first."""
 
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
-        """Let it be recorded that something was changed which nobody configures; ``values`` are the new ones."""
+        """Record a change of an entity that no configuration creates; ``values`` are the new attribute values."""
 
 
 class LogEntry(Protocol):

@@ -1,6 +1,6 @@
 """QUERY: rows of one type, of a base type's descendants, or of everything, whole or in pages.
 
-Rows are made and encoded a few milliseconds' worth at a time, with a turn for everybody else in between.
+Rows are made and encoded a few milliseconds' worth at a time, with a turn for other tasks in between.
 """
 
 from __future__ import annotations

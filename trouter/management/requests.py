@@ -41,7 +41,7 @@ _CORRELATION_ID: Final = 5
 
 
 class Request:
-    """One request. ``reply_to`` is empty when nobody can be answered; ``malformed`` says why it cannot be served."""
+    """One request. ``reply_to`` is empty if it cannot be answered; ``malformed`` says why it cannot be served."""
 
     def __init__(self) -> None:
         self.reply_to = ""
@@ -93,7 +93,7 @@ class Request:
         return self.body
 
     def summary(self) -> str:
-        """The request in one line for the log: what is asked of whom, names of attributes but no values."""
+        """Return the request in one line for the log: operation, type and name, names of attributes but no values."""
         said = [
             f"{name}={shown(self.properties[name])}" for name in _SAID if self.properties.get(name) not in (None, "")
         ]

@@ -60,7 +60,7 @@ def _check(allowed: bool) -> None:
 
 
 class Forbidden(Refusal):
-    """Whoever asks may not do this."""
+    """The requester may not do this."""
 
     def __init__(self) -> None:
         refusal = forbidden(NOT_ALLOWED)

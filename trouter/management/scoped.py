@@ -1,6 +1,6 @@
 """Link routes that a connection makes for itself, over management: it alone sees and deletes them (routing.md 6.4).
 
-They stand for as long as the connection does. Whoever makes one answers the attaches that come to it then.
+They stand for as long as the connection does. The client that makes one answers the attaches that come to it then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIRECTIONS: Final = ("in", "out")
 
 
 def create_scoped(node: Node, request: Request, kind: EntityType, name: str, attributes: Mapping[str, Any]) -> Answer:
-    """Route links to whoever asks; Refusal."""
+    """Route links to the requester's own connection; Refusal."""
     route = _route_of(kind, name, attributes)
     connection = node.control.connections().get(request.origin)
     if connection is None:

@@ -50,5 +50,5 @@ def forbidden(description: str) -> Refusal:
 
 
 def not_implemented(description: str) -> Refusal:
-    """Nobody can do this with things of this type."""
+    """Return the refusal for an operation that entities of this type do not have."""
     return Refusal(NOT_IMPLEMENTED, description)

@@ -11,7 +11,7 @@ from .providers.owned import OWNED
 from .requests import shown
 from .status import forbidden
 
-#: What it may have done; each sees no more than the tenant's own, or says what is the same for everybody.
+#: The operations a tenant may call; each shows no more than the tenant's own, or what is the same for all tenants.
 OPERATIONS: Final = frozenset(
     {
         "QUERY", "READ", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",

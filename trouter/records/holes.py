@@ -55,7 +55,7 @@ class Holes:
         return [hole for hole, number in self._told.items() if number is None or first <= number <= last]
 
     def forget(self, boot: int) -> None:
-        """Nothing is left of a start, so nobody asks what is missing from it."""
+        """Forget the start ``boot``: no record of it is left, so none of it counts as missing."""
         self._told = {hole: number for hole, number in self._told.items() if hole.boot != boot}
 
 

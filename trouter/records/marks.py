@@ -1,9 +1,9 @@
-"""Marks beside segments: somebody has this one elsewhere, whole and proved, so it may be the first to go.
+"""Marks beside segments: a copy of this one exists elsewhere, whole and checked, so it may be deleted first.
 
     <router>~<boot>~<first number, 16 digits>.compacted    beside the segment of that name, compressed or not
 
-A mark is a line of JSON that names the segment and the checksum of all its octets. It is only a help: whoever deletes
-segments believes one only if it fits what stands there, and a segment without one is kept the longer.
+A mark is a line of JSON that names the segment and the checksum of all its octets. It is only a help: the router
+believes one only if it fits the segment that stands there, and keeps a segment without one longer.
 """
 
 from __future__ import annotations

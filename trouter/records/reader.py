@@ -149,7 +149,7 @@ class SegmentReader:
         """The record of a line, None for the trailer; _Failed."""
         try:
             envelope = _ENVELOPE.decode(octets)
-            fields_of(octets)  # what nobody here knows must be whole as well
+            fields_of(octets)  # a field that this version does not know must be whole as well
         except _MISTAKES as error:
             raise _Failed(f"this is no record: {error}") from None
         if envelope.k == TRAILER_KIND:

@@ -2,7 +2,7 @@
 
 A record is one line of JSON: the kind ``k``, its number ``n`` in the stream, the time ``t``, and what the kind has
 beside that. Times are microseconds since 1970 (UTC), lengths of time are microseconds too. What is None is left out
-of the line. Text that came from a peer is cut and escaped by ``trouter.records.text.tidy`` before anybody keeps it.
+of the line. Text that came from a peer is cut and escaped by ``trouter.records.text.tidy`` before it is kept.
 
 The names of fields are the schema: a field may be added with a default, none is renamed or given another meaning
 without another ``VERSION``.
@@ -65,7 +65,7 @@ class ConnectionClosed(PeerRecord, tag="connection.closed"):
 
 
 class SaslOutcome(PeerRecord, tag="sasl.outcome"):
-    """Somebody was let in or turned away. ``code`` is SASL's; ``reason`` is one of ``SASL_REASONS``, ok among them.
+    """A client was let in or turned away. ``code`` is SASL's; ``reason`` is one of ``SASL_REASONS``, ok among them.
 
     ``user`` is who was tried or let in, ``authz`` for whom they wanted to act instead, which is always refused;
     ``delay_us`` how long the attempt had to wait for its turn.
@@ -158,7 +158,7 @@ class LinkDetached(PeerRecord, tag="link.detached"):
 class DeliveryInterval(Record, tag="delivery.interval"):
     """What came and went on a link between ``t0`` and ``t1``: ``d_*`` within it, ``c_*`` since the attach.
 
-    ``bytes`` are octets of messages, as they came or went; ``undeliverable`` those that nobody was there to take.
+    ``bytes`` are octets of messages, as they came or went; ``undeliverable`` those that had no receiver.
     For each link the sum of ``d_*`` is ``c_*`` of the last; a lost record shows, and how much it told is known.
     """
 
@@ -297,8 +297,8 @@ class PluginFault(Record, tag="plugin.fault"):
 class RecordsDropped(Record, tag="records.dropped"):
     """The numbers ``from_n`` to ``to_n`` are missing, and why: disk-full, io-error, queue-full or retention.
 
-    ``boot`` is there if they were of another start of the router. By retention whole segments are deleted; then nobody
-    counts by kind.
+    ``boot`` is there if they were of another start of the router. By retention whole segments are deleted; then the
+    records are not counted by kind.
     """
 
     reason: str
@@ -335,7 +335,7 @@ class MessageSampled(PeerRecord, tag="message.sampled"):
 
 
 class Alarm(Record, tag="alarm"):
-    """Something needs somebody: raised or cleared (``state``). ``severity``: warning or critical."""
+    """A condition that needs the operator: raised or cleared (``state``). ``severity``: warning or critical."""
 
     name: str
     severity: str

@@ -24,7 +24,8 @@ class Stream:
 
     def __init__(self, ring: Callable[[], None], kinds: Collection[str] | None = None, most: int = MAX_WAITING) -> None:
         self.kinds = None if kinds is None else frozenset(kinds)
-        #: Tenants or vhosts of whom records are taken, None for all and for what is nobody's; and of whom none is.
+        #: Tenants or vhosts whose records are taken (None: all; an entry None: records without one), and those
+        #: left out.
         self.tenants: Collection[str] | None = None
         self.except_tenants: Collection[str] = ()
         #: Records that found no room, since the start.

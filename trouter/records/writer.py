@@ -81,7 +81,7 @@ class Bounds:
 
 
 class Now(NamedTuple):
-    """One moment by two clocks, in microseconds: the time of the day since 1970, and one that nobody sets."""
+    """One moment by two clocks, in microseconds: the time of the day since 1970, and one that cannot be set."""
 
     utc: int
     mono: int
@@ -132,7 +132,7 @@ class SegmentWriter:
         self.folder = folder
         self.bounds = bounds
         self.boot = 0
-        #: Alarms for whoever calls to take out and pass on.
+        #: Alarms that the caller takes out and passes on.
         self.news: deque[Alarm] = deque(maxlen=64)
         #: Records written and records dropped since ``open``.
         self.written = 0

@@ -1,4 +1,4 @@
-"""Rates: a bucket holds what a second allows, drop by drop. Time is told by whoever asks; nothing here has a clock."""
+"""Rates: a bucket holds what a second allows and refills steadily. The caller passes the time in."""
 
 from __future__ import annotations
 

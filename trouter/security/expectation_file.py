@@ -38,7 +38,7 @@ def read_expectations(path: Path) -> Expectations:
 
 
 class _Map:
-    """A map of the file: its keys are asked for, and what nobody asked for is an error."""
+    """A map of the file: the reader takes the keys it knows, and a key that was not taken is an error."""
 
     def __init__(self, node: Node, findings: Findings, what: str) -> None:
         self.findings = findings
@@ -102,7 +102,7 @@ class _Map:
         return []
 
     def done(self) -> None:
-        """Find fault with what nobody asked for."""
+        """Report each key that was not taken as a problem."""
         for key, entry in self._entries.items():
             if key not in self._asked:
                 cure = nearest(key, self._asked) or f"one of {', '.join(self._asked)}"

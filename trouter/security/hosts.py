@@ -1,7 +1,7 @@
 """Where users come from (security.md 4.5): which entry of `remoteHosts` has an address.
 
-Names are looked up by somebody else, beforehand: what is asked here takes no time worth naming. An address of IPv4
-written as IPv6 is the one of IPv4.
+The caller resolves names beforehand: a lookup here takes no time worth naming. An IPv4 address
+written as IPv6 counts as the IPv4 address.
 """
 
 from __future__ import annotations

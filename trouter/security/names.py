@@ -1,7 +1,7 @@
 """Addresses written whole or by their beginnings (`sources`, `targets`): hash tables and sorted beginnings.
 
-What a decision costs does not grow with the number of entries, and nothing is made for a user: his name is looked for
-in the address instead, at the places where some entry has it.
+What a decision costs does not grow with the number of entries, and nothing is compiled per user: the user's name is
+looked for in the address instead, at the places where some entry has it.
 """
 
 from __future__ import annotations

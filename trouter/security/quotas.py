@@ -91,7 +91,7 @@ class Alarm(NamedTuple):
 
 
 class Buffer(Protocol):
-    """Counts octets of messages that are kept, and of sessions; whoever keeps them changes ``held``."""
+    """Counts octets of messages that are kept, and of sessions; their keeper changes ``held``."""
 
     held: int
     limit: int
@@ -196,7 +196,7 @@ class QuotaBook:
 
     @property
     def busy(self) -> bool:
-        """Whether anybody is held to anything, so that ``tick`` should be called often."""
+        """Whether a quota is in force for any connection, so that ``tick`` should be called often."""
         return bool(self._shares)
 
     # --- connections
@@ -247,7 +247,7 @@ class QuotaBook:
         return meter
 
     def _rest(self, meter: Meter, now_s: float, *, fresh: bool = False) -> None:
-        """Nobody is counted by the meter now: keep it for a while, as far as there is anything to remember."""
+        """Keep a meter that counts no connection now for a while, if it has anything to remember."""
         key = self._key(meter.rule, meter.who)
         if not fresh and meter.forgettable(now_s):
             self._forget(key)
@@ -337,7 +337,7 @@ class QuotaBook:
         self._waiting.pop(link, None)
 
     def tick(self) -> bool:
-        """Grant what can be granted by now to those who wait, in turn; whether anybody was asked.
+        """Grant what can be granted by now to the links that wait, in turn; return whether any link waited.
 
         Call ten times a second. A call looks at a bounded number of links.
         """
@@ -551,7 +551,7 @@ class Share:
                 self._owe(meter, MESSAGES_RATE, came, now_s)
 
     def _owe(self, meter: Meter, name: str, came: int, now_s: float) -> None:
-        """Where nobody is held to it, what was too much is forgotten once it is told."""
+        """Count ``came`` on a rate that is not enforced; an excess is reported once and then forgotten."""
         bucket = meter.buckets[name]
         bucket.owe(came, now_s)
         if came and bucket.tokens(now_s) < 0 and not meter.rule.enforced:

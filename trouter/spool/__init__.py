@@ -1,4 +1,4 @@
-"""Messages kept on disk until somebody has taken them: a receiver writes, settles what is safe, and readers follow.
+"""Messages kept on disk until a reader has taken them: a receiver writes, settles what is safe, and readers follow.
 
 Nothing here knows Spark. ``Spool`` is the writing side, ``SpoolReader`` the reading one, in whatever process;
 ``receive`` in `trouter.spool.receiver` fills a spool from an address. `docs/spool.md` is the manual.

@@ -3,8 +3,8 @@
     length u32, crc u32, sequence u64, ingest time u64, message-format u32, tag's length u16, flags u8, tag, message
 
 All big-endian. ``length`` counts what follows the crc, and the crc is over just that. Sequences go up by one from frame
-to frame. The time is in microseconds since 1970. Flags: 1 if the sender had settled the message, so that nobody was
-told that it is safe here.
+to frame. The time is in microseconds since 1970. Flags: 1 if the sender had settled the message, so that it was not
+notified that the message is safe here.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Intake(LinkSink):
         self._max_message_bytes = max_message_bytes
         self._group_bytes = group_bytes
         self._group_count = group_count
-        #: Called as said above; until somebody sets it, nothing that matters is.
+        #: Called as said above; until the owner sets it, it does nothing.
         self.stir: Callable[[], object] = Batch
         #: What came since the last `take`.
         self.batch = Batch()

@@ -36,7 +36,7 @@ def create_mark(path: Path, mode: int) -> None:
 
 
 class Mark:
-    """A mark in memory that is shared with whoever moves it. Looking at it costs no system call."""
+    """A mark in memory that readers share with the process that moves it. Reading it costs no system call."""
 
     def __init__(self, path: Path, *, writable: bool) -> None:
         """OSError; SpoolCorrupt if it is not the size of one."""
@@ -61,7 +61,7 @@ class Mark:
         raise SpoolCorrupt(self._path, 0, "what stands there is no mark")
 
     def set(self, sequence: int) -> None:
-        """Move on; seen at once by everybody on this machine, and safe on the disk after ``flush``."""
+        """Move on; every process of this machine sees it at once, and it is safe on the disk after ``flush``."""
         self._shared[:] = _octets(sequence)
 
     def flush(self) -> None:

@@ -109,7 +109,7 @@ class SpoolReader:
             os.close(descriptor)
 
     def consumed(self, upto: int) -> None:
-        """Say that all before ``upto`` may go; who writes the spool deletes it, or this does where nobody writes.
+        """Say that all before ``upto`` may go; the process that writes the spool deletes it, else this one does.
 
         Going back has no effect. ValueError beyond what is durable; OSError.
         """

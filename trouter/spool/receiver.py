@@ -183,7 +183,7 @@ class _Receiving:
         self._last: Exception = trio.TooSlowError()
 
     async def end_when_cancelled(self, scope: trio.CancelScope) -> None:
-        """Have ``run`` end when whoever called is cancelled, in the time that there is for it."""
+        """End ``run`` when the caller is cancelled, within the grace time."""
         try:
             await trio.sleep_forever()
         finally:

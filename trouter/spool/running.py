@@ -1,8 +1,8 @@
 """A receiver as a program: one in this process, or several in processes of their own, kept alive.
 
 A shard is a process `python -m trouter.spool`: it reads what to do from its standard input, as one line of JSON (so no
-secret stands in its arguments), writes its progress as lines of JSON, and ends politely when told to, or when whoever
-started it is gone, which it notices by the end of its input.
+secret stands in its arguments), writes its progress as lines of JSON, and ends politely when told to, or when the
+process that started it is gone, which it notices by the end of its input.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trouter.spool.receiver import Progress, ReceiverSettings, receive
 from trouter.spool.telling import Shard
 from trouter.spool.writer import Spool
 
-#: How a shard ends: as it was told to; by something that may change; by something that somebody has to put right.
+#: Exit status of a shard: as it was told to; for a cause that may pass; for a cause that the operator has to fix.
 ENDED: Final = 0
 FAILED: Final = 1
 REFUSED: Final = 3
@@ -39,7 +39,7 @@ _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
 #: A shard that lived this long is started again without much ado.
 _WELL_S: Final = 60.0
-#: How long a spool may be busy: somebody who consumes holds it for a moment.
+#: How long a spool may be busy: a reader that consumes holds it for a moment.
 _BUSY_S: Final = 2.0
 #: What a process that was told to end may take beyond the grace of its receiver.
 _BEYOND_GRACE_S: Final = 10.0
@@ -173,7 +173,7 @@ def _tell(progress: Progress) -> None:
         sys.stdout.write(json.dumps(asdict(progress)) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        pass  # whoever started us is gone, which the input tells too
+        pass  # the process that started this one is gone, which the end of the input tells too
 
 
 def first_of(failure: BaseException) -> Exception:

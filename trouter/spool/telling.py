@@ -37,7 +37,7 @@ _METRICS: Final = (
 
 @dataclass(slots=True)
 class Shard:
-    """A receiver as whoever tells of it knows it. ``restarts``: how often its process had to be started again."""
+    """A receiver as its reports show it. ``restarts``: how often its process had to be started again."""
 
     number: int
     address: str
@@ -126,7 +126,7 @@ def _escaped(label: str) -> str:
 
 
 def write_metrics(path: Path, shards: Iterable[Shard]) -> None:
-    """Replace the file, so that nobody reads half of it; OSError."""
+    """Replace the file atomically, so that a reader never sees half of it; OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(metrics_of(shards), encoding="utf-8")

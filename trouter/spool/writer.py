@@ -1,6 +1,6 @@
 """The writing side of a spool: frames go to the disk in groups, and are told to be safe once they are.
 
-The order that all depends on: append, ``fdatasync``, move the mark, and only then may anybody accept a message. So a
+The order that all depends on: append, ``fdatasync``, move the mark, and only then may a message be accepted. So a
 spool found again holds at least what was accepted, and what it holds is an exact prefix of what was appended: damage is
 borne with only behind the mark, in the last segment, where it is cut off. No sequence is used twice.
 
@@ -65,12 +65,12 @@ class Group(NamedTuple):
 
 
 class Spool:
-    """A spool open for writing; nobody else has it open so. Made by ``open``."""
+    """A spool open for writing; no other process has it open so. Made by ``open``."""
 
     def __init__(self, folder: Path, lock: int, segment_bytes: int, backlog_bytes: int) -> None:
         self.folder = folder
         self.segment_bytes = segment_bytes
-        #: How much may lie here and not be consumed; whoever fills the spool is to stop there.
+        #: The most octets that may lie here and not be consumed; the process that fills the spool is to stop there.
         self.backlog_limit = backlog_bytes
         self.uuid = ""
         self.address = ""
@@ -104,8 +104,8 @@ class Spool:
     ) -> Self:
         """Take over the spool in ``folder``, or make one there; on a full disk too, if there is one.
 
-        SpoolBusy if somebody has it open, SpoolReplaced if it belongs to another address or shard, SpoolCorrupt if a
-        file of it is damaged in what was accepted, OSError.
+        SpoolBusy if another process has it open, SpoolReplaced if it belongs to another address or shard, SpoolCorrupt
+        if a file of it is damaged in what was accepted, OSError.
         """
         folder = Path(folder)
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)

@@ -128,7 +128,7 @@ class Subject:
         return listener_facts(self.loaded().listeners[0])
 
     def peer(self, number: int = 1) -> PeerFacts:
-        """Somebody on this machine."""
+        """Return facts about a peer on this machine, whose connection id is ``number``."""
         return PeerFacts(
             connection_id=number,
             listener=self.listener,

@@ -1,4 +1,4 @@
-"""A real router on a port of this machine, in the loop of whoever tests: everything but a process of its own.
+"""A real router on a port of this machine, in the event loop of the test: everything but a process of its own.
 
     async with open_router(plugins={"tickets": tickets}, configuration=TEXT) as router:
         async with router.connect(user="alice", password="...") as connection:
@@ -23,7 +23,7 @@ from trouter.config.facts import router_facts
 from trouter.hooks import Plugins
 from trouter.net.router import RouterProcess
 
-#: Lets in everybody on this machine.
+#: Admits every client of this machine.
 ANYBODY: Final = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 NO_PLUGINS: Final[Mapping[str, object]] = MappingProxyType({})
 

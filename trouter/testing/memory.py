@@ -1,8 +1,9 @@
 """A router and its clients in one process, joined in memory: no sockets, no tasks, no time but what a test sets.
 
-Each client is the engine's other side, and speaks real AMQP to an engine of the router's; what the clients hear stands
-in lists. Nothing moves by itself: ``MemoryRouter.pump`` carries octets to and fro until everybody is silent, and
-``MemoryClient.write`` and ``read`` carry one direction only, so that frames may pass each other on their way.
+Each client is the engine's other side, and speaks real AMQP to an engine of the router's; what the clients receive is
+kept in lists. Nothing moves by itself: ``MemoryRouter.pump`` carries octets to and fro until neither the router nor a
+client has more to send, and ``MemoryClient.write`` and ``read`` carry one direction only, so that frames may pass each
+other on their way.
 
     router = MemoryRouter()
     client = router.connect()
@@ -118,7 +119,7 @@ class MemoryRouter:
         return client
 
     def pump(self) -> None:
-        """Carry everything everywhere until nobody has anything more to say."""
+        """Carry octets both ways until neither the router nor a client has more to send."""
         for _ in range(_MAX_ROUNDS):
             moved = False
             for client in self.clients:

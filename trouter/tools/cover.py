@@ -1,4 +1,4 @@
-"""Secrets given as arguments are covered in the process's title, where everybody on the machine could read them."""
+"""Overwrites secrets given as arguments in the process's title, which every user of the machine can read."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class Node:
         return _body_of(answer)
 
     def _cure(self) -> str:
-        """What to look at when another router keeps silent: whoever asks for one that is not there is not refused."""
+        """Return the hint for a timeout: a request to a router that does not exist gets no refusal, only silence."""
         if not self._options.router or self._options.path:
             return ""
         return f" (is router {self._options.router} in reach? `stat -n` lists those that are)"

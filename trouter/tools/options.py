@@ -208,7 +208,7 @@ class ConnectionOptions:
     def sasl_mechanisms(self) -> tuple[SaslMechanism, ...]:
         """What to authenticate with, the preferred one first; () for no SASL at all. ValueError if nothing fits.
 
-        Whoever names a user is not let in as nobody instead, unless they allow ANONYMOUS.
+        A user name is never dropped for an ANONYMOUS login, unless the options allow ANONYMOUS.
         """
         if not (self.sasl or self.tls):
             return ()

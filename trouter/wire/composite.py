@@ -59,7 +59,7 @@ _NESTED: Final[dict[str, frozenset[int]]] = {
     "state": _STATES,
     "error": frozenset((0x1D,)),
 }
-# Extensions that a peer tells of: nobody has to understand them, so nobody is turned away for an odd one.
+# Extensions that a peer advertises: a receiver need not understand them, so an odd one is no reason to refuse the peer.
 _CAPABILITIES: Final = frozenset(("offered_capabilities", "desired_capabilities"))
 _IN_MAPS: Final = _STATES | {0x2B, 0x2C, 0x2D, 0x2E}
 

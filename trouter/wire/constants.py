@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Octets of a symbol: names of properties, capabilities and mechanisms, which nobody makes longer.
+#: The most octets of a symbol; names of properties, capabilities and mechanisms are shorter in practice.
 MAX_SYMBOL_BYTES: Final = 1024
 
 # Descriptors: transport (part 2, 2.7 and 2.8).

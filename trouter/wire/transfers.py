@@ -5,8 +5,8 @@ anew for every frame; absent fields read as -1 (numbers, flags) or None. Other
 performatives are rare and go through ``performatives``. What a peer may encode
 in several ways (sizes, descriptors, booleans) is accepted in all of them.
 
-A delivery state is passed on as it came, so it is looked into where it comes: whoever hears of it further on would
-blame us for what cannot be decoded. An outcome without details is known by its four octets, and costs nothing.
+A delivery state is passed on as it came, so the router validates it on arrival: the next receiver would blame the
+router for what cannot be decoded. An outcome without details is known by its four octets, and costs nothing.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Undecodable(IntEnum):
     REFUSED = 0
     #: The outcome goes without its details; one of which not even the kind is known is refused.
     CUT = 1
-    #: It is kept as it came, for whoever decodes it.
+    #: It is kept as it came, for the code that decodes it.
     KEPT = 2
 
 
@@ -192,7 +192,7 @@ class StateReader(FieldReader):
         self.state_code = 0
         #: An ``Undecodable``.
         self.undecodable = 0
-        #: The state that was found to be whole last: those who reject much give one reason for it.
+        #: The state last found to be whole: a receiver that rejects many messages gives one reason for all.
         self._seen = b""
 
     def _state(self) -> None:

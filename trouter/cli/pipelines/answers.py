@@ -14,7 +14,7 @@ from trouter.cli.pipelines.spark import add_spark, started
 from trouter.records.text import clean
 from trouter.tools.table import Cell, Grid, aligned
 
-#: Does the work with a session and whoever is told of its progress; the exit status.
+#: Does the work with a Spark session and an observer of its progress; returns the exit status.
 Answer = Callable[[Any, Any, argparse.Namespace], int]
 
 

@@ -36,7 +36,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; 1 if that or a table fails."""
     try:
-        from trouter.pipeline.report import Period, build  # noqa: PLC0415  # needs what not everybody installs
+        from trouter.pipeline.report import Period, build  # noqa: PLC0415  # needs packages that are optional
     except ImportError as error:
         print(f"{error}: pip install 'trouter[spark]'", file=sys.stderr)
         return 1

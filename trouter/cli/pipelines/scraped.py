@@ -56,7 +56,7 @@ class _Receivers(PagesOnly):
         return self.ready()
 
     def live(self) -> bool:
-        """Whoever hears the answer knows that the loop turns."""
+        """Return True: a client that gets the answer knows that the loop turns."""
         return True
 
 

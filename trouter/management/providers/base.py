@@ -13,7 +13,7 @@ Row = Mapping[str, object]
 
 
 class Provider(ABC):
-    """The entities of one type. A key stands for one of them for as long as it lives, and for nobody afterwards.
+    """The entities of one type. A key stands for one of them as long as it lives, and is not used again afterwards.
 
     ``rooted``: names and identities are unique beside those of all other rooted types, and are found without a type.
     """
@@ -77,7 +77,7 @@ class Fixed(Provider):
         """The rows by identity."""
 
     def identity_of(self, name: str) -> str:
-        """The identity of whoever has a name; most have only one of the two."""
+        """Return the identity of the entity called ``name``; most have only one of the two."""
         return name
 
     def keys(self) -> Sequence[str]:

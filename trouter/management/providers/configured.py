@@ -26,7 +26,7 @@ class Configured(Provider):
         self._entities: dict[str, Entity] = {}
 
     def entities(self) -> Mapping[str, Entity]:
-        """What there is now, by identity."""
+        """Return the entities that the configuration in force has, by identity."""
         configuration = self._control.configuration
         if configuration is not self._seen:
             self._seen = configuration

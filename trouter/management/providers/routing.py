@@ -1,4 +1,4 @@
-"""Links, addresses and connections, straight from those who have them."""
+"""Links, addresses and connections, read straight from the objects that own them."""
 
 from __future__ import annotations
 
