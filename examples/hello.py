@@ -23,5 +23,5 @@ Thread(target=listen).start()
 connection = BlockingConnection(URL, allowed_mechs="ANONYMOUS", timeout=10)
 sender = connection.create_sender("greetings")
 for text in GREETINGS:
-    sender.send(Message(body=text))  # waits for somebody to listen, and returns once the listener has accepted
+    sender.send(Message(body=text))  # waits for a receiver, and returns once the receiver has accepted
 connection.close()

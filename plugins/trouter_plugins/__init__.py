@@ -1,1 +1,1 @@
-"""The plugins that come with trouter, one behaviour each; they are loaded like anybody's, by entry point."""
+"""The plugins that come with trouter, one behaviour each; like other plugins they are loaded by entry point."""

@@ -1,8 +1,8 @@
 """The authentication service that a listener's ``saslPlugin`` names, and the memory of its answers, if one is wanted.
 
-Remembered is only that it has let somebody in at once, upon the first response: what proves who one is by an answer to
-a challenge cannot be said again. The memory knows a response by its keyed hash, so it holds no password, and for as
-long as the service's ``cacheSeconds`` say.
+Only a login that the service accepted at once, upon the first response, is remembered: an answer to a challenge cannot
+be sent again. The memory knows a response by its keyed hash, so it holds no password, and for as long as the service's
+``cacheSeconds`` say.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Remembering:
         return answer
 
     def remember(self, mechanism: str, response: bytes, answer: Authenticated) -> None:
-        """It has let somebody in."""
+        """Remember that the service answered ``response`` with ``answer``, for at most ``cache_s`` seconds."""
         key = self._hash(mechanism, response)
         self._known[key] = self._now() + min(self.facts.cache_s, LONGEST_S), answer
         self._known.move_to_end(key)

@@ -1,6 +1,6 @@
 """Cyrus SASL, libsasl2, as its header sasl.h describes it: the side of the server, and that of the client.
 
-Every call blocks, and they are made one after another: whoever calls sees to that. The library reads its configuration
+Every call blocks, and the caller makes them one after another. The library reads its configuration
 once, so the first folder and name that a process gives it are those that it keeps.
 """
 
@@ -87,7 +87,7 @@ class Library:
             self._lib: Any = self._ffi.dlopen(LIBRARY)
         except OSError:
             raise CyrusError(f"the library {LIBRARY} is not installed") from None
-        #: Conversations that nobody has any more; disposed of at the next call, by whoever may call.
+        #: Conversations that no exchange uses any more; disposed of at the next call, whichever exchange makes it.
         self._dropped: list[Any] = []
         #: What must live until such a conversation is disposed of, by its address.
         self._kept: dict[int, object] = {}
@@ -179,7 +179,7 @@ class Conversation:
         return self._go(self._lib.sasl_server_step, response, len(response))
 
     def user(self) -> str | None:
-        """Who was let in; None if that is nobody in particular, or somebody who wants to be somebody else."""
+        """Return the user that was let in; None if there is no name, or if the client wants to act for another user."""
         names = [self._name(_USERNAME), self._name(_AUTHUSER)]
         return names[0] if names[0] == names[1] else None
 

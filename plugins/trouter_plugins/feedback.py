@@ -54,7 +54,7 @@ class Plugin:
 
     @hookimpl
     def judge_attach(self, request: AttachRequest) -> Vote | None:
-        """Nobody else sends to the address, and nobody at all receives from it."""
+        """Deny links to the decisions' address, but for senders that ``terms`` names."""
         if self._deciding is None or request.address != self._deciding.terms.address:
             return None
         may = request.sends and request.authenticated and request.user in self._deciding.terms.senders

@@ -1,9 +1,9 @@
 """The public keys of a token issuer, a JSON Web Key Set (RFC 7517) in a file or behind a URL.
 
-A file is read at start and at each reload. A URL is fetched in a thread, when somebody needs a key: again once the
-keys are ten minutes old, and, not more often than every ten seconds, when a token names a key that is not among them.
-While the issuer cannot be reached the keys are good for an hour; after that nobody gets in. Symmetric keys are never
-used: with one, everybody who can check a token could make one.
+A file is read at start and at each reload. A URL is fetched in a thread, when a key is needed: again once the keys are
+ten minutes old, and, not more often than every ten seconds, when a token names a key that is not among them. While the
+issuer cannot be reached the keys are good for an hour; after that all tokens are refused. Symmetric keys are never
+used: with one, every router that can check a token could make one.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _read_file(path: Path) -> bytes:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Whoever is trusted for the keys is the one who was named."""
+    """Refuses redirects: the keys come from the host that the operator named, and from no other."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

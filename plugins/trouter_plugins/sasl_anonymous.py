@@ -1,4 +1,4 @@
-"""SASL ANONYMOUS (RFC 4505): everybody gets in, under the name "anonymous"; what they say about themselves is ignored.
+"""SASL ANONYMOUS (RFC 4505): admits every client under the name "anonymous"; what a client says of itself is ignored.
 
 Served where the listener lists ANONYMOUS or lists nothing, and never where it requires authentication.
 """

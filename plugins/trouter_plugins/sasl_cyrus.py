@@ -65,7 +65,7 @@ class Cyrus:
     mechanisms: tuple[str, ...] = ()
     #: What it can do as a client.
     client_mechanisms: frozenset[str] = frozenset()
-    #: One call at a time, whoever makes it.
+    #: Allows one call at a time, from whichever exchange.
     calling: Final = trio.CapacityLimiter(1)
 
     @classmethod
@@ -220,7 +220,7 @@ class CyrusExchange:
         return Refused("Cyrus SASL took too long", temporary=True)
 
     def _step(self, response: bytes) -> Challenge | Authenticated | Refused:
-        """One call into the library; in a thread, when nobody else calls."""
+        """Make one call into the library; in a thread, when no other call is under way."""
         from trouter_plugins.cyrus_library import CONTINUE, NO_USER, OK, UNABLE, CyrusError  # noqa: PLC0415
 
         first = self._conversation is None
@@ -246,7 +246,7 @@ class CyrusExchange:
         return self._conversation.start(self._mechanism, response or None)
 
     def _pretend(self, response: bytes) -> Challenge | Refused:
-        """What the library says to somebody whom it knows; with as much work, so that it takes as long."""
+        """Answer as the library answers a known user; with as much work, so that it takes as long."""
         said = {part[:2]: part[2:] for part in response.split(b",")}
         nonce, user = said.get(b"r=", b""), said.get(b"n=", b"")
         if not nonce:

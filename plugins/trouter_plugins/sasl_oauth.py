@@ -2,7 +2,7 @@
 
 The token is a JWT (RFC 7519) of one issuer for one audience, signed with one of the issuer's public keys
 (``oauth_keys``). A claim names the user; when the token expires, so does the connection. Another may say what the user
-may do (``oauth_rights``), and another whose user it is. Whoever can read the wire can use the token, so these
+may do (``oauth_rights``), and another whose user it is. An eavesdropper on the wire could use the token, so these
 mechanisms need encryption as PLAIN does.
 """
 
@@ -87,7 +87,7 @@ class Bearer(NamedTuple):
 
 
 class BadToken(Exception):
-    """A token that lets nobody in; says why, without quoting it."""
+    """A token that is refused; says why, without quoting it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ MAX_USER_BYTES: Final = 255
 _SERVICE: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,63}")
 SERVICE_FOLDERS: Final = (Path("/etc/pam.d"), Path("/usr/lib/pam.d"))
 
-#: What PAM says when it could not judge (Linux-PAM, _pam_types.h): a module or the system failed, no memory, or whoever
-#: knows the password cannot be reached.
+#: What PAM says when it could not judge (Linux-PAM, _pam_types.h): a module or the system failed, no memory, or the
+#: service that knows the password cannot be reached.
 UNABLE: Final = frozenset({1, 2, 3, 4, 5, 9, 24, 26, 28})
 
 #: Takes a user, a password and a service; the code of PAM, 0 for yes.

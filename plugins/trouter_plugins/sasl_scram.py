@@ -1,9 +1,9 @@
 """SASL SCRAM (RFC 5802, RFC 7677): the password is proven, not sent, to a server that proves that it knows the user.
 
-Served for whoever has a verifier in the users file (``users_file``). SHA-1 is served where a listener names it. The
--PLUS variants tie the exchange to the TLS channel below it, so nobody can sit in between; they are there where the
-connection says what to tie it to. Somebody unknown is led through the same steps with a salt of their own, and is
-refused in the end like anybody with a wrong password.
+Served for users that have a verifier in the users file (``users_file``). SHA-1 is served where a listener names it. The
+-PLUS variants tie the exchange to the TLS channel below it, so that no third party can sit in between; they are there
+where the connection says what to tie it to. An unknown user is led through the same steps with a salt of its own, and
+is refused in the end like a known user with a wrong password.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Account(NamedTuple):
 
 
 def read_sasldb(path: Path) -> list[Account]:
-    """Everybody in the database, by realm and name; SasldbError, OSError."""
+    """Return all users of the database, by realm and name; SasldbError, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)

@@ -2,7 +2,7 @@
 
 ``pluginSettings: {"source_hosts": {"10.1.0.0/16": "payroll*, audit", "0.0.0.0/0": "public*"}}``. The smallest network
 that has the client counts, alone; from outside of all of them nothing can be attached. Addresses are compared as they
-are written, and an asterisk at the end stands for whatever follows. Whoever has ``*`` may send without an address too.
+are written, and an asterisk at the end stands for any text. A client with ``*`` may send without an address too.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ SEPARATOR: Final = ";"
 #: Letter -> the attribute of a subject (RFC 4519).
 FIELDS: Final = {"c": "2.5.4.6", "s": "2.5.4.8", "l": "2.5.4.7", "o": "2.5.4.10", "u": "2.5.4.11", "n": "2.5.4.3"}
 DIGESTS: Final = {"1": "sha1", "2": "sha256", "5": "sha512"}
-#: What no name may have: whoever reads it in a log or compares it up to a NUL would see another.
+#: Characters that no name may have: a log's reader, or a comparison that ends at a NUL, would see another name.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -31,7 +31,7 @@ def map_uid(certificate: CertificateFacts, profile: SslProfileFacts) -> str | Re
 
 
 class Unfit(Exception):
-    """The certificate stands for nobody; why, without a word of it."""
+    """The certificate stands for no user; says why, without quoting it."""
 
 
 def uid_of(certificate: CertificateFacts, profile: SslProfileFacts) -> str:

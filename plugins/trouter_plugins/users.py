@@ -32,7 +32,7 @@ DISABLED: Final = "disabled"
 EXPIRES: Final = "expires="
 
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-#: Begins the line with the key by which those who are not in the file have salts nevertheless, always the same.
+#: Begins the line with the key from which the salts of unknown users are made, so that they are always the same.
 DECOYS: Final = b"#decoys "
 _KEY_BYTES: Final = 32
 #: The key where the file has none; the same as long as the process lives.
@@ -96,7 +96,7 @@ class Users:
             for verifier in entry.verifiers:
                 if isinstance(verifier, ScramVerifier):
                     self._for_scram.setdefault(verifier.mechanism, {})[user] = verifier
-        #: What those who are unknown are measured against.
+        #: The verifiers that unknown users' decoys resemble.
         self._plain_models = list(self._for_plain.values()) or [PasswordHash(Cost(), bytes(SALT_BYTES), b"")]
         self._scram_models = {mechanism: list(known.values()) for mechanism, known in self._for_scram.items()}
 
@@ -111,7 +111,7 @@ class Users:
 
     @property
     def scram_mechanisms(self) -> tuple[str, ...]:
-        """Those for which somebody has a verifier, the strongest first."""
+        """Return the mechanisms for which at least one user has a verifier, the strongest first."""
         return tuple(mechanism for mechanism in SCRAM_HASHES if mechanism in self._for_scram)
 
     def admits(self, user: str) -> bool:
@@ -128,7 +128,7 @@ class Users:
         return _decoy(self._decoy_key, user, self._plain_models)
 
     def scram(self, mechanism: str, user: str) -> tuple[ScramVerifier, bool]:
-        """What ``user`` is challenged with, and whether it may let in; for somebody unknown nothing fits it."""
+        """Return the verifier to challenge ``user`` with, and whether it may admit; an unknown user gets a decoy."""
         decoy = _decoy(self._decoy_key, user, self._scram_models[mechanism])
         entry = self._for_scram[mechanism].get(user)
         return (decoy, False) if entry is None else (entry, self.admits(user))

@@ -1,6 +1,6 @@
 """Reads and writes files of users (``users``), trusting neither what is in the way nor who else writes.
 
-A file is a regular one of mode 0600 or less, and no symbolic link: whoever may write there lets in whom he likes. It is
+A file is a regular one of mode 0600 or less, and no symbolic link: a user who may write there can admit any user. It is
 replaced as a whole, by one writer at a time.
 """
 
@@ -218,7 +218,7 @@ def _closing(descriptor: int) -> Iterator[None]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else edits a file of users in this folder meanwhile."""
+    """Hold the folder's lock, so that no other process edits a file of users in it meanwhile."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     with _closing(descriptor):
         fcntl.flock(descriptor, fcntl.LOCK_EX)

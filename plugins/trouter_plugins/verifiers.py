@@ -21,7 +21,7 @@ DIGEST_BYTES: Final = 32
 
 #: SCRAM by its hash, the strongest first.
 SCRAM_HASHES: Final = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
-#: What a new user gets besides scrypt; SHA-1 is for whoever asks for it.
+#: What a new user gets besides scrypt; SHA-1 only if the operator asks for it.
 DEFAULT_SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 #: RFC 7677 wants 4096; clients of Cyrus SASL go along with no more than 65536. PLAIN pays for them here.
 MIN_ITERATIONS, DEFAULT_ITERATIONS, MAX_ITERATIONS = 4096, 65536, 2_000_000
@@ -62,7 +62,7 @@ ALONE: Final = Cost(MIN_LOG2_N, MIN_R, 5)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PasswordHash:
-    """A salted hash; it compares in constant time and shows itself to nobody."""
+    """A salted hash; it compares in constant time and its repr shows nothing."""
 
     cost: Cost
     salt: bytes
@@ -143,7 +143,7 @@ class ScramVerifier:
         """Whether it was made from ``password``. Takes as long whatever the answer."""
         try:
             stored, _ = _scram_keys(self.mechanism, password, self.salt, self.iterations)
-        except ValueError:  # nobody can have this password
+        except ValueError:  # no user can have this password
             return False
         return hmac.compare_digest(stored, self.stored_key)
 

@@ -1,4 +1,4 @@
-"""Users of many domains on one address: whoever logs in as ``name@domain`` is held to the vhost ``domain``.
+"""Users of many domains on one address: a client that logs in as ``name@domain`` is held to the vhost ``domain``.
 
 ``pluginSettings: {"vhost_policy": {"userDomain": true}}`` switches it on. Then what a client names in its Open says
 nothing any more, and a user without a domain, or who has not proven to be the user, is not let in.

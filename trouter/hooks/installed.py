@@ -40,9 +40,9 @@ def installed_plugins(group: str) -> tuple[InstalledPlugin, ...]:
 
 
 def allowed_plugins(found: Sequence[InstalledPlugin], listed: Mapping[str, str]) -> tuple[InstalledPlugin, ...]:
-    """Those that may be loaded: ours, and what is ``listed`` with its hash, or "" for any; PluginError.
+    """Return the plugins that may be loaded: ours, and what is ``listed`` with its hash, or "" for any; PluginError.
 
-    A name that two packages claim is settled by nobody: it stops the start if it is listed, and is ours otherwise.
+    A name that two packages claim stops the start if it is listed, and stands for our own plugin otherwise.
     """
     for name, expected in listed.items():
         named = [plugin for plugin in found if plugin.name == name]

@@ -1,8 +1,8 @@
 """Asks plugins, so that a broken plugin can only ever refuse (security.md 8.7).
 
 Each typed wrapper turns a raise or an answer of the wrong type into the denial that ``specs`` promises for that hook,
-counts it in ``faults`` and logs it to ``trouter.PLUGIN``. Nobody else calls
-their hooks; ``registration`` is where plugins come in.
+counts it in ``faults`` and logs it to ``trouter.PLUGIN``. No other module calls plugins' hooks; ``registration`` is
+where plugins come in.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Culprit(NamedTuple):
 
 
 class _Offer(NamedTuple):
-    """What a listener advertises, and what it cannot: two plugins would serve it, no plugin does, nobody knows it."""
+    """What a listener advertises, and what it cannot: two plugins would serve it, no plugin does, or it is unknown."""
 
     mechanisms: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ class Plugins:
     def consumers(
         self, router: RouterFacts, settings: Mapping[str, Mapping[str, object]] = NO_SETTINGS
     ) -> tuple[Consumer, ...]:
-        """What takes messages at addresses of the router; of those that two want for themselves, nobody has any."""
+        """Return the consumers of messages at addresses of the router; an address that two plugins claim gets none."""
         found: dict[str, list[Consumer]] = {}
         for name in self._registered.origins:
             facts = replace(router, settings=settings.get(name, router.settings))
@@ -232,11 +232,11 @@ class Plugins:
         self._offers.clear()
 
     def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """The mechanisms of ``listener`` in the order to be advertised, upper case; empty means nobody gets in."""
+        """Return the mechanisms to advertise on ``listener``, in order, upper case; if empty, no client gets in."""
         return self._offer(listener).mechanisms
 
     def conflicts(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """What two plugins would serve at once on ``listener``, a sentence each; nobody is offered it."""
+        """Return a sentence for each mechanism of ``listener`` that two plugins would serve; it is not offered."""
         return self._offer(listener).conflicts
 
     def unserved(self, listener: ListenerFacts) -> tuple[str, ...]:
@@ -320,7 +320,7 @@ class Plugins:
         return Refused("no plugin names the user of this certificate")
 
     def open_sasl_client(self, mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
-        """What authenticates us by one of ``mechanisms``; None if nobody can."""
+        """Return a plugin's exchange that authenticates us by one of ``mechanisms``, or None if no plugin has one."""
         try:
             exchange = self._registered.hook.open_sasl_client(mechanisms=tuple(mechanisms), connector=connector)
             if exchange is None or (isinstance(exchange, SaslClientExchange) and exchange.name in mechanisms):
@@ -357,7 +357,7 @@ class Plugins:
             return False
 
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
-        """What authenticates the peers of ``listener``, which has a ``saslPlugin``; None lets nobody in."""
+        """Return what authenticates the peers of ``listener``, which has a ``saslPlugin``; None refuses every peer."""
         try:
             service = self._registered.hook.auth_service(listener=listener, remote=remote)
             if service is None or (isinstance(service, AuthService) and isinstance(service.facts, AuthServiceFacts)):
@@ -454,7 +454,7 @@ class Plugins:
 
     @property
     def _judges_attach(self) -> bool:
-        """Anybody votes on links; most routers have nobody who does."""
+        """Whether any plugin votes on links; most routers have no such plugin."""
         return bool(self._registered.hook.judge_attach.get_hookimpls())
 
     def observed_kinds(self) -> frozenset[str] | None:
@@ -588,7 +588,7 @@ def _hint(mechanism: str, servers: Iterable[str]) -> str:
 
 
 def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
-    """Whether the fields are what they claim to be, too: nobody becomes the user None."""
+    """Whether the fields have the types they claim, too, so that no peer becomes the user None."""
     match answer:
         case Challenge(bytes(), str()) | Refused(str(), bool(), str()):
             return True

@@ -64,7 +64,7 @@ def sasl_mechanisms(listener: ListenerFacts) -> Sequence[str]:
 
     Asked once per listener after each ``configure``; every plugin answers. The registry keeps what the listener lists
     in ``saslMechanisms``, in that order, and drops ANONYMOUS where authentication is required. A raise or anything but
-    a list or tuple of mechanism names leaves the listener without any mechanism: nobody gets in. Silence offers none.
+    a list or tuple of mechanism names leaves the listener without mechanisms: no client gets in. Silence offers none.
     """
 
 
@@ -73,7 +73,7 @@ def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
     """Offer to run ``mechanism`` for ``peer``; None passes to the next plugin.
 
     Asked per connection, only for a mechanism which was offered to that peer. No I/O here: the exchange returned is
-    awaited. A raise, an object without ``respond``, or silence from everybody refuses the peer; so does an exchange
+    awaited. A raise, an object without ``respond``, or silence from every plugin refuses the peer; so does an exchange
     which raises, answers rubbish or outlives its deadline.
     """
 
@@ -84,7 +84,7 @@ def open_sasl_client(mechanisms: Sequence[str], connector: ConnectorFacts) -> Sa
 
     Asked per connection, for mechanisms that the server offers and the connector lists, where the router's own client
     (SCRAM, PLAIN, EXTERNAL and ANONYMOUS) can do nothing. No I/O here: the exchange returned is awaited. A raise, an
-    object that is no SaslClientExchange or whose name is none of ``mechanisms``, or silence from everybody gives the
+    object that is no SaslClientExchange or whose name is none of ``mechanisms``, or silence from every plugin gives the
     connection up; so does an exchange that raises, answers rubbish or outlives its deadline.
     """
 
@@ -94,7 +94,7 @@ def map_uid(certificate: CertificateFacts, profile: SslProfileFacts) -> str | Re
     """Name the user whom ``certificate`` stands for, or refuse the connection; None passes to the next plugin.
 
     Asked per TLS connection with a client certificate, once it is verified and before any SASL. No I/O here. A raise,
-    rubbish, the empty name, or silence from everybody refuses the connection.
+    rubbish, the empty name, or silence from every plugin refuses the connection.
     """
 
 
@@ -104,8 +104,8 @@ def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService | 
 
     ``remote`` is the router's own client of the service that is configured: return it, something around it, or another.
     Asked once for a listener and whenever the listener or the service changes. A raise, an object that is no
-    AuthService, or silence from everybody lets nobody in; so does a session that raises, answers rubbish or outlives
-    its deadline.
+    AuthService, or silence from every plugin refuses every peer; so does a session that raises, answers rubbish or
+    outlives its deadline.
     """
 
 
@@ -114,7 +114,7 @@ def vhost_policy(connection: ConnectionRequest) -> VhostPolicy | None:
     """Say what ``connection`` is held to; None passes to the next plugin.
 
     Asked once per connection, when it opens, and again when the policy changes; with a vhost the configured policy of
-    that name decides, whatever the peer asked for. A raise or rubbish closes the connection; silence from everybody
+    that name decides, whatever the peer asked for. A raise or rubbish closes the connection; silence from every plugin
     leaves it to the configuration.
     """
 
@@ -124,7 +124,7 @@ def judge_attach(request: AttachRequest) -> Vote | None:
     """Vote on a link that the configured policy allows.
 
     Asked per attach; every plugin answers, and one DENY wins. A raise or rubbish is a DENY. Silence leaves the link as
-    the policy has it: what that denies no vote can allow, and nobody is asked.
+    the policy has it: a link that the policy denies is not put to the plugins, as no vote could allow it.
     """
 
 
@@ -133,7 +133,7 @@ def annotation_filter(endpoint: ListenerFacts) -> AnnotationFilter | None:
     """Say which way router annotations are stripped on ``endpoint``; None passes to the next plugin.
 
     Asked per connection, except on the roles inter-router and edge, where they are never stripped because routers need
-    them. A raise, rubbish, or silence from everybody strips both ways: the network stays hidden and unforgeable.
+    them. A raise, rubbish, or silence from every plugin strips both ways: the network stays hidden and unforgeable.
     """
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
-#: Mechanisms which hand the router the secret itself: whoever reads the wire reads the password.
+#: Mechanisms which hand the router the secret itself: an eavesdropper on the wire reads the password.
 CLEARTEXT_MECHANISMS: Final = frozenset({"PLAIN", "LOGIN", "XOAUTH2", "OAUTHBEARER"})
 
 #: More than this no plugin may grant one user: they are kept for as long as the connection is.
@@ -37,7 +37,7 @@ class ListenerFacts:
     #: As configured; empty means "whatever the plugins serve".
     sasl_mechanisms: tuple[str, ...] = ()
     authenticate_peer: bool = False
-    #: Who may send a password unencrypted: "no"body, "loopback" peers, or "yes" everybody.
+    #: Which peers may send a password unencrypted: "no" (none), "loopback" (peers on this machine), or "yes" (all).
     allow_insecure_plain: str = "no"
     #: Router annotations removed from messages: "in", "out", "both" or "no".
     strip_annotations: str = "both"
@@ -61,7 +61,7 @@ class TlsFacts:
     version: str
     cipher: str
     bits: int = 0
-    #: The subject as in RFC 2253 (the last part first), chosen by whoever the authority trusts; "" without certificate.
+    #: The subject as in RFC 2253 (the last part first), chosen by the certificate's holder; "" without certificate.
     subject: str = ""
     #: The certificate in DER; b"" without one.
     certificate: bytes = field(default=b"", repr=False)
@@ -71,7 +71,7 @@ class TlsFacts:
 
 @dataclass(frozen=True, slots=True)
 class PeerFacts:
-    """Whoever is on the socket, as known before the first SASL byte."""
+    """The peer on the socket, as known before the first SASL byte."""
 
     connection_id: int
     listener: ListenerFacts
@@ -95,7 +95,7 @@ class PeerFacts:
 class CertificateFacts:
     """A client's certificate, which an authority that the listener trusts vouches for."""
 
-    #: As in RFC 2253, the last part first; chosen by whoever the authority trusts.
+    #: As in RFC 2253, the last part first, chosen by the certificate's holder.
     subject: str
     #: The certificate itself, in DER.
     der: bytes = field(repr=False)
@@ -148,7 +148,7 @@ class RouterFacts:
     secure_defaults: bool = False
     #: The listeners configured now; others may come later.
     listeners: tuple[ListenerFacts, ...] = ()
-    #: What ``pluginSettings`` says to the plugin that is asked, and to nobody else.
+    #: The ``pluginSettings`` of the plugin that is asked, and of no other plugin.
     settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
@@ -156,8 +156,8 @@ class RouterFacts:
 class Challenge:
     """The exchange goes on: send ``data`` to the peer. Never shown in a repr, it may belong to a secret.
 
-    ``user`` is who the peer has proved to be when ``data`` tells it so and only its assent is due: it is sent to nobody
-    who may not come in for other reasons.
+    ``user`` is who the peer has proved to be when ``data`` tells it so and only its assent is due: ``data`` is not sent
+    to a peer that is refused for other reasons.
     """
 
     data: bytes
@@ -254,7 +254,7 @@ class ConnectorFacts:
 
 @runtime_checkable
 class SaslClientExchange(Protocol):
-    """Our side of an authentication with somebody whom we called; awaited under a deadline, used once."""
+    """Our side of an authentication with a peer that we called; awaited under a deadline, used once."""
 
     @property
     def name(self) -> str:
@@ -281,7 +281,7 @@ class AuthServiceFacts:
     realm: str | None = None
     #: How long each of its answers may take.
     timeout_s: float = 5.0
-    #: For how long an answer that lets somebody in may be remembered; 0 for not at all.
+    #: For how many seconds an answer that admits a client may be remembered; 0 for not at all.
     cache_s: float = 0.0
 
 
@@ -385,7 +385,7 @@ class Vote(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage:
-    """A message that came for a consumer, from somebody who may send it one. All of it is the sender's word."""
+    """A message that came for a consumer, from a sender that may send it one. All of it is the sender's word."""
 
     #: The one data section, or the one string in UTF-8; None for any other body, and for none.
     body: bytes | None = field(repr=False)
@@ -397,7 +397,7 @@ class IncomingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the router is to do about somebody for a while; ValueError for what it cannot do.
+    """What the router is to do about a user, host or tenant for a while; ValueError for what it cannot do.
 
     ``subject`` is a user, an address of a host or a tenant, as ``action`` (one of ``DECISION_ACTIONS``) has it. An
     ``id`` is obeyed once. The other texts are for people; ``evidence`` are numbers of records.
@@ -440,8 +440,8 @@ class Rejected:
 class ConsumerTerms:
     """Where a consumer takes messages, and from whom; ValueError for what is out of bounds.
 
-    Messages of anybody else are rejected before the consumer sees them: of who is not authenticated or none of
-    ``senders``, of tenants, of other routers, and of those whose policy does not let them send there.
+    Messages of any other sender are rejected before the consumer sees them: of a sender that is not authenticated or
+    none of ``senders``, of tenants, of other routers, and of senders whose policy does not let them send there.
     """
 
     address: str

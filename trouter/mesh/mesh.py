@@ -3,7 +3,7 @@
 Time is an argument, in seconds of any clock that only goes forward. Messages and control links go in by the methods;
 what comes of them stands in ``events`` until it is taken. ``tick`` is called once a second.
 
-Nobody is believed more than needed. A connection belongs to the router that spoke over it first. News of a router's
+A router is trusted no more than needed. A connection belongs to the router that spoke first on it. News of a router's
 links go to all neighbours, not only along the tree, since those behind us may not agree yet on the tree; what is no
 news goes along the tree alone, and nothing goes on twice. How much is remembered, asked, answered and worked out in a
 second has bounds.
@@ -52,7 +52,7 @@ from .paths import Paths
 from .questions import Questions, is_due
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 
-#: Ticks for which a router that nobody lists is kept.
+#: Ticks for which a router that no other router lists is kept.
 ORPHAN_TICKS: Final = 3
 #: Advertisements in a row that must be older than what is known before they are believed: one may have been late.
 OLDER_IN_A_ROW: Final = 2
@@ -63,7 +63,7 @@ SPREAD_AGAIN_S: Final = 1.0
 LINKS_PER_TICK: Final = 50_000
 #: Changes of our own links that are told at once between two ticks; those beyond are told with the tick.
 NEWS_PER_TICK: Final = 20
-#: Where each message is taken: nobody is a neighbour whose hello was sent on by others.
+#: The address at which each message is accepted; a hello that was relayed does not make its sender a neighbour.
 TAKEN_AT: Final[Mapping[type, str]] = {
     Hello: HELLO_ADDRESS,
     RouterAdvertisement: LINKS_ADDRESS,
@@ -125,7 +125,7 @@ class Mesh:
         self._news_left = NEWS_PER_TICK
         self._last_ra_s = _NEVER
 
-    # --- what there is
+    # --- the state of the network
 
     @property
     def neighbours(self) -> Mapping[str, int]:
@@ -164,11 +164,11 @@ class Mesh:
             self._tell_at_once(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
-        """Somebody here listens on ``key``; told to the others at the next tick."""
+        """Note that a local receiver listens on ``key``; the others are told at the next tick."""
         self._own.add(key, hint)
 
     def delete_address(self, key: str) -> None:
-        """Nobody here listens on ``key`` any longer."""
+        """Note that no local receiver listens on ``key`` any longer; the others are told at the next tick."""
         self._own.delete(key)
 
     # --- time
@@ -420,7 +420,7 @@ class Mesh:
             self._answer_addresses()
 
     def _answer_addresses(self) -> None:
-        """Tell all our addresses to those who asked; if that is much, to some of them at the next tick."""
+        """Send all our addresses to the routers that asked; if that is much, to some of them at the next tick."""
         for router, update in self._own.answers():
             self._send(update, mobile_address(router))
 

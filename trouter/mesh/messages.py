@@ -1,6 +1,6 @@
 """The six messages by which routers find each other (inter-router.md 3): values, and their exact octets.
 
-Whoever is on the other side may be hostile or broken: ``parse`` raises DecodeError for whatever is not one of the six,
+The other side may be hostile or broken: ``parse`` raises DecodeError for whatever is not one of the six,
 and nothing in a message is taken for more than it is.
 """
 

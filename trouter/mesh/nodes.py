@@ -41,7 +41,7 @@ class Node:
     asked_addresses_s: float = _NEVER
     #: When it was started anew, as far as its addresses have not been asked for once more since then.
     restarted_s: float = float("inf")
-    #: For how many ticks nobody has listed it.
+    #: For how many ticks no router has listed it.
     orphan_ticks: int = 0
     #: How many advertisements in a row were older than what is known, and how many came from another start.
     older_in_a_row: int = 0

@@ -7,7 +7,7 @@ from typing import Final
 
 from .messages import MobileAddressUpdate
 
-#: Told between two ticks to those who ask.
+#: Addresses sent between two ticks to the routers that ask.
 ADDRESSES_PER_TICK: Final = 1_000_000
 
 
@@ -28,12 +28,12 @@ class OwnAddresses:
         self._all_told: MobileAddressUpdate | None = None
 
     def add(self, key: str, hint: int) -> None:
-        """Somebody here listens on ``key``."""
+        """Note that a local receiver listens on ``key``."""
         self._addresses[key] = hint
         self._touched[key] = None
 
     def delete(self, key: str) -> None:
-        """Nobody here listens on ``key`` any longer."""
+        """Note that no local receiver listens on ``key`` any longer."""
         if self._addresses.pop(key, None) is not None:
             self._touched[key] = None
 
@@ -51,7 +51,7 @@ class OwnAddresses:
         self._all_told = None
         return MobileAddressUpdate(self._me, self.sequence, None, tuple(added), deleted, tuple(added.values()))
 
-    # --- to those who ask
+    # --- answers to other routers
 
     def ask(self, router: str) -> None:
         """``router`` wants to know all of them."""

@@ -8,10 +8,10 @@ from .tree import Tree
 
 
 class Paths:
-    """The ways from ``me`` to everybody, worked out once from everybody's ``links``: costs by neighbour, by router.
+    """The ways from ``me`` to all routers, worked out once from the ``links`` of all: costs by neighbour, by router.
 
-    A router that is listed by others and lists nobody itself is taken to have one link back, at a cost of 1, to the
-    first that lists it (inter-router.md 4.4): its own word has yet to come. Routers that nobody leads to are not here.
+    A router that is listed by others and lists none itself is taken to have one link back, at a cost of 1, to the first
+    that lists it (inter-router.md 4.4): its own advertisement has yet to come. Unreachable routers are not here.
     """
 
     def __init__(self, me: str, links: Mapping[str, Mapping[str, int]]) -> None:
@@ -49,10 +49,10 @@ class Paths:
                 self.radius = max(self.radius, tree.hops[number])
 
     def beyond(self, origin: str) -> frozenset[str]:
-        """The routers to which messages from ``origin`` travel through me; everybody, if I am the origin.
+        """Return the routers to which messages from ``origin`` travel through me; all of them, if I am the origin.
 
-        What is asked for the first time is worked out then: after a change of the network nobody waits for a thousand
-        trees. Nobody lies behind me for an origin that I do not know.
+        A tree is worked out when it is first asked for: after a change of the network no message waits for a thousand
+        trees. The set is empty for an origin that I do not know.
         """
         found = self._beyond.get(origin)
         if found is None:

@@ -39,7 +39,7 @@ class Questions:
         self._returned.clear()
 
     def again(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
-        """Ask for all that nobody has answered for too long; who waited longest first."""
+        """Ask again for all that has had no answer for too long, the longest wait first."""
         waiting = [
             (min(node.asked_links_s, node.asked_addresses_s), router)
             for router, node in self._nodes.items()
@@ -83,7 +83,7 @@ class Questions:
     def about_addresses(
         self, node: Node, reach: Collection[str], now_s: float, unprompted: bool = False
     ) -> Iterator[Send]:
-        """Ask for what was advertised; of whom we have just met, before it advertises: it may be long until it does."""
+        """Ask for addresses that were advertised, or of a new neighbour at once: its advertisement may take long."""
         if (unprompted or node.wants_addresses()) and self._may_ask(node, reach):
             node.asked_addresses_s = now_s
             yield Send(MobileAddressRequest(self._me, node.mobile_sequence), mobile_address(node.id))

@@ -1,8 +1,9 @@
 """What becomes of a message of routers that came over a control link (inter-router.md 2.5, 5.5).
 
-It is taken here, sent on to neighbours, both, or neither. Whoever sends it on adds itself to the trace and leaves every
-other octet alone. Nothing comes twice to the same router. How far a message has come is no reason to drop it, as it is
-with messages of clients: who knows little of the network yet thinks it narrower than it is, and would never know more.
+It is taken here, sent on to neighbours, both, or neither. A router that sends it on adds itself to the trace and leaves
+every other octet alone. A message does not come twice to the same router. How far a message has come is no reason to
+drop it, unlike messages of clients: a router that knows little of the network yet thinks it narrower than it is, and
+would never learn more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _HERE: Final = ""
 
 
 class Dropped(Exception):
-    """A message has been round in a circle, or leads nowhere: nobody gets it."""
+    """A message has been round in a circle, or leads nowhere: no router gets it."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.value)
@@ -99,7 +100,7 @@ def _fresh(ends: Iterable[str], paths: Paths, trace: tuple[str, ...]) -> tuple[s
 
 
 def _destination(to: str | None) -> tuple[str, str]:
-    """The router that ``to`` names, which may be everybody or whoever reads this, and the address there."""
+    """Return the router that ``to`` names, which may be all routers or this one, and the address there."""
     parts = ["", ""] if to is None else to.removeprefix(_SCHEME).split("/", 3)
     if parts[0] == "_local" and len(parts) == 2:
         return _HERE, parts[1]

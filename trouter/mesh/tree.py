@@ -2,7 +2,7 @@
 
 Routers are numbers here, in the order of their ids. Of all ways that cost least, one is taken: where its last link
 starts at the router that costs least, and among equals at the one with the lowest number. That is the one that is found
-first when candidates are worked off in the order of cost and number, so everybody who knows the same links gets the
+first when candidates are worked off in the order of cost and number, so all routers that know the same links get the
 same tree. inter-router.md 4.4 and 4.5.
 
 Nothing has to be sorted for that: candidates of one cost are worked off as they come. Where every link costs less than
