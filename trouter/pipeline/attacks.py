@@ -8,13 +8,13 @@ A judge sees all that is told of one subject (a host, a user, or one user at one
     distributed          so many failures of one user, at so many hosts
     spray                so many users failed at one host and have not logged in there since
     low-and-slow         so many failures of one user at one host in the long window, and no success
-    low-and-slow-host    so many failures of several users at one host in the long window, and no success of anybody
+    low-and-slow-host    so many failures of several users at one host in the long window, and no success of any user
     success-after        a success right after so many failures of that user at that host, or while it is low-and-slow
     denial-burst         so many denials by the policy to one user at one host
 
 A rule that has spoken of a subject gives no other alert until it was quiet for a whole window. While an attack goes on
 its alert is told again once in a window, and at last ended and with the totals, always under the same id. Ids are made
-of what was seen, so whoever sees it again says the same.
+of what was seen, so a job that sees it again gives the same id.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Alert(msgspec.Struct, frozen=True):
 
 
 class Judge(Protocol):
-    """Whoever watches one subject."""
+    """Judges the events of one subject."""
 
     #: What is written down between two batches.
     state: Any
@@ -277,7 +277,7 @@ class HostJudge:
                 yield watch.episode, rule
 
     def _forget_users(self, now: int) -> None:
-        """Those of whom nothing matters any more; windows that are not looked at again are emptied first."""
+        """Forget users without anything that still matters; windows that are not looked at again are emptied first."""
         rules, users = self._rules, self.state.users
         for user, guessed in list(users.items()):
             guessed.brute.window.move(rules.brute, now)
@@ -286,7 +286,7 @@ class HostJudge:
                 del users[user]
 
     def _make_room(self, now: int) -> Iterator[Alert]:
-        """Too many users: those who failed last are kept, and what was told of the others is ended."""
+        """Keep the users that failed last if there are too many, and end the alerts of the others."""
         state = self.state
         self._forget_users(now)
         if len(state.users) <= MAX_MEMBERS:
@@ -314,7 +314,7 @@ def _soonest(*moments: int | None) -> int | None:
 
 
 def judge_of(rules: Rules, subject: Subject, state: Any) -> Judge:
-    """Whoever watches this subject; ``state`` is of ``STATES[scope]``, a new one for a new subject."""
+    """Return the judge of this subject; ``state`` is of ``STATES[scope]``, a new one for a new subject."""
     if subject.scope == "host":
         return HostJudge(rules, subject, state)
     return OneRule(rules.distributed if subject.scope == "user" else rules.denials, subject, state)

@@ -199,7 +199,7 @@ def _json(wanted: Any) -> _Read:
 def _avro(wanted: Any, schema_file: str) -> _Read:
     """Bodies that are one value of the schema in the file, with or without the mark of a single object."""
     try:
-        import fastavro  # noqa: PLC0415  # only for those who have Avro
+        import fastavro  # noqa: PLC0415  # only for users of Avro
         from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form  # noqa: PLC0415
     except ImportError:
         raise BadSchema("bodyFormat=avro needs the package fastavro: pip install 'trouter[spark]'") from None

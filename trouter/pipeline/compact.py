@@ -176,7 +176,7 @@ def compact(
     """Take what is new in these folders into the data sets under ``root``.
 
     With ``mark`` every segment that is there afterwards gets a mark, by which its router knows that it may go first; a
-    folder that cannot be written is told of. OSError, NoRecords; TableBusy if somebody else does the same.
+    folder that cannot be written is reported. OSError, NoRecords; TableBusy if another process does the same.
     """
     folder = records_folder(root)
     make_folder(folder)
@@ -394,7 +394,7 @@ class _Compaction:
 
 
 def clear(folder: Path, manifest: Manifest, keep_s: int = KEEP_S) -> None:
-    """Delete what a manifest does not name and nobody reads: what is as old as that. The folder is locked; OSError."""
+    """Delete files that no manifest has named for ``keep_s`` seconds. The caller holds the folder's lock; OSError."""
     old = time.time() - keep_s
     named = {folder / name for days in manifest.kinds.values() for names in days.values() for name in names}
     for path in folder.glob("kind=*/date=*/*.parquet"):

@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 
 #: By rule of the audit, what is done unless another answer is given. A host that guesses is kept out; a user is locked
-#: only where many hosts guess, or one of the guesses was right: else whoever can guess could lock out whom they like.
+#: only where many hosts guess, or one of the guesses was right: else any client that can guess could lock out any user.
 ANSWERS: Final[Mapping[str, Answer]] = {
     "brute-force": Answer("block-host", 15),
     "brute-force-host": Answer("block-host", 15),
@@ -294,7 +294,7 @@ async def send(peer: Peer, address: str, decisions: Sequence[Made]) -> list[Told
 
 
 async def _settled(sender: Any, decision: Decision) -> str | None:
-    """Send until somebody says yes or no; what was wrong, or None."""
+    """Send ``decision`` until the router accepts or rejects it; return the reason of a rejection, or None."""
     message = Message(
         encode(decision), properties=Properties(subject=SUBJECT, content_type=CONTENT_TYPE, message_id=decision.id)
     )
@@ -373,7 +373,7 @@ def _remember(known: dict[str, Standing], made: Made) -> None:
 
 def messages_of(meter: Any) -> Callable[[str, datetime], int]:
     """How many messages a vhost has sent since some time, as a pyarrow.Table of the meter says."""
-    import pyarrow.compute as pc  # noqa: PLC0415  # whoever acts on alerts only needs none
+    import pyarrow.compute as pc  # noqa: PLC0415  # not needed by a caller that only acts on alerts
 
     def used(vhost: str, since: datetime) -> int:
         chosen = pc.and_(

@@ -1,4 +1,4 @@
-"""Puts rows of a subject into the order of time, shows each once to whoever judges them, and keeps what that remembers.
+"""Puts the rows of a subject into the order of time, shows each once to its judge, and keeps the judge's state.
 
 A stream brings rows in any order. Those of a subject wait until the watermark says that none before them can come any
 more; then they are judged in their order, and what was judged is written down until more comes. In a batch all is there
@@ -37,7 +37,7 @@ class Sighting(Protocol):
 
 
 class Judge(Protocol):
-    """Whoever watches one subject."""
+    """Judges the rows of one subject."""
 
     #: What it remembers; written down between two batches.
     state: Any

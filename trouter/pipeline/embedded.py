@@ -77,7 +77,7 @@ class ReceiverThread:
     def _run(self) -> None:
         try:
             trio.run(self._main)
-        except BaseException as error:  # noqa: BLE001 - told to whoever asks next
+        except BaseException as error:  # noqa: BLE001 - raised to the next caller
             self._failure = error
         finally:
             self._ready.set()
@@ -96,7 +96,7 @@ class ReceiverThread:
             ) from self._failure
 
     def stop(self) -> None:
-        """End it; in a little more than GRACE_S at most. The spool is then whoever opened it's to close."""
+        """End it; in a little more than GRACE_S at most. The spool is then its opener's to close."""
         if self._token is not None and self._scope is not None:
             try:
                 self._token.run_sync_soon(self._scope.cancel)

@@ -5,7 +5,7 @@
     ROOT/tables/NAME/.staging/                                 what a run has not finished
     ROOT/tables/NAME/LOCK                                      held by the one who lands
 
-A batch that comes again after a crash finds its folder there and is done. So whoever reads the files under `data`, with
+A batch that comes again after a crash finds its folder there and is done. So a reader of the files under `data`, in
 whatever program, reads every row once; there is no log to know of. Rows that are no good go the same way, into the
 table beside, `NAME_dead`.
 """

@@ -1,7 +1,7 @@
 """Rows as encoded messages (AMQP 1.0 part 3, 3.2), a batch at a time and column by column.
 
 The columns are those which the source makes of a message; a section of which a row says nothing is left out. Each
-message gets an id, its own or one made of where the row stands in the query, so that whoever sees it twice can tell.
+message gets an id, its own or one made of where the row stands in the query, so that a receiver can tell a repetition.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ print(json.dumps([list(sys.version_info[:2]), found, ours]))
 
 
 def _workers_python() -> list[Need]:
-    """Of the Python that workers run on this machine, if somebody said that it be another one than this."""
+    """Return what is wrong with the workers' Python on this machine, if PYSPARK_PYTHON names another than this one."""
     chosen = os.environ.get("PYSPARK_PYTHON")
     if not chosen or _same(chosen):
         return []

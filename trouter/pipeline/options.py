@@ -39,7 +39,7 @@ class Mode(Enum):
 
     #: A row with its octets in `raw` and the reason in `error`.
     PERMISSIVE = "PERMISSIVE"
-    #: The query fails, and fails there again until somebody decides.
+    #: The query fails, and fails there again until the operator decides.
     FAILFAST = "FAILFAST"
     #: The row goes to a file under `deadLetterPath`; the query reads on.
     DEADLETTER = "DEADLETTER"
@@ -50,7 +50,7 @@ class Receiver(Enum):
 
     #: A thread of the query's own.
     EMBEDDED = "embedded"
-    #: Somebody else, as `trouter pipeline spool`; spools are only read.
+    #: Another process, such as `trouter pipeline spool`; spools are only read.
     NONE = "none"
 
 

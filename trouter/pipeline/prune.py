@@ -1,7 +1,7 @@
 """Pruning: rows of days that are long past leave the data sets and tables, all of them or those of some tenants.
 
-Files are written anew without those rows, and the rename of the manifest is what lets them go: whoever reads sees all
-of them or none, and so does whoever comes after a kill. What later days need stays, whoever's it is: connections and
+Files are written anew without those rows, and the rename of the manifest is what lets them go: a reader sees all of
+them or none, also after a kill. What later days need stays, for every tenant: connections and
 links that had not ended, the last counts of each such link, and the kinds of records in ``pruned.KEPT``; and what is
 known of segments, so that nothing of this is taken for a gap. Days of tables that were made of rows that went are
 frozen, and no row goes before the tables that there are were made of it.
@@ -46,7 +46,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is to go: rows of days before a day, of these tenants, of none for everybody's, from kinds and tables."""
+    """What is to go: rows of days before a day, of these tenants (none named: of all), from kinds and tables."""
 
     before: date
     tenants: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def prune(
 ) -> Summary:
     """Say what is to go, and let it go if ``really``.
 
-    What it was read from stays on the disk for an hour, for those who still read it, unless it is to go ``at_once``.
+    What it was read from stays on the disk for an hour, for readers that are at it, unless it is to go ``at_once``.
     Refused, NoRecords, BadTable, TableBusy, OSError.
     """
     _check(scope)

@@ -14,7 +14,7 @@ from typing import Final
 from trouter.pipeline.datasets import Manifest, manifest_of
 from trouter.pipeline.tables import Table
 
-#: Stands for all tenants, and for what is nobody's.
+#: Stands for all tenants, and for rows without a tenant.
 EVERYBODY: Final = "*"
 #: Tables whose days are frozen, with the kinds of records that a day of them is made of, and the job that makes them.
 MADE_OF: Final[Mapping[str, tuple[str, ...]]] = {

@@ -209,7 +209,7 @@ class Sending:
         return self.tally.accepted + self.tally.refused + self.tally.dead_lettered
 
     def _take_back(self) -> None:
-        """The connection went: nobody knows of what flew, so all of it is sent again, in its order."""
+        """Send all unsettled rows again, in their order: the connection went, and their outcomes are unknown."""
         now = trio.current_time()
         for letter, _tracker in self._flying:
             heapq.heappush(self._later, (now, letter))
@@ -353,6 +353,6 @@ class Sending:
 def send_rows(terms: Terms, chunks: Iterable[Chunk]) -> Tally:
     """Send all that ``chunks`` give, and tell what became of it; what went wrong with the peer is the tally's failure.
 
-    Not raised, for whoever calls is a task of Spark's, which would be begun anew and send everything once more.
+    Not raised, because the caller is a task of Spark's, which would be begun anew and send everything once more.
     """
     return trio.run(Sending(terms, iter(chunks)).run)

@@ -28,7 +28,7 @@ SETTINGS: Final = {
 #: On one machine nothing of Spark is for others: it listens for its own processes only.
 LOOPBACK: Final = "127.0.0.1"
 LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
-#: Into how many parts rows are dealt out; ours to say where nobody else has.
+#: Into how many parts rows are dealt out; set here unless the user has set it.
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 #: Rows that one part of a job has at most: as many are sorted in the memory of a task without end of spilling.
 ROWS_IN_PART: Final = 2_000_000
@@ -72,7 +72,7 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
 
 @contextmanager
 def dealt_out(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Work on so many rows in parts that fit a task's memory, unless whoever started Spark said into how many."""
+    """Work on so many rows in parts that fit a task's memory, unless the user who started Spark set the number."""
     before = spark.conf.get(PARTITIONS)
     assert before is not None  # noqa: S101 - Spark has a default
     if spark.sparkContext.getConf().get(PARTITIONS) is None:

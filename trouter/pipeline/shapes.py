@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - its customary name
 
 _WHOLE: Final[dict[type[T.DataType], tuple[int, Any]]] = {
     T.ByteType: (8, pa.int8()),

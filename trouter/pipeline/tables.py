@@ -7,7 +7,7 @@
 
 A reader takes the manifest first and then the files that it names. Whatever is killed at whatever moment, it names
 whole generations: the old ones until the rename, the new ones from then on. What it no longer names is deleted by a
-commit an hour later, for somebody may still read it. All is on the disk before the manifest is.
+commit an hour later, for a reader may still be at it. All is on the disk before the manifest is.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ MANIFEST: Final = "_manifest.json"
 #: Stands in the manifest; and once rows were pruned, which a program that knows nothing of it would undo.
 VERSION: Final = 1
 PRUNED_VERSION: Final = 2
-#: How long what nobody names any more is kept for those who still read it.
+#: How many seconds files that no manifest names any more are kept for readers that are at them.
 KEEP_S: Final = 3600
 _LOCK: Final = "LOCK"
 
 
 class TableBusy(Exception):
-    """Somebody else commits to the same table."""
+    """Another process commits to the same table."""
 
 
 class BadTable(Exception):
@@ -162,7 +162,8 @@ class Table:
             return manifest
 
     def put(self, before: Commit, manifest: Commit, keep_s: int = KEEP_S) -> None:
-        """Have another manifest count, and delete what nobody has named for so long. The table is locked; OSError."""
+        """Replace the manifest, and delete generations not named for ``keep_s`` seconds. The table is locked;
+        OSError."""
         for path in {*before.days.values()} - {*manifest.days.values()}:
             os.utime(self.folder / path)  # from now on it is old
         replace(self.folder / MANIFEST, msgspec.json.encode(manifest))
@@ -186,7 +187,7 @@ class Table:
         return places
 
     def _clear(self, named: Collection[str], keep_s: int) -> None:
-        """Delete what was left by runs that were killed, and generations that nobody names, once they are old."""
+        """Delete what killed runs left, and generations that the manifest does not name, once they are old."""
         old = time.time() - keep_s
         for path in (*self.folder.glob(".staging/*"), *self.folder.glob("data/date=*/gen=*")):
             if str(path.relative_to(self.folder)) not in named and _changed_s(path) <= old:

@@ -1,6 +1,6 @@
 """Values of AMQP as text that loses nothing: the name of the type beside it, or JSON with tags.
 
-A scalar is the text that anybody would write: decimal digits, `true`, a uuid's usual form, base64 for binary,
+A scalar is its usual text: decimal digits, `true`, a uuid's usual form, base64 for binary,
 milliseconds since 1970 for a timestamp. In JSON, null, booleans, strings and lists stand for themselves and everything
 else is an object with one member: `{"$ulong": "7"}`, `{"$map": [[key, value], ...]}`, `{"$described": [descriptor,
 value]}`, `{"$array": ["uint", [items], [descriptors]]}`.

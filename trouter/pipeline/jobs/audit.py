@@ -14,7 +14,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter.pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of

@@ -1,4 +1,4 @@
-"""Fraud with cards: somebody tries a card with a small payment, and then takes much from it.
+"""Fraud with cards: a thief tries a card with a small payment, and then takes much from it.
 
 Over any events with a card, a time, an id, a kind and an amount: bodies of messages that were landed, or a stream of
 them. The plain pattern is a join of small and large payments (`pairs`), also where the two must be in different places;
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlparse
 
 import msgspec
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.types import StructType
 
 from trouter.pipeline.detector import Judge, Row
@@ -352,7 +352,7 @@ def read_bodies(frame: DataFrame, column: str, schema: str) -> DataFrame:
 
 
 def of_spool(spark: SparkSession, folder: str) -> DataFrame:
-    """A stream of the messages in a spool that somebody else receives into."""
+    """Return a stream of the messages in a spool that another process receives into."""
     from trouter.pipeline.datasource import register  # noqa: PLC0415  # where a spool is read at all
 
     register(spark)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.types import StructField, StructType
 
 from trouter.pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
@@ -35,7 +35,7 @@ ENVELOPE: Final = ("spool_id", "seq", "ingest_time", "address", "message_id", "m
 #: What tells whether a connector is there, and how to get it.
 KAFKA_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-#: Seconds between two looks whether somebody wants this to end.
+#: Seconds between two checks whether the job was told to end.
 _LOOK_S: Final = 1
 
 

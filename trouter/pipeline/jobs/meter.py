@@ -5,7 +5,7 @@ summed. The sums prove them: where records are missing, ``c_ - d_`` of the next 
 the one before, by just what the missing ones told. That much is added in the hour of the next record, and counted as
 estimated: a gap costs the place in time, not the amount. Where a link has no later record, or what it tells does not
 add up, the row of its last record is not complete. So it is with links that had not ended when their router started
-anew: what came after their last record nobody knows.
+anew: what came after their last record is unknown.
 
 Tables: ``meter``, ``meter_conn`` (connections and links at a time, and how long connections were there) and
 ``meter_gaps`` (which records are missing, and whether the router says why). Only days that new segments may have
@@ -20,7 +20,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 
 from trouter.pipeline.datasets import SegmentFacts, dataset, manifest_of
 from trouter.pipeline.gaps import Boot, Gap, gaps_of, told_under

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 
 from trouter.pipeline.jobs.derived import Summary, changed_days, generations, summary_of
 from trouter.pipeline.jobs.meter import METER

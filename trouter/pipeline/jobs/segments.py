@@ -42,7 +42,7 @@ class Material:
 def material_of(
     root: Path, table: Table, version: int, parameters: Mapping[str, object], *, again: bool = False
 ) -> Material:
-    """What there is for a table. Another version of the job or other parameters make everything new.
+    """Return the segments a table is made of. Another version of the job or other parameters make all of them new.
 
     NoRecords, BadTable, OSError.
     """
@@ -54,7 +54,7 @@ def material_of(
     held = without_streams(before.inputs) if before is not None and same else {}
     fresh = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}
     kept = table.dates()
-    gone = not fresh <= inputs.keys()  # then nobody knows which days they were of
+    gone = not fresh <= inputs.keys()  # then it is unknown which days they were of
     days = {name: facts.days() for name, facts in segments.items()}
     there = set[date]().union(*days.values())
     changed = set[date]().union(*(days.get(name, set()) for name in fresh))

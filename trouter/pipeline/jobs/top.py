@@ -8,7 +8,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter.pipeline.jobs.derived import Summary, changed_days, generations, summary_of
@@ -48,7 +48,7 @@ class Parameters:
 def top(meter: DataFrame, most: int, measure: str) -> DataFrame:
     """The busiest of each hour and dimension, ranked; of those that are alike the first by name.
 
-    What came in is counted and what went out as well, so a message that passed counts twice, for everybody alike.
+    What came in is counted and what went out as well, so a message that passed counts twice, for every subject alike.
     Subjects that are not known, such as messages without an address, have none.
     """
     of_hour = Over.partitionBy("hour", "dimension")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter.pipeline.datasets import dataset
@@ -58,7 +58,7 @@ class Summary:
 def changes(news: DataFrame) -> DataFrame:
     """The rows of ``topology_changes``: for each cause when it began, how many routers told of it, how long it took.
 
-    ``told_us`` is the most that any router measured itself, by a clock that nobody sets.
+    ``told_us`` is the most that any router measured itself, by a clock that cannot be set.
     """
     moved = F.col("what") != "converged"
     found = (

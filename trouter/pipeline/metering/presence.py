@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter.pipeline.metering.counters import hour_of
@@ -31,7 +31,7 @@ def connections(
 ) -> DataFrame:
     """The table ``meter_conn`` of some days; the frames hold every day of the kinds of these names.
 
-    ends: of each start of a router the time of its last record, ``until``: what nobody saw end was there till then.
+    ends: of each start of a router the time of its last record, ``until``: a span without an end lasts until then.
     """
     conns = _by_hour(_spans(opened, closed, ends, "conn", F.col("opened_at")), days)
     links = _by_hour(_spans(attached, detached, ends, "link", F.col("attached_at")), days)

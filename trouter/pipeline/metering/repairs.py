@@ -12,7 +12,7 @@ from operator import add, or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter.pipeline.gaps import Boot, gaps_of
@@ -137,7 +137,7 @@ def _judged(steps: DataFrame) -> DataFrame:
     recorded = what.isin("interval", "final")
     moved = reduce(or_, [F.col(name) != 0 for name in COUNTED])
     fell = reduce(or_, [F.col(name) < 0 for name in COUNTED])
-    # A link that was there before anybody recorded has counts at its first record, and nothing is missing before it.
+    # A link that is older than the recording has counts at its first record, and nothing is missing before it.
     begins = what_before.isNull() & ~F.col("gap_before")
     odd = recorded & (fell | (moved & ~begins & ~F.col("gap_before")))
     refilled = F.coalesce(recorded & moved & F.col("gap_before") & ~fell, F.lit(False))

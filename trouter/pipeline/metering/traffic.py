@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 
 from trouter.pipeline.metering.counters import COUNTED, KEY, key_at
 from trouter.pipeline.metering.repairs import Missing, repairs

@@ -48,7 +48,7 @@ _SETTINGS: Final[Any] = {
 
 
 def label(text: object) -> str:
-    """What stands at an axis or in a legend, whoever chose the words."""
+    """Return ``text`` cleaned for an axis or a legend, since a peer may have chosen it."""
     shown = "(none)" if text is None or text == "" else clean(str(text))
     # A legend leaves out what begins with an underscore.
     shown = shown if len(shown) <= _LABEL else f"{shown[: _LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"

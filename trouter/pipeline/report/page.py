@@ -32,7 +32,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 
 class Report(NamedTuple):
     """page: the HTML. lacking: sections without their table. broken: what could not be read, each with its file.
-    attention: what somebody should look at.
+    attention: what the operator should look at.
     """
 
     page: str

@@ -1,7 +1,7 @@
 """The plots of the report, each with a sentence that says what it shows and a table of its main numbers.
 
-A section is a function of the tables that says, in words, what a reader who sees no plot should know; what asks for
-somebody's attention it says a second time, for the top of the page.
+A section is a function of the tables that says, in words, what a reader who sees no plot should know; what needs the
+operator's attention it says a second time, for the top of the page.
 """
 
 from __future__ import annotations
