@@ -1,6 +1,6 @@
 """Changes of a configuration while the router runs: held to the same rules as files, and all or nothing.
 
-Nothing here touches what runs: each function answers with another configuration, which somebody puts into service.
+Nothing here touches what runs: each function answers with another configuration, which its caller puts into service.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BAD_REQUEST, FORBIDDEN, NOT_FOUND, NOT_IMPLEMENTED = 400, 403, 404, 501
 
 
 class ChangeRefused(Exception):
-    """The change was not made; the status and the text are for whoever asked for it."""
+    """The change was not made; the status and the text are for the requester."""
 
     def __init__(self, status: int, description: str) -> None:
         super().__init__(description)

@@ -50,8 +50,9 @@ class Changes:
 def compare(old: Configuration, new: Configuration) -> Changes:
     """The way from what runs to what was read.
 
-    Afterwards the file is the truth: what it does not name is deleted, whoever created it. Entities that stay keep
-    their identities.
+    Afterwards the file is the truth: what it does not name is deleted, even if management created it. Entities that
+    stay
+    keep their identities.
     """
     created: list[Entity] = []
     deleted: list[Entity] = []
@@ -79,7 +80,7 @@ def compare(old: Configuration, new: Configuration) -> Changes:
         deleted += present.values()
         fields[field] = held[0] if field in ONE_ONLY else tuple(held)
     configuration = dataclasses.replace(new, **fields)
-    for index in INDEXES:  # here and now: whoever compares has the time, who changes something later has not
+    for index in INDEXES:  # now, as a reload has the time for it and a later change has not
         getattr(configuration, index)
     return Changes(configuration, tuple(created), tuple(deleted), tuple(updated), kept, tuple(restart))
 
@@ -128,7 +129,7 @@ def _claims(entity: Entity) -> Iterator[Claim]:
 
 
 def _fresh(entity: Entity, numbers: dict[str, int]) -> Entity:
-    """A new entity with a number that nobody has."""
+    """Return ``entity`` as a new one, with a number that no other has."""
     if not entity.numbered_by:
         return entity
     number = numbers.get(entity.numbered_by, -1) + 1

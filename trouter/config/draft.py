@@ -262,7 +262,7 @@ def _complete_vhost(draft: Draft) -> None:
 
 
 def _complete_log(draft: Draft) -> None:
-    """The module DEFAULT has nobody to follow."""
+    """Give the module DEFAULT its start values, as there is no other module whose settings it could take."""
     if draft.values.get("module") == DEFAULT_MODULE:
         for name, (written, value) in LOG_STARTS.items():
             if name not in draft.given:

@@ -100,7 +100,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def opened(path: str) -> BinaryIO:
-    """A file open for reading; OSError, also for a pipe or a device, which might keep everybody waiting for ever."""
+    """Open a file for reading; OSError, also for a pipe or a device, whose reader might wait for ever."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     mode = os.fstat(number).st_mode
     if stat.S_ISREG(mode):

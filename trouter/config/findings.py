@@ -81,7 +81,7 @@ def told(point: str, entity: Entity, attribute: str | None = None, **values: obj
 
 
 def brief(finding: Problem) -> str:
-    """A finding for those who see neither the file nor its place."""
+    """Return a finding as text for readers that see neither the file nor its place."""
     where = finding.entity or ".".join(part for part in (finding.section, finding.key) if part)
     return printable(f"{where}: {finding.message}" if where else finding.message)
 

@@ -70,7 +70,7 @@ def remote_hosts(entries: tuple[str, ...]) -> tuple[HostRange, ...]:
 
 
 def remote_addresses(text: str) -> tuple[HostRange, ...]:
-    """As ``remote_hosts``, separated by commas, without names: nobody looks them up."""
+    """As ``remote_hosts``, separated by commas, without names: they are not resolved."""
     ranges = remote_hosts(tuple(word for part in text.split(",") if (word := part.strip())))
     for each in ranges:
         if each.name:

@@ -63,7 +63,7 @@ def _call(each: Configuration, connector: ConnectorEntity, other: Configuration)
 
 
 def _leads_to(connector: ConnectorEntity, listener: ListenerEntity) -> bool:
-    """Whether they name the same place; a listener for all of a machine's names may be anybody's, if the port is."""
+    """Whether they name the same place; a listener on all addresses may be any host's, if the port is the same."""
     if listener.serves_http or texts.port_or_service(connector.port) != texts.port_or_service(listener.port):
         return False
     return listener.host in ANY_HOST or listener.host.lower() == connector.host.lower()

@@ -1,4 +1,4 @@
-"""What a configuration text says, before anybody asks whether it makes sense: sections, entries, values, places.
+"""What a configuration text says, before any check whether it makes sense: sections, entries, values, places.
 
 Large files have these by the hundred thousand, so they are what is quickest to make.
 """

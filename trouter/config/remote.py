@@ -43,7 +43,7 @@ def withheld(configuration: Configuration, entity: Entity, present: Entity | Non
 def withheld_secret(configuration: Configuration, attribute: Attribute, text: str) -> str:
     """Why management may not have the secret that an attribute with this text would be read from; empty if it may.
 
-    Asked before it is read: whoever may send a file's first line to a peer of their choice could read every file.
+    Asked before it is read: a client that may send a file's first line to a peer of its choice could read every file.
     """
     source, name = ("file", text) if attribute.field == FIELD_OF_FILE else source_of(text)
     if not source or (source, name) in _named_sources(configuration):

@@ -200,7 +200,7 @@ def _role(draft: Draft, world: World) -> None:
 
 
 def _tenants(draft: Draft, world: World) -> None:
-    """Nobody but the router may say whose a connection is."""
+    """Warn where a listener or connector could not tell a connection's tenant reliably."""
     if draft.type.entity is ListenerEntity:
         if reason := why_no_tenants(draft.value, world.vhost_policy, world.secure):
             draft.warning(f"not served: {reason}; {draft.type.instead}", "multi_tenant")
@@ -412,7 +412,7 @@ def _vhost(draft: Draft) -> None:
 
 
 def _idle_vhosts(drafts: list[Draft]) -> None:
-    """Vhosts do nothing where the policy does not hold anybody to them."""
+    """Warn of vhosts that do nothing, because the policy has no enableVhostPolicy."""
     if not any(draft.type.short == "policy" and draft.value("enable_vhost_policy") for draft in drafts):
         for draft in drafts:
             if draft.type.entity is VhostEntity:

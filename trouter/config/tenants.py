@@ -14,7 +14,7 @@ from trouter.config.schema import BadValue
 from trouter.core.tenants import fault_of
 
 MAX_FILE_BYTES: Final = 16 << 20
-#: The parts of a certificate that say whose somebody is: letters of uidFormat.
+#: The parts of a certificate that may name a user's tenant: letters of uidFormat.
 CERTIFICATE_PARTS: Final = "cslou"
 _NOBODY_KNOWS: Final = (
     "multiTenant: with secureDefaults and without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom, or "
@@ -82,7 +82,7 @@ def read_tenants(path: str) -> Mapping[str, frozenset[str]]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object whose keys are different; of a user who stands there twice nobody knows what is meant."""
+    """Return an object whose keys are different; a user that stands there twice has no clear meaning."""
     for user, count in Counter(key for key, _ in pairs).items():
         if count > 1:
             raise BadValue(f"the user {user!r} stands in this file twice", "give the user a list of tenants")

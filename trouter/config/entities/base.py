@@ -96,7 +96,7 @@ class Numbered(Entity):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Single(Entity):
-    """What there is one of."""
+    """An entity of a type that has exactly one."""
 
     @property
     def identity(self) -> str:

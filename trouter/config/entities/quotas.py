@@ -29,7 +29,7 @@ def quota(field: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Seven:
-    """The numbers, for whoever has them among others; None for any number."""
+    """The seven numbers, for entities that have them among others; None for any number."""
 
     __slots__ = ()
 
