@@ -51,8 +51,7 @@ def compare(old: Configuration, new: Configuration) -> Changes:
     """The way from what runs to what was read.
 
     Afterwards the file is the truth: what it does not name is deleted, even if management created it. Entities that
-    stay
-    keep their identities.
+    stay keep their identities.
     """
     created: list[Entity] = []
     deleted: list[Entity] = []

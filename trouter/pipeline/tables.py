@@ -162,8 +162,7 @@ class Table:
             return manifest
 
     def put(self, before: Commit, manifest: Commit, keep_s: int = KEEP_S) -> None:
-        """Replace the manifest, and delete generations not named for ``keep_s`` seconds. The table is locked;
-        OSError."""
+        """Replace the manifest, delete generations not named for ``keep_s`` seconds. The table is locked; OSError."""
         for path in {*before.days.values()} - {*manifest.days.values()}:
             os.utime(self.folder / path)  # from now on it is old
         replace(self.folder / MANIFEST, msgspec.json.encode(manifest))
