@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 DEFAULT_GROUP: Final = "$default"
 CONNECTOR_GROUP: Final = "$connector"
-#: In `users`: whoever has a name.
+#: In `users`: every user with a name.
 EVERY_USER: Final = "*"
 #: What `${user}` is where a group substitutes it for users without a name too.
 ANONYMOUS: Final = "anonymous"
@@ -288,7 +288,7 @@ def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
     return found
 
 
-#: Whoever opens a connection which no vhost has a say in may do what an authentication service grants, and no more.
+#: A client whose connection no vhost covers may do what an authentication service grants, and no more.
 GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True)
 _ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings) if row.name.startswith("allow_")}
 UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
@@ -367,7 +367,8 @@ class Policy:
     ) -> Admission | Denial:
         """Decide on a connection that opens, links and limits apart.
 
-        hostname: of its Open. user: whoever it is, empty for nobody; `authenticated` unless anybody could have said so.
+        hostname: of its Open. user: empty if there is none; `authenticated` if the client has proved that it is this
+        user.
         host: its address, as text. policy_vhost: of the listener or the connector, empty or None where it has none.
         connector: we called; only a policy_vhost holds such a connection to anything. permissions: what came with the
         user from an authentication service.
