@@ -27,7 +27,7 @@ PHASES: Final = frozenset("0123456789F")
 #: How annotations name the fallback phase: its letter's distance from "0" (inter-router.md 2.7).
 FALLBACK_NUMBER: Final = ord(FALLBACK_PHASE) - ord(FIRST_PHASE)
 
-#: More than the older router's 15, so that nobody finds one by trying (security.md 7.4).
+#: More than the older router's 15, so that a client cannot find one by trying (security.md 7.4).
 TEMPORARY_LENGTH: Final = 22
 #: What the keys of dynamic sources begin with, and how addresses that are made up are called.
 TEMPORARY_KEY: Final = "Ltemp."
@@ -145,7 +145,7 @@ def _local(path: str, rest: str) -> Address:
 
 
 def temporary_token() -> str:
-    """22 characters from a-zA-Z0-9+_ that nobody can guess (132 bits of the system's randomness)."""
+    """Return 22 characters from a-zA-Z0-9+_ that no client can guess (132 bits of the system's randomness)."""
     return "".join([_TEMPORARY_ALPHABET[octet & 63] for octet in secrets.token_bytes(TEMPORARY_LENGTH)])
 
 

@@ -38,7 +38,7 @@ class _Route:
 
 
 class Announcer:
-    """Asks, one change after the other for each route, until the other side has what there is here."""
+    """Announces routes, one change after the other for each, until the other side has the routes of this router."""
 
     def __init__(self, edge_id: str, send: Callable[[Note], None], tell: Callable[[str], None]) -> None:
         """``send`` sends a request; ``tell`` is told what is refused."""

@@ -198,7 +198,7 @@ def _address_text(address: object) -> str:
 
 
 def _override(table: AddressTable, text: str, record: Record, tenant: Tenant | None) -> str:
-    """What other routers are to go by; reserved addresses are the same for everybody, but a tenant's dynamic ones."""
+    """Return the address to show other routers; reserved ones are the same for all tenants, but for dynamic ones."""
     if tenant is None:
         return text
     if record.key.startswith(MOBILE):

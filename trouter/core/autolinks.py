@@ -1,7 +1,7 @@
 """Auto links: links to containers that the router attaches of its own accord (routing.md 6.2).
 
-An auto link has an activation on each connection that it is for. One that fails is tried again when whoever has a clock
-says so.
+An auto link has an activation on each connection that it is for. One that fails is tried again when the caller, who has
+a clock, says so.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class Activation:
             self._own = None
 
     def end(self) -> None:
-        """It is to be no longer; what there is of it is detached."""
+        """End the activation for good, and detach its link if it has one."""
         self._ended = True
         link = self._link
         self._leave()

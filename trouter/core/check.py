@@ -1,7 +1,7 @@
 """What the messages of one connection are held to; made when the connection opens, only read from then on.
 
-A link without such a check pays nothing for it. One check serves every link of its connection, and whoever makes it
-hears of each message that is denied (security.md 4.9, 6.1).
+A link without such a check pays nothing for it. One check serves every link of its connection, and notifies its maker
+of each message that is denied (security.md 4.9, 6.1).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class MessageCheck:
         return known
 
     def _ask(self, address: bytes) -> bool:
-        assert self._may_send is not None  # noqa: S101 - asked only where there is somebody to ask
+        assert self._may_send is not None  # noqa: S101 - called only if it is set
         if len(address) > MAX_ADDRESS_BYTES:
             return False
         try:

@@ -202,7 +202,7 @@ class Containers:
         self._connected[container.number] = container
 
     def remove(self, number: int) -> Container | None:
-        """It is no more; who it was, None for nobody."""
+        """Remove the container of connection ``number``; return it, or None if there was none."""
         return self._connected.pop(number, None)
 
     def get(self, number: int) -> Container | None:

@@ -27,7 +27,7 @@ class Counters:
         self.rejected = 0
         self.released = 0
         self.modified = 0
-        #: Those that nobody was there to take, released or dropped by the router itself.
+        #: Those without a receiver, released or dropped by the router itself.
         self.undeliverable = 0
         self.delayed_1s = 0
         self.delayed_10s = 0

@@ -1,8 +1,8 @@
 """Edge routers that hang on this one: what it does for them, besides what it does for every client (inter-router.md 6).
 
 An edge router's downlink makes ``_edge/ID/...`` lead to it; on its tracking link it hears which of the addresses that
-it sends to have somebody elsewhere to take it; on its look-up link it asks whether links to an address are routed. The
-heartbeat is open to everybody: who sends one is held to it.
+it sends to have a receiver elsewhere; on its look-up link it asks whether links to an address are routed. Any client
+may send heartbeats; one that has begun is held to it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Tracker(Egress):
 
 
 class Edges:
-    """All connections in the role edge, and whoever sends heartbeats."""
+    """All connections in the role edge, and all senders of heartbeats."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -129,7 +129,7 @@ class Edges:
         """The record that the downlink of ``edge_id`` serves from here on; why it may not.
 
         An id belongs to who came last, as an edge router that has lost its connection comes back before the loss is
-        noticed here; but somebody who authenticated as somebody else is refused.
+        noticed here; but a router that authenticated as another user is refused.
         """
         if peer.downlink is not None:
             return ONE_DOWNLINK
@@ -177,7 +177,7 @@ class Edges:
         return gatherer
 
     def lost(self, endpoint: Ingress | Egress) -> None:
-        """A link is gone, of whomever."""
+        """Forget a lost link, which may be any connection's."""
         if isinstance(endpoint, Gatherer):
             self._beats.pop(endpoint, None)
         peer = self.peers.get(endpoint.connection_number)
@@ -228,11 +228,11 @@ class Edges:
     # --- look-ups
 
     def _answer(self, message: bytes) -> None:
-        """Tell an edge router whether links to an address are routed, and whether anybody takes them."""
+        """Tell an edge router whether links to an address are routed, and whether the address has a receiver."""
         try:
             asked = read(message)
         except DecodeError:
-            return  # nobody who could be answered
+            return  # it names no address to answer
         if not asked.reply_to:
             return
         status, found = self._find(asked)
@@ -263,7 +263,7 @@ class Edges:
 
 
 def takes_elsewhere(record: Record, number: int) -> bool:
-    """Whether anybody takes messages to the address but the connection ``number`` and the router itself."""
+    """Whether the address has receivers besides the connection ``number`` and the router itself."""
     forwarder = record.forwarder
     others = forwarder.standing or bool(forwarder.remotes)
     return others or any(each.connection_number != number for each in forwarder.consumers)

@@ -83,7 +83,7 @@ class Egress(LinkSink):
         self.most_unsettled = 1 << 62
         self.counters = Counters()
         self.record: Any = None
-        #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
+        #: The connection to another router that it is on, a ``Trunk``; None on other connections.
         self.trunk: Any = None
         #: Deliveries that came to it and had entered the network here, and elsewhere, by how annotations name the
         #: place; those of the latter that came last.
@@ -353,7 +353,7 @@ class Egress(LinkSink):
             self._dropped = 0
 
     def _may_drop(self, out: Delivery) -> None:
-        """Note a delivery that nobody waits to hear of; those noted are not many more than those that wait."""
+        """Note a delivery whose outcome no sender waits for; those noted are not many more than those that wait."""
         self._presettled.append(out)
         if len(self._presettled) > 2 * self.backlog + 8:
             self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]
@@ -382,7 +382,7 @@ class Egress(LinkSink):
         if partner is not None:
             tell_sender(out, partner, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
-            # nobody upstream waits for this outcome: close it
+            # no sender waits for this outcome: close it
             self._settle(out, out.remote_code, out.remote_state)
 
     def _settled_one(self) -> None:
@@ -451,7 +451,7 @@ class Egress(LinkSink):
         """``out``'s session has hardly any window left: release a message that waits for another to end.
 
         The other may need that very window for its end, and then neither would ever go on. Of an exchange's copies,
-        which nobody waits to hear of, one that waits is dropped if the message goes on without it.
+        whose outcome no sender waits for, one that waits is dropped if the message goes on without it.
         """
         if not out.begun and self._may_do_without(out):
             self._take_out(out)
@@ -534,7 +534,7 @@ class Egress(LinkSink):
         self.unsettled = 0
 
     def _give_back(self, out: Delivery) -> None:
-        """``out``, which was not sent in full, never will be: released, or dropped if nobody waits for an answer."""
+        """``out``, not sent in full, never will be: released, or dropped if its sender does not wait for an outcome."""
         if out.settled and out.partner is None:
             self._count_dropped()
         if out.message is not None:

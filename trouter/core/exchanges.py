@@ -1,9 +1,9 @@
 """Exchanges: addresses whose messages go on to other addresses, by their subjects (docs/exchanges.md).
 
 What comes to the address of an exchange goes to the address's consumers first, as its treatment says; then a copy goes
-to each next hop for which a binding's key fits the message's subject; and where nobody got any, to the alternate
-address. Copies are pre-settled, and those for next hops set out as if they had entered the network here. The sender
-hears at once: accepted if anybody got one, else released.
+to each next hop for which a binding's key fits the message's subject; and if that gave it to no receiver, to the
+alternate address. Copies are pre-settled, and those for next hops set out as if they had entered the network here. The
+sender gets its outcome at once: accepted if there was any receiver, else released.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class NextHop:
         self.record = record
         #: As routers say it to each other.
         self.to = record.text if record.key.startswith(MOBILE) else address
-        #: On an edge router, it may be somebody elsewhere who takes the messages.
+        #: On an edge router, the receivers of the messages may be elsewhere.
         self.goes_up = record.key.startswith(MOBILE) or record.key == UPLINK_KEY
         #: How many bindings lead there.
         self.uses = 0
@@ -100,7 +100,7 @@ _NOTHING: Final = Matched([])
 
 
 class Entrance(InEndpoint):
-    """Where copies for next hops enter the network: here, whoever sent the message and over whatever connection."""
+    """Where copies for next hops enter the network: here, for every sender and every connection."""
 
     __slots__ = ()
 
@@ -144,7 +144,7 @@ class Exchange(Forwarder):
         self.standing = True
         self.alternate: NextHop | None = None
         self.bindings = 0
-        #: Messages that came; of these, those that somebody got, the alternate address alone among them; the others.
+        #: Messages that came; of these, those with a receiver, those only at the alternate address, and the others.
         self.received = 0
         self.forwarded = 0
         self.diverted = 0
@@ -211,7 +211,7 @@ class Exchange(Forwarder):
     # --- messages
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """See ``Forwarder.gathers``: until it is seen where the message goes, and as long as anybody there asks for."""
+        """See ``Forwarder.gathers``: until it is seen where the message goes, and as a receiver there asks."""
         if self._busy:
             return 0
         found = self._match(data, start, end, False)
@@ -230,7 +230,7 @@ class Exchange(Forwarder):
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
-        """See ``Forwarder.forward``; the sender is answered if anybody got the message."""
+        """See ``Forwarder.forward``; the sender gets an outcome if the message had a receiver."""
         shared = self._shared
         if self._busy or shared.depth >= MAX_EXCHANGES:
             return 0
@@ -333,7 +333,7 @@ class Exchange(Forwarder):
             if scan.scan(data, start, end, THROUGH_PROPERTIES, complete) == NEED_MORE:
                 return None
         except InvalidMessage:
-            return _NOTHING  # as a message without properties: nobody looks at them on the way to other addresses
+            return _NOTHING  # as a message without properties: other addresses do not read them on the way
         if scan.properties_start < 0:
             return _NOTHING
         subject = read_subject(data, scan.properties_start, scan.properties_end)
@@ -414,7 +414,7 @@ class Exchanges:
         self._table.release(hop.record)
 
     def _obtain(self, text: str, phase: int) -> Record:
-        """The record of an address; what nobody may attach to, by the default distribution, is balanced here."""
+        """Return the record of an address; one that no link may attach to, by the default distribution, is balanced."""
         address = self._table.parse(text)
         treatment = None
         if address.letter == ROUTER or address.key == UPLINK_KEY:

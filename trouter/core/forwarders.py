@@ -30,7 +30,7 @@ _COST = attrgetter("cost")
 
 
 class Forwarder:
-    """The consumers of one address, and the rule by which a message finds its own; the base finds nobody."""
+    """The consumers of one address, and the rule by which a message finds its own; the base finds none."""
 
     __slots__ = (
         "_across",

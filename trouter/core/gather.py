@@ -1,4 +1,4 @@
-"""Links on which the router itself is the receiver: whole messages, of a bounded size, go to whoever asked for them."""
+"""Links on which the router itself is the receiver: whole messages, of a bounded size, go to the link's owner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_NOTE_BYTES: Final = 65_536
 
 
 class Gatherer(Ingress):
-    """One such link. Every message is accepted; one larger than ``most_bytes`` goes to nobody."""
+    """One such link. Every message is accepted; one larger than ``most_bytes`` is thrown away."""
 
     __slots__ = ("_gathered", "_most_bytes", "_take")
 

@@ -153,7 +153,7 @@ class Ingress(InEndpoint):
         self.log: Any = None
         #: What messages are held to, None for nothing.
         self.check: MessageCheck | None = None
-        #: Who is asked before credit is granted, a ``Gate``; None for nobody.
+        #: The ``Gate`` that is asked before credit is granted, or None.
         self.gate: Any = None
         #: How far a message in several frames keeps to the order of sections, where that is checked.
         self._order: SectionOrder | None = None
@@ -169,7 +169,7 @@ class Ingress(InEndpoint):
         self.dry_since_s = pulse.now_s
 
     def comes_from(self, trunk: Trunk) -> None:
-        """The link is a neighbour's, whose annotations say of each message what there is to know."""
+        """Mark the link as a neighbour's, whose annotations say of each message where it goes and where it has been."""
         self.trunk = trunk
         self.marker.keeps = True
         self._known = self.table.known_first
@@ -481,7 +481,7 @@ class Ingress(InEndpoint):
         return True
 
     def _must_gather(self, message: Message, passage: Passage | None) -> bool:
-        """A neighbour's unfinished message, on a link for whole ones, that nobody wants piece by piece."""
+        """A neighbour's unfinished message, on a link for whole ones, that no receiver wants piece by piece."""
         if message.complete or self.prompt or message.held >= _STREAM_AT:
             return False
         if passage is not None and passage.annotations.stream:
@@ -553,7 +553,7 @@ class Ingress(InEndpoint):
         return record
 
     def _look_up(self, delivery: Delivery, message: Message | None, text: bytes) -> Record | None:
-        """The way up for an address that nobody here listens on; None when it is one of this router's own."""
+        """Return the record of the way up for an address without local receivers; None for this router's own."""
         address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
         if address.letter != MOBILE and address.key != UPLINK_KEY:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
@@ -602,7 +602,7 @@ class Ingress(InEndpoint):
     # --- what the sender hears
 
     def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
-        """Nobody takes the message (2.6): released, or dropped; a targeted link is drained rather than paid back."""
+        """The message has no receiver (2.6): released, or dropped; a targeted link is drained rather than paid back."""
         if self.record is None or self.via_edge or self.record.forwarder.standing:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
@@ -691,7 +691,7 @@ class Ingress(InEndpoint):
     # --- what the sender says
 
     def on_disposition(self, delivery: Delivery) -> None:
-        """Relay the sender's state or settlement to whoever got the message."""
+        """Relay the sender's state or settlement to the receivers of the message."""
         settled = delivery.remote_settled
         self._relay_sender(delivery, delivery.remote_code, delivery.remote_state, settled)
         if settled and not delivery.settled:
@@ -717,7 +717,7 @@ class Ingress(InEndpoint):
             delivery.copies = None
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """The sender took a delivery back (4.4): receivers that got part of it hear so, nobody else hears anything."""
+        """The sender aborted a delivery (4.4): only receivers that got part of it are notified."""
         if delivery.message is not None:  # else it never began
             self._take_back(delivery)
             self.unsettled -= 1
@@ -743,7 +743,7 @@ class Ingress(InEndpoint):
         message.forget()
 
     def lost(self, own: list[Delivery] | None = None) -> None:
-        """The link is gone (2.7): unfinished input is taken back, outcomes still to come have nobody to hear them.
+        """The link is gone (2.7): unfinished input is taken back, and outcomes still to come are dropped.
 
         ``own`` holds the link's deliveries if the caller knows them already.
         """

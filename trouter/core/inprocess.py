@@ -30,7 +30,7 @@ class Received:
         self._out = out
         #: The number of the connection that it came on; 0 for the router itself.
         self.origin = origin
-        #: Whose it is, None for nobody's in particular.
+        #: The tenant of its sender, or None.
         self.tenant = tenant
         #: The bare octets, all sections, without the router's own annotations.
         self.message = message
@@ -44,7 +44,7 @@ class Received:
 
 
 class Consumer(Protocol):
-    """Somebody inside the router who takes messages."""
+    """A receiver of messages inside the router."""
 
     def receive(self, received: Received) -> None:
         """Take a message; must not block, and settles it now or later."""
@@ -80,7 +80,7 @@ class Subscription:
 
 
 class InsideSender(InEndpoint):
-    """Where messages that the router itself sends enter; nobody waits for their outcomes."""
+    """Where messages that the router itself sends enter; it does not wait for their outcomes."""
 
     __slots__ = ("_here", "_scan")
 
@@ -122,4 +122,4 @@ class InsideSender(InEndpoint):
         return b"".join((head[: self._scan.insert_at], section, head[self._scan.insert_at :]))
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Nobody waits for it."""
+        """Ignore the outcome: the router does not wait for it."""

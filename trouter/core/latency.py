@@ -76,7 +76,7 @@ class Latency:
 class Outcomes:
     """All deliveries by class and by what became of them; those with an outcome stand in ``latency``.
 
-    Whoever takes in or throws away a pre-settled delivery counts it here, by class; to read them there is ``snapshot``.
+    The link that takes in or throws away a pre-settled delivery counts it here, by class; ``snapshot`` reads them.
     """
 
     __slots__ = ("dropped", "latency", "presettled")

@@ -98,7 +98,7 @@ class Message:
         self.wanted = 0
         #: That it came stands in the log already.
         self.told = False
-        #: Whatever still comes is thrown away: nobody wants it.
+        #: Whatever still comes is thrown away: no receiver wants it.
         self.discard = False
         #: Every copy there will be exists.
         self.routed = False

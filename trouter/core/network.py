@@ -1,6 +1,6 @@
 """The other routers as routing sees them: the way to each, and who listens on what (inter-router.md 4.4-4.8).
 
-A router that stands alone has a network too, with nobody in it.
+A router that stands alone has a network too, with no other router in it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LINK_ROUTE_LETTERS: Final = frozenset("CDEF")
 LINK_ROUTE_HINT: Final = 4
 
 _ROUTER_PREFIX: Final = f"{DEFAULT_AREA}/"
-#: Longer keys are those of addresses that nobody can use here.
+#: Longer keys are those of addresses that no client can use here.
 MAX_KEY: Final = 4096
 _LAST = PRIORITIES - 1
 
@@ -216,7 +216,7 @@ class Network:
         self.radius = 0
         #: Counts the shapes that the network has had.
         self.generation = 0
-        #: Places in lists by router that nobody has any more.
+        #: Places in lists by router that no router has any more.
         self._freed: list[int] = []
         #: By connection number.
         self._trunks: dict[int, Trunk] = {}
@@ -234,14 +234,14 @@ class Network:
         self.on_control: Callable[[Trunk, bytes], None] = _nobody_hears
         #: Told when a trunk may have become ready, or may be so no longer.
         self.on_trunk: Callable[[Trunk], None] = _nobody_hears
-        #: Told of each mobile address that somebody began or ceased to use.
+        #: Told of each mobile address that gained its first user or lost its last.
         self.on_users: Callable[[Record], None] = _nobody_hears
 
     # --- connections
 
     @property
     def trunks(self) -> Iterable[Trunk]:
-        """The connections to neighbours, and to those who may become neighbours."""
+        """The connections to neighbours, and to routers that may become neighbours."""
         return self._trunks.values()
 
     def trunk(self, number: int) -> Trunk | None:
@@ -321,7 +321,7 @@ class Network:
         if origin and not origin.startswith(_ROUTER_PREFIX):
             return frozenset()
         if len(self._beyond) > _MOST_ORIGINS:
-            self._beyond.clear()  # names that somebody makes up
+            self._beyond.clear()  # names that a peer makes up
         return self._ways.beyond(name)
 
     def knows(self, origin: str) -> bool:

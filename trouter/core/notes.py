@@ -1,6 +1,6 @@
 """Small messages between an edge router and the router that it hangs on (inter-router.md 6.4-6.6).
 
-Whoever is on the other side may be hostile or broken: ``read`` raises DecodeError for what is no message, and says
+The other side may be hostile or broken: ``read`` raises DecodeError for what is no message, and says
 nothing of what it holds.
 """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .egress import Egress
     from .ingress import Ingress
 
-#: What a rate is averaged over: at least this, and less than twice as much while somebody calls ``scan``.
+#: What a rate is averaged over: at least this, and less than twice as much while the router calls ``scan``.
 PERIOD_S: Final = 5.0
 #: Links to look at in one call, a fifth of all if that is more.
 PORTION: Final = 2000

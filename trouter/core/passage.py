@@ -17,7 +17,7 @@ _MAX_BYTES = 512
 
 
 class Passage:
-    """Annotations as they came, and the sections that stand in their place for those who get the message next."""
+    """Annotations as they came, and the sections that replace them for the receivers of the message."""
 
     __slots__ = ("_plain", "annotations", "generation", "loops", "onward", "record", "section")
 

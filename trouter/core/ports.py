@@ -49,7 +49,7 @@ class Pulse:
         self.network: Any = None
         #: Of an edge router with a way to the others: the link that takes what is for them, an ``Egress``; else None.
         self.uplink: Any = None
-        #: The router is about to stop: nobody gets credit any more.
+        #: The router is about to stop: no sender gets credit any more.
         self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
@@ -99,9 +99,9 @@ class InEndpoint(LinkSink):
         self.counters = Counters()
         #: What management calls the connection that it is on; 0 for the router itself, or as long as none is known.
         self.connection_number = 0
-        #: Whose messages these are, None for nobody's in particular.
+        #: The tenant whose messages these are, or None.
         self.tenant: Tenant | None = None
-        #: The connection to another router that it is on, a ``Trunk``; None for everybody else.
+        #: The connection to another router that it is on, a ``Trunk``; None on other connections.
         self.trunk: Any = None
         #: The connection is one between an edge router and the router that it hangs on; what came over it does not go
         #: back there.

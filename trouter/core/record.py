@@ -1,4 +1,4 @@
-"""One address and everybody who uses it (routing.md 5.4, 5.5): consumers, senders, treatment, fallback, counters."""
+"""One address and all its users (routing.md 5.4, 5.5): consumers, senders, treatment, fallback, counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOBILE = "M"
 
 
 class Record:
-    """An address under its lookup ``key``; gone when nobody uses it any more.
+    """An address under its lookup ``key``; gone when it has no user any more.
 
     ``treatment`` is closest, balanced or multicast. Senders are told when the first consumer comes.
     """
@@ -47,11 +47,11 @@ class Record:
     )
 
     def __init__(self, key: str, text: str, treatment: str, priority: int = -1, network: Any = None) -> None:
-        """``network`` is told what has consumers here, a ``Network``; None for nobody."""
+        """``network``, a ``Network`` or None, is notified when the address gains or loses local consumers."""
         self.key = key
         #: As annotations say it.
         self.phase = phase_of(key)
-        #: Nobody finds the record any more.
+        #: The record is no longer in the table.
         self.gone = False
         self.network = network
         self.text = text
@@ -71,7 +71,7 @@ class Record:
         self.counters = AddressCounters()
         #: The texts of anonymous messages that this record is remembered by, each with the dictionary it stands in.
         self.known_as: list[tuple[dict[bytes, Record], bytes]] = []
-        #: How long deliveries took, a ``Times``; None while nobody wants to know, or too many addresses have some.
+        #: How long deliveries took, a ``Times``; None while no user asks for it, or too many addresses have some.
         self.times: Any = None
         #: Of a dynamic address: the number of the connection that it was made for, else -1; and its tenant's space.
         self.creator = -1
@@ -92,7 +92,7 @@ class Record:
         return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """As ``Forwarder.gathers``, of whoever takes the messages now."""
+        """As ``Forwarder.gathers``, of the present receivers of the messages."""
         taker = self if self.destinations() > 0 or self.fallback is None else self.fallback
         return taker.forwarder.gathers(data, start, end)
 
@@ -169,14 +169,14 @@ class Record:
             self._wake_senders()
 
     def unused(self) -> bool:
-        """Nobody holds on to the record."""
+        """Whether nothing refers to the record any more."""
         fallback_of = self.fallback_of
         return not (self.pinned or self.holders or self.senders or self.remote_listeners or self.destinations()) and (
             fallback_of is None or fallback_of.fallback is not self
         )
 
     def _tell_users(self) -> None:
-        """Somebody began or ceased to use a mobile address."""
+        """Notify the network that a mobile address gained or lost a user."""
         if self.network is not None and self.key[0] == _MOBILE:
             self.network.on_users(self)
 

@@ -249,7 +249,7 @@ class RoutedLink:
         return asker
 
     def _cut_short(self) -> None:
-        """Nobody waits for what the other end has yet to say; it is told at the latest now that the link is over."""
+        """Do not wait for the other end's last word; it is told at the latest now that the link is over."""
         other: Any = self.other(self._asker)
         if isinstance(other.sink, RoutedEgress) and other.sink.on_empty is not None:
             other.sink.on_empty = None
@@ -340,5 +340,5 @@ def _outlives(attach: Attach | None) -> bool:
     )
 
 
-#: What a link reports to that is nobody's yet.
+#: The sink of a link that has no owner yet.
 _NOBODY: Final = LinkSink()

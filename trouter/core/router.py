@@ -38,7 +38,7 @@ from .witness import Witness
 
 
 class Router:
-    """All routing state of one router. Single owner, synchronous; ``pulse.now_s`` is set by whoever calls."""
+    """All routing state of one router. Single owner, synchronous; the caller sets ``pulse.now_s``."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Router:
         #: Every link by its identity, ascending.
         self.links: dict[int, Ingress | Egress] = {}
         self._last_identity = 0
-        #: Links that were lost last; whoever lost them may still ask their sinks for numbers.
+        #: Links that were lost last; the code that lost them may still ask their sinks for numbers.
         self._lost: list[Link] = []
         self._watch = Watch()
         self._paces = Paces()
@@ -142,7 +142,7 @@ class Router:
         return True
 
     def give_up(self, trunk: Trunk) -> None:
-        """Nothing is heard from a neighbour although the connection stands: nobody waits for what it was sent."""
+        """Give up what a neighbour was sent: nothing comes from it although the connection stands."""
         for egress in list(self.egresses()):
             if egress.trunk is trunk and egress is not trunk.control_out:
                 egress.give_up()
@@ -189,7 +189,7 @@ class Router:
         self._tell_owner(link, parting)
 
     def _tell_owner(self, link: Link, parting: Parting | None) -> None:
-        """Whoever made the link hears once that it is gone."""
+        """Notify the owner of the link, once, that it is gone."""
         owner: LinkOwner | None = link.context
         if owner is not None:
             link.context = None
@@ -312,7 +312,7 @@ class Router:
             ingress.link.drain()
 
     def unsettled(self) -> int:
-        """Deliveries that somebody still owes an answer for, or that are not sent on yet."""
+        """Return how many deliveries have an outcome outstanding, or are not sent on yet."""
         incoming = sum(ingress.unsettled for ingress in self.ingresses())
         return incoming + sum(egress.backlog for egress in self.egresses())
 
@@ -384,7 +384,7 @@ class Router:
         return 0 if record is None else self._send(record, message)
 
     def _leads_up(self, address: str, tenant: Tenant | None) -> bool:
-        """Whether an address that nobody here listens on may be one of somebody elsewhere."""
+        """Whether an address without a local receiver may have one elsewhere."""
         parsed = self.table.parse(address, tenant=tenant)
         return self.pulse.uplink is not None and (parsed.letter == MOBILE or parsed.key == UPLINK_KEY)
 
@@ -431,9 +431,9 @@ class _Nowhere(Link):
 
 
 def _nobody_hears(*_: object) -> None:
-    """An edge router without an uplink has nobody to tell."""
+    """An edge router without an uplink has no router to notify."""
 
 
 _NOWHERE = _Nowhere()
-#: What the links of nobody report to.
+#: The sink of links without an owner.
 _NOBODY = LinkSink()

@@ -130,7 +130,7 @@ class Routes:
         return self.find(text, IN, space) is not None
 
     def find(self, text: str, direction: str, space: str = "") -> Pattern | None:
-        """The pattern that the address ``text``, qualified by its tenant, falls under; None if it is nobody's.
+        """Return the pattern that the address ``text``, qualified by its tenant, falls under, or None.
 
         Addresses in the ``space`` of a tenant fall under patterns that begin with it, as it is written: to a pattern as
         such a dot in it would be as good as the slash behind it.
@@ -325,11 +325,11 @@ AS_IT_IS: Final = LinkRoute("#", IN)
 
 
 def _nobody_hears(_: str) -> None:
-    """A router without neighbours tells nobody what it has."""
+    """A router without neighbours notifies no other router of its routes."""
 
 
 def _nobody_looks(_: LinkRoute, __: Container, ___: bool) -> None:
-    """Nobody wants to know."""
+    """Ignore the event."""
 
 
 def _nowhere(_: str) -> Container | None:

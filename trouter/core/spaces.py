@@ -1,6 +1,6 @@
 """Which addresses are in which tenant's space, so that a tenant's listing costs what the tenant has and no more.
 
-Nothing is kept of it until somebody asks; from then on it follows the table.
+Nothing is kept of it until the first listing; from then on it follows the table.
 """
 
 from __future__ import annotations

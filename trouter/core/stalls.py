@@ -17,7 +17,7 @@ STALLED_S: Final = 10.0
 
 
 def has_little_room(session: Any, parts: int) -> bool:
-    """Whether less than one of so many ``parts`` of a session's window is left; None is the session of nobody."""
+    """Whether less than one of so many ``parts`` of a session's window is left; False for None, a lost session."""
     return session is not None and session.held_bytes * parts > session.window_bytes * (parts - 1)
 
 
@@ -52,6 +52,6 @@ class Stalls:
                         egress.cut_off(copy)
 
     def _others_wait(self, message: Message) -> bool:
-        """Somebody has all that came of the message, or had it before the others."""
+        """Whether a receiver has all that came of the message, or had it before the others."""
         end = message.first + len(message.chunks)
         return message.complete or any(copy.chunk >= end for copy in message.copies)

@@ -28,9 +28,9 @@ from .tenants import Tenant, Tenants, forget_spellings
 UNAVAILABLE: Final = "unavailable"
 #: What the router itself serves under a tenant's own address; who serves it sees whose the sender is.
 TENANT_SERVICES: Final = frozenset({"$management"})
-#: Where a tenant that may leave its space finds the same services as everybody else.
+#: Where a tenant that may leave its space finds the same services as other clients.
 SERVICES_FOR_ALL: Final = {"L$management": "L$_management_internal"}
-#: Longer addresses belong to nobody; it bounds what parsing and matching one may cost.
+#: Longer addresses are refused; it bounds what parsing and matching one may cost.
 MAX_ADDRESS_BYTES: Final = 4096
 #: How many spellings of an address are remembered with its record, and how long one may be.
 _SPELLINGS: Final = 4
@@ -57,13 +57,13 @@ class AddressRule:
 
 
 def is_made_elsewhere(address: Address) -> bool:
-    """Whether another router made the address, for somebody who waits for answers."""
+    """Whether another router made the address, for a client that waits for answers."""
     elsewhere = address.letter in (ROUTER, EDGE) or address.key == UPLINK_KEY
     return elsewhere and address.rest.startswith(TEMPORARY_NAMES)
 
 
 def answer_of(tenant: Tenant, address: Address) -> str:
-    """Such an address as the way there has it: with the tenant's space, so that nobody else's is met (R-5e)."""
+    """Return such an address as the way there has it: with the tenant's space, so that it meets no other's (R-5e)."""
     return f"{address.text.removesuffix(address.rest)}{tenant.space}/{address.rest}"
 
 
@@ -81,9 +81,9 @@ class AddressTable:
         #: The same for messages that name the first phase by naming none.
         self.known_first: dict[bytes, Record] = {}
         self.tenants = Tenants()
-        #: Whether tenants are refused the addresses that are the same for everybody: secureDefaults.
+        #: Whether tenants are refused the addresses that all tenants share: secureDefaults.
         self.tenants_confined = True
-        #: What there is in the space of each tenant.
+        #: The records in the space of each tenant.
         self.spaces = Spaces(self.records)
         #: Whether messages to an address, in a tenant's space, are none of ours: its links go to a container whole.
         self.is_routed: Callable[[str, str], bool] = _never
@@ -181,7 +181,7 @@ class AddressTable:
         return self._obtain(address, address.key, "balanced", -1)
 
     def give(self, record: Record, tenant: Tenant | None) -> None:
-        """A dynamic address was made for ``tenant``, None for whoever is in no space."""
+        """Give a dynamic address to ``tenant``; None for a client that is in no tenant's space."""
         self.spaces.remove(record)
         record.space = "" if tenant is None else tenant.space
         self.spaces.add(record)
@@ -246,7 +246,7 @@ class AddressTable:
         if record is None and address.letter == LOCAL and tenant is None:
             record = self._answer(address.rest)
         if record is None and rule.enable_fallback:
-            return self.records.get(address.key_in_phase(FALLBACK_PHASE))  # nobody but the fallback has asked for any
+            return self.records.get(address.key_in_phase(FALLBACK_PHASE))  # only the fallback has users
         if (
             record is not None
             and phase <= 0
@@ -278,7 +278,7 @@ class AddressTable:
         """Whether ``rule``, under which ``address`` falls, makes it unavailable.
 
         It can be so only for mobile addresses that the router does not serve itself; as the default also only for
-        those that nobody uses yet and that no auto link is configured for.
+        those that have no user yet and that no auto link is configured for.
         """
         if rule.distribution != UNAVAILABLE or address.letter != MOBILE or self.is_served(address):
             return False
@@ -307,7 +307,7 @@ class AddressTable:
         return self.parse(text.decode("utf-8", "replace"), tenant=tenant)
 
     def release(self, record: Record) -> None:
-        """Forget ``record`` if nobody uses it any more, and its fallback with it."""
+        """Forget ``record`` if it has no user any more, and its fallback with it."""
         if not record.unused() or self.records.get(record.key) is not record:
             return
         del self.records[record.key]

@@ -49,7 +49,7 @@ class PeerTerms:
     only_traces: bool = False
     #: Where messages are logged, None for nowhere (routing.md 4.8).
     log: MessageLog | None = None
-    #: Who hears of messages that come in place of the log, and tells it; None for nobody.
+    #: The ``Ear`` that gets messages instead of the log and logs them, or None.
     ear: Ear | None = None
     #: What management calls the connection, and its role.
     connection_number: int = 0
@@ -62,7 +62,7 @@ class PeerTerms:
     max_message_bytes: int = 0
     #: What messages are held to, None for nothing.
     check: MessageCheck | None = None
-    #: Who is asked before senders are granted credit, None for nobody.
+    #: The ``Gate`` that is asked before senders are granted credit, or None.
     gate: Gate | None = None
     #: The connection is one between routers.
     trunk: Trunk | None = None

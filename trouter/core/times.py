@@ -1,4 +1,4 @@
-"""How long deliveries to each address took, while somebody wants to know: exact times in log-linear buckets.
+"""How long deliveries to each address took, while a user asks for it: exact times in log-linear buckets.
 
 Beside ``latency``, which counts always, by class of address and roughly. So many addresses have buckets at a time; what
 is delivered from senders to others is counted there only.

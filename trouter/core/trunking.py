@@ -48,7 +48,7 @@ class ControlIngress(Ingress):
         self._gathered = bytearray()
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """Take in the next frame; nobody waits to hear what becomes of a control message."""
+        """Take in the next frame; the sender does not wait for the outcome of a control message."""
         if len(self._gathered) <= MAX_CONTROL_BYTES:
             self._gathered += data[start:end]
         if not delivery.complete:

@@ -1,8 +1,8 @@
 """An edge router's way to all others: the links on its uplink (inter-router.md 6.2-6.6, 6.8).
 
-What is for anybody elsewhere goes over an anonymous link. An address with consumers here has a link on which the
+What is for receivers elsewhere goes over an anonymous link. An address with consumers here has a link on which the
 interior router sends; one with producers here has a link to send on, which is used while the interior router says that
-somebody elsewhere takes what is sent.
+the address has receivers elsewhere.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Query:
 
 
 class ProxyEgress(Egress):
-    """The link on which the messages to one address go up; once nobody here sends there it ends, after the last one."""
+    """The link on which the messages to one address go up; without local senders it ends, after the last message."""
 
     __slots__ = ("closing", "emptied")
 
@@ -121,7 +121,7 @@ class Uplink:
         self._senders: dict[Record, ProxyEgress] = {}
         #: The address of each of these links.
         self._used_for: dict[Ingress | Egress, Record] = {}
-        #: The addresses that somebody elsewhere takes, of those that have a link to send on.
+        #: The addresses that have receivers elsewhere, of those that have a link to send on.
         self._taken: set[Record] = set()
         self._queries: dict[str, Query] = {}
         self._unsent: list[str] = []
@@ -312,7 +312,7 @@ class Uplink:
                 self._close(egress)
 
     def _close(self, egress: ProxyEgress) -> None:
-        """Nobody here sends to the address, and all that was sent is under way."""
+        """The address has no local sender any more, and all that was sent is under way."""
         egress.closing = False
         self._end(egress.link)
 
@@ -327,7 +327,7 @@ class Uplink:
         return forwarder.standing or any(each.connection_number != self.number for each in forwarder.consumers)
 
     def _has_producers(self, record: Record) -> bool:
-        """Whether anybody here sends to the address, or to the one that it is the fallback of."""
+        """Whether the address has a local sender, or the one that it is the fallback of has."""
         primary = record.fallback_of
         senders = [record.senders] if primary is None else [record.senders, primary.senders]
         return any(each.connection_number != self.number for some in senders for each in some)
@@ -348,7 +348,7 @@ class Uplink:
     # --- who takes what goes up
 
     def _track(self, message: bytes) -> None:
-        """The interior router says whether anybody elsewhere takes messages to an address of ours."""
+        """Take the interior router's note whether an address of ours has receivers elsewhere."""
         try:
             body = read(message).body
         except DecodeError:
@@ -389,7 +389,7 @@ class Uplink:
     # --- look-ups
 
     def ask(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
-        """Ask whether links to an address are routed; None when nobody can be asked. ``done`` is called once."""
+        """Ask whether links to an address are routed; None without a look-up link. ``done`` is called once."""
         if self._lookup is None or self._ended:
             return None
         query = Query(text, is_sender, done)
@@ -521,4 +521,4 @@ def _nobody_waits(_: ProxyEgress) -> None:
 
 
 def _nobody_hears(_: str) -> None:
-    """Nobody wants to know."""
+    """Ignore the event."""

@@ -166,7 +166,7 @@ def _still_stuck(patient: _Patient) -> int:
 
 
 def _is_open(delivery: Delivery) -> bool:
-    """Somebody still owes something for it."""
+    """Whether an outcome or a settlement is outstanding."""
     if delivery.aborted or (delivery.complete and (delivery.settled or delivery.remote_settled)):
         return False
     return delivery.complete or delivery.message is not None

@@ -62,7 +62,7 @@ class LinkFacts:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What there is to know of an address; ``key`` is where its senders put their messages.
+    """The explanation of an address; ``key`` is where its senders put their messages.
 
     ``consumers`` and ``senders`` are no more than ``MAX_LINKS`` each, the counts beside them are of all. ``fallback``
     is the key that messages without a consumer go to, or nothing.
@@ -98,7 +98,7 @@ class Explanation:
 
 
 def explain(router: Router, address: str) -> Explanation:
-    """Look at everybody who sends to ``address`` or receives from it; changes nothing, whatever the text is."""
+    """Look at all senders to ``address`` and all its receivers; changes nothing, whatever the text is."""
     if len(address.encode("utf-8", "replace")) > MAX_ADDRESS_BYTES:
         return _without_record(address[:_SHOWN], "", "", "", "no address: too long")
     table = router.table
@@ -168,7 +168,7 @@ def _describe(router: Router, rule: AddressRule) -> str:
 
 
 def _why_no_record(router: Router, address: Address, rule: AddressRule) -> str:
-    """What becomes of messages to an address that nobody uses."""
+    """Return what becomes of messages to an address without users."""
     if not address.rest:
         return "no address: empty"
     if address.rest in SERVICES:

@@ -21,7 +21,7 @@ class Witness:
         """An auto link's link stands."""
 
     def failed(self, activation: Activation) -> None:
-        """An auto link's link was detached or lost; somebody is to ``retry`` it after a while."""
+        """An auto link's link was detached or lost; the owner is to ``retry`` it after a while."""
 
     def idle(self, activation: Activation) -> None:
         """An auto link has no use for its connection any more: it is not to be retried."""
