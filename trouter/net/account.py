@@ -78,7 +78,7 @@ class Account:
         )
 
     def ends(self, by: str, condition: str) -> None:
-        """The ``peer`` or we, who are ``local``, closed it; until somebody does, it is the transport that ends."""
+        """Note that the ``peer`` or we, who are ``local``, closed it; until then the end counts as the transport's."""
         self._ended = (by, condition)
 
     def close(self, peer: Accounted, farewell: Error | None) -> None:

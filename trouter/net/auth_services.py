@@ -30,7 +30,7 @@ class AuthServices:
         self._chosen: dict[ListenerFacts, AuthService | None] = {}
 
     def of(self, listener: ListenerFacts, plugins: Plugins) -> AuthService | None:
-        """What authenticates the peers of ``listener``, which names one; None lets nobody in."""
+        """Return what authenticates the peers of ``listener``, which names a service; None refuses every peer."""
         if listener not in self._chosen:
             if len(self._chosen) >= MAX_KNOWN_LISTENERS:
                 self._chosen.clear()

@@ -1,6 +1,6 @@
 """This router's place among the others: the mesh finds them, the core routes to them, connections carry both.
 
-Nothing here knows sockets or tasks; whoever holds a ``Backbone`` calls ``tick`` once a second and writes what was
+Nothing here knows sockets or tasks; the owner of a ``Backbone`` calls ``tick`` once a second and writes what was
 gathered.
 """
 
@@ -73,7 +73,7 @@ class Backbone:
         self._router = router
         self._network = router.network
         self._now = now
-        #: By connection: whom to tell that somebody speaks as a router over it.
+        #: By connection: called once its peer speaks as a router.
         self._unheard: dict[int, Callable[[], None]] = {}
         #: The connections of which the mesh knows.
         self._linked: set[int] = set()

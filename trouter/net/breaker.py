@@ -1,4 +1,4 @@
-"""A circuit breaker: whoever fails again and again is left alone for a while, and then tried by one (R-3b)."""
+"""A circuit breaker: a server that fails again and again is left alone for a while, and then tried by one (R-3b)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAUSE_S: Final = 10.0
 
 
 class Breaker:
-    """Closed while all goes well; open it lets nobody pass, half open one at a time."""
+    """Closed while all goes well; open it lets no attempt pass, half open one at a time."""
 
     def __init__(self, told: Callable[[bool], None], now: Callable[[], float] = trio.current_time) -> None:
         """``told`` is told True when it opens, and False when it closes again."""
@@ -61,5 +61,5 @@ class Breaker:
                 self._told(True)
 
     def gave_up(self) -> None:
-        """Nothing was found out: whoever tried has gone."""
+        """Note that an attempt ended without a result, because its client has gone."""
         self._trying = False

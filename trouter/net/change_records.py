@@ -133,7 +133,7 @@ class ChangeRecords:
 
 
 def _in_force(configuration: Configuration) -> dict[str, VhostEntity]:
-    """The vhosts that somebody is held to."""
+    """Return the vhosts that hold users to their rules."""
     if not configuration.policy.enable_vhost_policy:
         return {}
     return {vhost.hostname: vhost for vhost in configuration.vhosts}

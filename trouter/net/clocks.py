@@ -11,5 +11,5 @@ def now_us() -> int:
 
 
 def mono_us() -> int:
-    """A time that nobody sets."""
+    """Return the time in microseconds, by a clock that cannot be set."""
     return time.monotonic_ns() // 1000

@@ -67,7 +67,7 @@ class ConnectionFacts(Protocol):
 
     @property
     def tenant(self) -> Tenant | None:
-        """Whose it is, None for nobody's in particular."""
+        """The tenant that the connection belongs to, or None."""
 
     def links(self) -> Iterator[int]:
         """The identities of its links."""

@@ -159,7 +159,7 @@ def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozense
 def _place(entry: Any, scheme_due: str) -> Place | None:
     """One entry of a failover list; None for one that cannot be used, and for one of another scheme than ours.
 
-    So TLS is never given up for somebody else's word, and no certificate shown where nobody configured one.
+    So TLS is not given up on another party's word, and no certificate is shown where the operator configured none.
     """
     if not isinstance(entry, dict):
         return None
@@ -315,7 +315,7 @@ class OutgoingPeer(Peer):
                 await self._chosen.finish(additional)
             else:
                 check_success(self._chosen, additional)
-        except AuthenticationFailed as failed:  # whoever it is, it is not whom we wanted
+        except AuthenticationFailed as failed:  # the peer is not the server that we called
             self._lost(str(failed.description))
             return
         self.user = self._own_name
@@ -406,7 +406,7 @@ class Connector:
 
     @property
     def _has_certificate(self) -> bool:
-        """Whether whoever is called is shown one."""
+        """Whether the server that is called is shown a certificate."""
         return self._services.secure.has_certificate(self.entity.ssl_profile)
 
     @property
@@ -554,7 +554,7 @@ def client_mechanisms(
 ) -> Iterable[SaslMechanism]:
     """What to authenticate with, the strongest first: what is configured, else what the credentials allow.
 
-    A password goes only where nobody on the way can read it, or where the connector says so (security.md R-1.11c).
+    A password goes only where no eavesdropper can read it, or where the connector says so (security.md R-1.11c).
     """
     allowed = entity.sasl_mechanisms
     user, password = entity.sasl_username, entity.sasl_password
@@ -577,7 +577,7 @@ def cause(error: OSError) -> str:
 
 
 def _lookups() -> trio.CapacityLimiter:
-    """The threads that may look names up for connectors: their own, so that nobody else waits for a slow resolver."""
+    """The threads that may look names up for connectors: their own, so that a slow resolver holds up nothing else."""
     try:
         return _LOOKUPS.get()
     except LookupError:

@@ -1,8 +1,8 @@
-"""Serves what plugins consume: messages for their addresses, from those who may send them there, a few at a time.
+"""Serves what plugins consume: messages for their addresses, from senders that may send there, a few at a time.
 
 Who may is looked at when a message comes, while its connection is there; what it says is read afterwards, by one task,
-between two turns of the data path. Whoever may not send, or sends more than is taken, can neither fill the line nor use
-up the rate of those who may.
+between two turns of the data path. A sender that may not send, or sends more than is taken, can neither fill the line
+nor use up the rate of the other senders.
 """
 
 from __future__ import annotations

@@ -162,15 +162,15 @@ class Control:
         return self._policing.shown_vhosts()
 
     def rights(self, connection: int) -> Rights:
-        """What whoever is at a connection may do in management; 0 is the router itself."""
+        """Return what the user of a connection may do in management; connection 0 is the router itself."""
         return self._policing.rights(connection)
 
     def may_send(self, connection: int, address: str) -> bool:
-        """Whether whoever is at a connection may send to an address; 0 is the router itself."""
+        """Whether the user of a connection may send to an address; connection 0 is the router itself."""
         return self._policing.may_send(connection, address)
 
     def denied(self, connection: int, what: str) -> None:
-        """Somebody asked for what they may not do."""
+        """Report that the user of a connection asked for what it may not do."""
         self._policing.deny_management(connection, what)
 
     def topology(self) -> Topology | None:
@@ -186,7 +186,7 @@ class Control:
         return self._decisions
 
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
-        """Let it be recorded that something was changed which nobody configures."""
+        """Record a change of an entity that no configuration creates."""
         self._change_records.done(operation, kind, identity, values)
 
     def status(self, entity: Entity) -> Mapping[str, object]:
@@ -264,13 +264,13 @@ class Control:
                 await self._become(self._configuration, tells=False)
 
     def drain(self) -> None:
-        """Change nothing any more, and take in nobody; connections there are go on."""
+        """Make no more changes, and accept no more connections; the present ones go on."""
         self.stopping = True
         for listener in self.listeners.standing:
             listener.drain()
 
     def stop(self, error: Error) -> None:
-        """End everything, and tell whoever is connected why."""
+        """End everything, and send ``error`` to every peer that is connected."""
         listeners = self.listeners.all
         self.listeners.stop()
         self.connectors.stop()

@@ -102,7 +102,7 @@ class Decisions:
         return None
 
     def _spared(self, decision: Decision) -> str:
-        """Why a host cannot be blocked: it is none, or may be everybody's; empty if it can."""
+        """Return why a host cannot be blocked: it is no address, or many clients may share it; empty if it can."""
         if decision.action != BLOCK_HOST:
             return ""
         try:

@@ -1,4 +1,4 @@
-"""One readable file with everything that is under way, for whoever has to find out why something does not move.
+"""One readable file with everything that is under way, for an operator who looks for why something does not move.
 
 It holds names and numbers: no message bodies, no passwords, and of each kind no more than ``MOST`` lines. What takes
 long is gathered in portions, between which the router works; so each line is true, and the whole nearly so.
@@ -222,7 +222,7 @@ def link_line(router: Router, link: Ingress | Egress) -> str:
 
 
 def address_line(record: Record) -> str:
-    """An address, and how many there are of those who use it."""
+    """Return the line of an address, with how many links use it."""
     counters = record.counters
     return (
         f"{text(record.key)} {record.treatment} consumers={len(record.forwarder.consumers)} "
@@ -234,7 +234,7 @@ def address_line(record: Record) -> str:
 
 
 def bounded(items: Iterable[T]) -> Iterator[T]:
-    """The first ``MOST`` of what there is now."""
+    """Yield the first ``MOST`` of the present items."""
     return iter(list(islice(items, MOST)))
 
 

@@ -27,7 +27,7 @@ class Entrance:
     def __init__(
         self, remote: Open, facts: PeerFacts, user: str, login: Login | None, tenancy: Tenancy | None, plugins: Plugins
     ) -> None:
-        """``remote`` is the peer's open; ``tenancy`` is None where connections are nobody's."""
+        """``remote`` is the peer's open; ``tenancy`` is None where connections belong to no tenant."""
         self._remote = remote
         self._facts = facts
         self._user = user
@@ -36,7 +36,7 @@ class Entrance:
         self._plugins = plugins
 
     def check(self) -> None:
-        """NoTenant if the peer asks for what nobody can be; to be asked before the policy."""
+        """Raise NoTenant if the peer asks for a tenant that no client may have; to be called before the policy."""
         if self._tenancy is not None:
             self._tenancy.check(self._remote.hostname)
 
@@ -60,7 +60,7 @@ class Entrance:
         return tenancy.name_for(self._remote.hostname, vhost, own)
 
     def applicant(self, *, mechanism: str, listener: str, role: str, policy_vhost: str, outgoing: bool) -> Applicant:
-        """Who opens, for the policy; nobody's name is empty."""
+        """Return the applicant for the policy; a client without a user is "anonymous"."""
         facts, login = self._facts, self._login
         return Applicant(
             number=facts.connection_id,

@@ -27,7 +27,7 @@ class FrameLog:
 
     @property
     def wanted(self) -> bool:
-        """Somebody wants these frames, whatever the level of the module PROTOCOL."""
+        """Whether a user asked for these frames, whatever the level of the module PROTOCOL."""
         return self._wanted
 
     @property

@@ -23,7 +23,7 @@ MAX_USER_BYTES: Final = 255
 
 
 class BadGrant(Exception):
-    """Properties that let nobody in; says what is wrong with them, without quoting them."""
+    """Properties with which no client is admitted; says what is wrong with them, without quoting them."""
 
 
 def user_of(properties: object, *, lenient: bool = False) -> str:

@@ -54,7 +54,7 @@ class Guard:
         self.memory.configure(router.max_memory_bytes)
 
     def bars(self, host: str, role: str) -> str:
-        """Why nobody may come from a host, empty if they may; routers may, or a decision could part a network."""
+        """Return why a host is barred, empty if it is not; routers never are, or a decision could part a network."""
         return "it is blocked by a decision" if role not in ROUTER_ROLES and self.orders.bars_host(host) else ""
 
     def turns_away(self, host: str, port: int, why: str) -> bool:
@@ -133,7 +133,7 @@ def lockout_rules(router: RouterEntity) -> LockoutRules:
 
 
 def handshake_rules(router: RouterEntity) -> HandshakeRules:
-    """What the configuration says of those who have not come as far as their Open."""
+    """Return the rules for connections that have not come as far as their Open."""
     return HandshakeRules(
         most=router.max_handshakes,
         most_by_place=router.max_handshakes_per_host,

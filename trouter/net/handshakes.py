@@ -1,6 +1,6 @@
-"""Those who are connected and have not come as far as their Open (security.md 8.2): how many, and how slow. No I/O.
+"""Connections that have not come as far as their Open (security.md 8.2): how many, and how slow. No I/O.
 
-A connection costs a descriptor and some memory before anybody knows whose it is, so strangers get few of them at a
+A connection costs a descriptor and some memory before it is known whose it is, so strangers get few of them at a
 time, get them no faster than they need them, and have to get on with it. Routers of the network have a count of their
 own: no flood of clients keeps them out. Who is exempt is not counted at all.
 """
@@ -16,7 +16,7 @@ from trouter.core.terms import ROUTER_ROLES
 
 from .lockout import LOOPBACK, Network, place_of, within
 
-#: For so long nobody is too slow.
+#: For so long after its start no handshake counts as too slow.
 GRACE_S: Final = 2.0
 #: Places whose arrivals are remembered.
 MAX_PLACES: Final = 100_000
@@ -51,7 +51,7 @@ class Newcomer:
         self.came_s = now_s
         #: What it has sent so far.
         self.received_bytes = 0
-        #: Ends the connection; whoever serves it puts this here.
+        #: Ends the connection; the code that serves it sets this.
         self.cut: Callable[[], None] | None = None
         #: Since when it waits for us, and how long it has waited before.
         self._asked_s: float | None = None
@@ -100,9 +100,9 @@ class Handshakes:
         return ""
 
     def came_in_vain(self, host: str) -> None:
-        """Somebody from ``host`` was turned away at its login because too many before it failed.
+        """Count a login from ``host`` that was turned away because too many before it failed.
 
-        Closing a connection when it arrives costs much less than hearing who it is and saying no.
+        Closing a connection when it arrives costs much less than refusing its login.
         """
         if self.rules.arrivals_per_second and not within(self.rules.exempt, host):
             place = place_of(host)
@@ -126,7 +126,7 @@ class Handshakes:
             self._arrivals.popitem(last=False)
 
     def too_many(self, host: str, role: str) -> str:
-        """Why nobody can be taken from ``host`` before others have come to their Open; empty if somebody can."""
+        """Return why ``host`` may have no more connections before others have come to their Open; empty if it may."""
         rules, kind = self.rules, role in ROUTER_ROLES
         if within(rules.exempt, host):
             return ""
@@ -137,7 +137,7 @@ class Handshakes:
         return ""
 
     def begin(self, host: str, role: str) -> Newcomer:
-        """Somebody who is past ``too_many``."""
+        """Count a connection that is past ``too_many``, and return it as a newcomer."""
         newcomer = Newcomer(host, role, self._now())
         if not within(self.rules.exempt, host):
             self._newcomers[newcomer] = None
@@ -158,7 +158,7 @@ class Handshakes:
                 del self._counts[key]
 
     def cut_slow(self) -> None:
-        """End those who have begun to speak and take too long over it; call about once a second."""
+        """End handshakes that have begun and take too long; call about once a second."""
         now_s, rate = self._now(), self.rules.least_rate
         for each in list(self._newcomers):
             if each.received_bytes and each.received_bytes < each.due_bytes(now_s, rate) and each.cut is not None:

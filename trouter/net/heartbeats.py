@@ -1,4 +1,4 @@
-"""Whoever began to send heartbeats is dropped once they cease (inter-router.md 6.5)."""
+"""A client that began to send heartbeats is dropped once they cease (inter-router.md 6.5)."""
 
 from __future__ import annotations
 

@@ -61,13 +61,13 @@ class Hold:
         return self._held.share
 
     def ear(self, log: MessageLog | None) -> Ear | None:
-        """Who hears of messages that come, and tells ``log``; None for nobody."""
+        """Return the ``Ear`` that gets messages as they come and logs them to ``log``, or None."""
         return self._policing.sampler(self._held, log)
 
     def check(self, of_tenant: bool) -> MessageCheck | None:
         """What messages are held to, None for nothing.
 
-        Without a policy whoever has proven a name must not use another's; a broker passes on what others sent.
+        Without a policy a client that has proven its name must not use another's; a broker passes on what others sent.
         A tenant has no way to the addresses of others, and has to be told of when it tries.
         """
         admission, applicant = self.admission, self._held.applicant

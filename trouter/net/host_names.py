@@ -1,5 +1,5 @@
-"""What the host names in ``remoteHosts`` stand for: looked up beforehand and now and then, never while somebody waits
-to come in (security.md R-4.5).
+"""What the host names in ``remoteHosts`` stand for: looked up beforehand and now and then, never while a client waits
+to be admitted (security.md R-4.5).
 """
 
 from __future__ import annotations

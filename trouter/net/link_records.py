@@ -59,12 +59,12 @@ class _Told:
         self.address = None if record is None else record.text
         self.attached_us = attached_us
         self.counts = counts
-        #: By the clock that nobody sets.
+        #: By the clock that cannot be set.
         self.until_us = mono_us()
 
 
 class LinkRecords:
-    """The links of one router. Nothing is remembered of them while nobody takes records."""
+    """The links of one router. Nothing is remembered of them while no taker wants records."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -151,11 +151,11 @@ class LinkRecords:
                 told = self._told.get(endpoint.identity)
                 if told is not None:
                     self._tell(router, endpoint, told, final=False)
-                else:  # it came before anybody took records; from here on it is told of
+                else:  # the link is older than the recording; its records begin now
                     self._told[endpoint.identity] = _Told(endpoint, 0, _counts(endpoint))
 
     def forget(self) -> None:
-        """Nobody takes records any more."""
+        """Forget all links: no taker wants records any more."""
         self._told.clear()
         self._stalled.clear()
 

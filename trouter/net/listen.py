@@ -24,7 +24,7 @@ from .sockets import close_all
 
 #: Connections taken from one socket before other tasks get their turn.
 ACCEPTS_IN_A_ROW: Final = 16
-#: After somebody was turned away, for so long nobody is taken: a flood is met in heaps, not one wake-up for each.
+#: After a client was turned away, none is accepted for so long: a flood is met in heaps, not one wake-up for each.
 FLOOD_PAUSE_S: Final = 0.01
 #: How long to wait when the system has no more descriptors or memory for a connection.
 OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
@@ -91,7 +91,7 @@ class Listener:
         self._services = services
         self._numbers = numbers
         self._accepting = trio.CancelScope()
-        #: Those who are not peers yet: what they begin with is not known, or TLS has begun.
+        #: Connections that are not peers yet: what they begin with is not known, or TLS has begun.
         self._greeting: set[trio.CancelScope] = set()
         self._rate: AcceptRate | None = None
         self.configure(entity)
@@ -121,7 +121,7 @@ class Listener:
 
     def stop(self) -> None:
         """Take no more connections, and close the sockets; connections there are go on."""
-        self._accepting.cancel()  # whoever waits for a socket waits no longer
+        self._accepting.cancel()  # the task that waits for a socket ends
         for scope in self._greeting:
             scope.cancel()
         self.close()
@@ -144,7 +144,7 @@ class Listener:
         newcomer = guard.handshakes.begin(remote[0], role)
         facts = self._facts_of(remote)
         ground = BARE
-        if below is not None:  # the octets come in clear from whoever has ended TLS
+        if below is not None:  # what ended TLS passes the octets on in clear
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             ground = replace(below[1], channel=None, early=b"", began_s=None)
         try:
@@ -233,7 +233,7 @@ class Listener:
             self._services.policing.left()
 
     async def _meet(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
-        """Find out what the peer speaks, and serve it; a bug of ours ends this peer and nobody else."""
+        """Find out what the peer speaks, and serve it; a bug of ours ends this peer and no other."""
         if not self.entity.ssl_profile:
             await self._serve_peer(sock, facts, BARE, newcomer)
             return

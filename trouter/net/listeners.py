@@ -31,13 +31,13 @@ class Standing(Part, Protocol):
 
     @property
     def peers(self) -> Collection[object]:
-        """Those who are connected."""
+        """The peers that are connected."""
 
     def configure(self, entity: ListenerEntity) -> None:
         """Serve those to come as ``entity`` says."""
 
     def drain(self) -> None:
-        """Take in nobody who could begin something new."""
+        """Accept no connection that could begin something new."""
 
     def close(self) -> None:
         """Close the sockets of a listener that never ran."""
@@ -51,7 +51,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
         self._make = make
 
     async def prepare(self, entities: Iterable[ListenerEntity]) -> PendingParts[ListenerEntity, Standing]:
-        """Open what ``entities`` ask for and nobody has; ListenError with a line for each that cannot be had."""
+        """Open the sockets that ``entities`` lack; ListenError with a line for each that cannot be had."""
         wanted = keyed(entities)
         before = self.entities
         leaving = [

@@ -1,11 +1,11 @@
-"""Slows down whoever guesses passwords, and locks out for a while who goes on (security.md 8.1). No clock, no I/O.
+"""Slows down clients that guess passwords, and locks them out for a while (security.md 8.1). No clock, no I/O.
 
 Failures are counted twice: by place, which is an IPv4 address or an IPv6 network of 64 bits, as one subscriber has, and
 by pair, which is a user and a place. After a few failures the next attempts are judged one after another, each later
 than the one before; after many in a short time the pair is locked: no password is right any more. Right ones wait as
-wrong ones do, and names that nobody has are counted like others, so that neither wait nor lock tells anything. A
-success forgives the pair and not the place. Who tries most others' names cannot make the router forget his own place
-for long: what was touched least lately goes first.
+wrong ones do, and names that no user has are counted like others, so that neither wait nor lock tells anything. A
+success forgives the pair and not the place. A client that tries many other users' names cannot make the router forget
+the client's own place for long: what was touched least lately goes first.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Final, NamedTuple
 #: The first wait; each further failure doubles it, up to the longest.
 FIRST_WAIT_S: Final = 1.0
 MAX_ENTRIES: Final = 100_000
-#: Hosts whose text is not read again: whoever floods a router comes from few of them.
+#: Hosts whose text is parsed once and remembered: a flood comes from few of them.
 MAX_READ: Final = 4096
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-#: This machine: what seems to come from it may be everybody, sent on by a proxy.
+#: This machine: what seems to come from it may be any client, sent on by a proxy.
 LOOPBACK: Final[tuple[Network, ...]] = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1"))
 
 
@@ -33,9 +33,9 @@ LOOPBACK: Final[tuple[Network, ...]] = (ipaddress.ip_network("127.0.0.0/8"), ipa
 class LockoutRules:
     """The numbers, times in seconds."""
 
-    #: "enforce", "alarm" (count and tell, hold up nobody) or "off".
+    #: "enforce", "alarm" (count and report, delay no login) or "off".
     mode: str = "enforce"
-    #: So many failures within so long a time, and whoever comes next has to wait, so long at most.
+    #: After so many failures within so long a time the next login has to wait, so long at most.
     delay_after: int = 5
     delay_window_s: float = 60.0
     longest_delay_s: float = 30.0
@@ -204,13 +204,13 @@ class Lockout:
         return entry is not None and entry.locked_until_s > self._now()
 
     def _place_key(self, host: str) -> Key | None:
-        """Who failures from ``host`` are counted for; None for nobody."""
+        """Return the key that failures from ``host`` are counted for; None if they are not counted."""
         rules = self.rules
         return None if within(rules.exempt, host) or within(rules.shared, host) else Key(place_of(host))
 
 
 def _nobody(_: str) -> bool:
-    """Nobody is barred."""
+    """Return False: no user is barred."""
     return False
 
 

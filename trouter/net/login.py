@@ -1,4 +1,4 @@
-"""How whoever dialled us logs in: the answers of plugins to what the peer says in SASL, in its turn and in time.
+"""How a peer that dialled us logs in: the answers of plugins to what the peer says in SASL, in its turn and in time.
 
 A refusal looks the same whatever its reason: neither its code nor when it comes tells a wrong password from a user who
 is unknown, disabled or locked out. Only what is no fault of the peer's has a code of its own: come back later.
@@ -98,7 +98,7 @@ class Login:
         self.expires_at_s = float("inf")
         #: Says whether the credentials are good still.
         self._still_good: Callable[[], bool] | None = None
-        #: What the peer may do, None where whoever let it in does not say.
+        #: What the peer may do, None where the plugin that admitted it does not say.
         self.permissions: Permissions | None = None
         self._plugins = plugins
         self._guard = guard

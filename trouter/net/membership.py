@@ -23,7 +23,7 @@ from .shared import PeerSettings, Services
 class Membership:
     """One connection's place in the network; most have none, and then every call does nothing.
 
-    turn_out closes the connection with an error. hear is called once somebody speaks as a router at the other end.
+    turn_out closes the connection with an error. hear is called once the peer speaks as a router.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Membership:
             self.edge = self._router.edges.peers[self.number] = EdgePeer(self.number, user)
 
     def join(self, remote: Open) -> None:
-        """Let the network use the connection; whoever dialled attaches the links (inter-router.md 1.5)."""
+        """Let the network use the connection; the router that dialled attaches the links (inter-router.md 1.5)."""
         trunk = self.trunk
         streams = STREAMING_LINKS in remote.offered_capabilities
         if streams and (self.edge is not None or self.is_uplink):

@@ -93,7 +93,7 @@ class MemoryWatch:
         self.configure(None)
 
     def configure(self, limit: int | None) -> None:
-        """Have this limit in octets, None for what there is."""
+        """Set the limit, in octets; None for what the machine or the container has."""
         self._limit = limit or available_bytes()
         self._budget.limit = self._limit // MESSAGES_PART
 
@@ -197,7 +197,7 @@ def cost_bytes(engine: Connection) -> int:
 
 
 def _largest_user(connections: Collection[ConnectionFacts]) -> list[tuple[int, ConnectionFacts]]:
-    """What each connection takes of the user of a vhost who takes most, the largest first; routers are nobody's."""
+    """Return the cost in octets of each connection of the user who takes most, the largest first; routers excluded."""
     costs = [(cost_bytes(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
     users: defaultdict[tuple[object, object], list[tuple[int, ConnectionFacts]]] = defaultdict(list)
     for cost, each in heapq.nlargest(COMPARED, costs, key=lambda pair: pair[0]):

@@ -1,4 +1,4 @@
-"""Hands records to the plugins that observe, in a thread, so that none of them can hold up anybody."""
+"""Hands records to the plugins that observe, in a thread, so that none of them can hold up the router."""
 
 from __future__ import annotations
 

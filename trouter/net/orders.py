@@ -98,7 +98,7 @@ class Orders:
         return any(Target(LOCK_USER, user, scope) in self._standing for scope in ("", *scopes))
 
     def bars_host(self, host: str) -> bool:
-        """Whether nobody may come from a host."""
+        """Whether a decision blocks ``host``."""
         return bool(self._standing) and Target(BLOCK_HOST, place_of(host)) in self._standing
 
     def rate(self, tenant: str) -> int | None:

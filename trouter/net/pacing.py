@@ -10,7 +10,7 @@ from trouter.security.quotas import QuotaBook
 
 from .hub import Hub
 
-#: Between two rounds of granting while anybody is held to quotas, and between two looks at what came.
+#: Between two rounds of granting while quotas are in force, and between two looks at what came.
 TICK_S: Final = 0.1
 LOOK_S: Final = 1.0
 

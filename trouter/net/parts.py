@@ -83,7 +83,7 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts(Generic[E, P]):
-    """The parts of one kind: those that stand, and those that were stopped and still serve somebody."""
+    """The parts of one kind: those that stand, and those that were stopped and still serve peers."""
 
     def __init__(self) -> None:
         #: What stands, and for what, in the order of the configuration.

@@ -139,7 +139,7 @@ class Peer:
         self.follow_log()
 
     def _converse(self) -> Connection:
-        """The conversation with whoever dialled."""
+        """Return the engine's connection for a peer that dialled us."""
         settings = self.settings
         listener = self.facts.listener
         asks = bool(listener.auth_service)
@@ -189,7 +189,7 @@ class Peer:
 
     @property
     def trace(self) -> bool:
-        """Somebody wants this connection's frames in the log, whatever the level of the module PROTOCOL."""
+        """Whether a user asked for this connection's frames in the log, whatever the level of the module PROTOCOL."""
         return self._frames.wanted
 
     @trace.setter
@@ -400,7 +400,7 @@ class Peer:
         self._handshake.cancel()
 
     def vanish(self) -> None:
-        """Whoever waits for an answer has hung up: nobody else need wait for it either."""
+        """Drop the connection: the peer has hung up, so no answer need be waited for."""
         self.cut("peer closed the socket")
 
     def cut(self, why: str) -> None:
@@ -415,7 +415,7 @@ class Peer:
             self._transport.newcomer = None
 
     def _open(self, remote: Open) -> None:
-        """Let the peer in if it may come in, and tell everybody who has to know."""
+        """Admit the peer if the policy allows it, and notify the parts of the router that have to know."""
         if not (self.user or self.outgoing) and self.facts.tls is not None:
             self.user = self.facts.tls.subject  # who came without SASL is whom its certificate names
         entrance = Entrance(remote, self.facts, self.user, self._login, self.settings.tenancy, self._plugins)
@@ -429,7 +429,7 @@ class Peer:
         components = self.settings.logged_components
         message_log = MessageLog(components, self._log_message) if components else None
         self._membership.come(remote, self.user, message_log)
-        assert self._hold is not None  # noqa: S101 - whoever is admitted is held to something
+        assert self._hold is not None  # noqa: S101 - an admitted peer has one
         self._sessions.admit(self._terms(message_log), self._hold)
         if not self.outgoing:
             go_by(admission.settings, self.connection)
@@ -493,7 +493,7 @@ class Peer:
         )
 
     def _hear_router(self) -> None:
-        """Somebody speaks as a router at the other end."""
+        """Note that the peer speaks as a router."""
 
     def _turn_away(self, error: Error) -> None:
         """Answer the peer's open, and close at once; nothing that came with it is looked at."""

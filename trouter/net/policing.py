@@ -49,7 +49,7 @@ MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceede
 MAX_SHOWN: Final = 64
 #: Denials that may come as often as the peer likes, but hardly in earnest: told one by one in a second.
 SINGLY: Final = 16
-#: Denials that come with every message or request, told in the log to nobody but who looks for faults.
+#: Denials that come with every message or request: in the log at debug level only.
 EACH: Final = 1
 #: Roles of connections of other routers.
 
@@ -219,7 +219,7 @@ def _concerns(target: Target, held: Held) -> bool:
     return held.applicant.user == target.subject
 
 
-#: Where nobody is held to anything, or nobody knows who asks.
+#: Where no policy is in force, or the requester is not known.
 EVERYTHING: Final = Rights("admin")
 NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_link_routes=False)
 #: What requests may do whose user is not known here, by the policy's routerManagement.
@@ -282,7 +282,7 @@ class Policing:
         return None
 
     def deny_tenant(self, applicant: Applicant, why: str) -> None:
-        """A connection through a multi-tenant listener is nobody's."""
+        """Refuse a connection through a multi-tenant listener that has no tenant."""
         self._deny(Denied.TENANT, applicant, Denial(Reason.NO_VHOST), f"tenant:{why}", applicant.hostname, None, None)
 
     def is_barred(self, applicant: Applicant, admission: Admission, tenant: str = "") -> bool:
@@ -319,7 +319,7 @@ class Policing:
         return self._held.get(number)
 
     def rights(self, number: int) -> Rights:
-        """What whoever is at a connection may do in management; 0 is the router itself."""
+        """Return what the user of a connection may do in management; connection 0 is the router itself."""
         if not number or not self.policy.entity.enable_vhost_policy:
             return EVERYTHING
         held = self._held.get(number)
@@ -331,7 +331,7 @@ class Policing:
         return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)
 
     def may_send(self, number: int, address: str) -> bool:
-        """Whether whoever is at a connection may send to an address; 0 is the router itself."""
+        """Whether the user of a connection may send to an address; connection 0 is the router itself."""
         held = self._held.get(number)
         if held is None:
             return not (number and self.policy.entity.enable_vhost_policy)
@@ -463,7 +463,7 @@ class Policing:
                 self._move(held, verdict)
 
     def look_up_again(self, policy: Policy) -> None:
-        """The same policy with other addresses for its host names; only those who come are judged by them."""
+        """Use the same policy with other addresses for its host names; only new connections are judged by them."""
         self.policy = policy
 
     def _stays(self, held: Held, before: Policy, policy: Policy) -> bool:
@@ -506,7 +506,7 @@ class Policing:
         address: str | None = None,
         direction: str | None = None,
     ) -> None:
-        """Count, log and record a denial; ``text`` says more of it in the log, None for ``held``: nobody is in yet."""
+        """Count, log and record a denial; ``text`` says more of it in the log; ``held`` is None before admission."""
         if held is None:
             self._deny(what, None, Denial(Reason.MAX_CONNECTIONS), rule, text, address, direction)
         else:
@@ -540,7 +540,7 @@ class Policing:
             )
 
     def deny_management(self, number: int, what: str) -> None:
-        """Whoever is at connection ``number`` asked for what they may not do."""
+        """Count and log that the user of connection ``number`` asked for what it may not do."""
         held = self._held.get(number)
         level = self.rights(number).level
         self.deny(Denied.MANAGEMENT, held, f"management:{level}", text=what)
@@ -639,7 +639,7 @@ class Policing:
         return {camel(name): count for name, count in asdict(self.counts).items()}
 
     def shown_vhosts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """The attributes of ``vhostStats`` by vhost: those configured, then those that somebody is still in."""
+        """Yield the attributes of ``vhostStats`` by vhost: those configured, then others with connections."""
         for name in dict.fromkeys((*self.policy.vhosts, *self.vhosts)):
             counts = self.vhosts.get(name) or VhostCounts()
             yield (

@@ -30,13 +30,13 @@ log = logging.getLogger("trouter.SERVER")
 
 
 class Reader(Protocol):
-    """Whoever is to be told that a socket can be read."""
+    """An object that is called when its socket can be read."""
 
     def on_readable(self) -> None:
         """Read once and work through it; must not block."""
 
     def crash(self, error: Exception) -> None:
-        """``on_readable`` raised: a bug of ours, which ends this reader and nobody else."""
+        """``on_readable`` raised: a bug of ours, which ends this reader and no other."""
 
 
 class Poller:

@@ -1,4 +1,4 @@
-"""Sends records as messages to an address of the router, a message each, pre-settled, to whoever receives from it."""
+"""Sends records as messages to an address of the router, a message each, pre-settled, to the receivers there."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class RecordLog:
                 self._recorder.emit(self._writer.news.popleft())
 
     async def _in_thread(self, work: Callable[[Taken], None], taken: Taken) -> None:
-        """Work in the one thread there is for it; whoever is cancelled leaves it to its end."""
+        """Do ``work`` in the only thread for it; a caller that is cancelled leaves it to its end."""
         await trio.to_thread.run_sync(work, taken, abandon_on_cancel=True, limiter=self._thread)
 
     def _ring(self) -> None:
@@ -191,7 +191,7 @@ class RecordLogs:
                 self.by_folder[folder].configure(entity)
 
     async def _run(self, each: RecordLog) -> None:
-        """A bug of ours ends one log, and everybody hears of it; the router goes on."""
+        """Run one log; a bug of ours ends it and raises an alarm, and the router goes on."""
         try:
             await each.run()
         except Exception:

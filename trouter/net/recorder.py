@@ -1,6 +1,6 @@
 """Where everything in this room says what happened: ``Recorder.emit``. Who takes it in comes and goes at run time.
 
-Emitting is one look at a list while nobody takes records; otherwise it costs a few microseconds, never waits, and never
+Emitting is one look at a list while there are no takers; otherwise it costs a few microseconds, never waits, and never
 raises for what a stranger sent.
 """
 
@@ -17,17 +17,17 @@ from .repeats import Repeats
 
 
 class Taker(Protocol):
-    """Somebody who takes in records."""
+    """A receiver of records."""
 
     def put(self, record: Record) -> None:
-        """Take one in, at once; whoever emitted it changes it no more, nor may the taker."""
+        """Take one in, at once; neither its emitter nor the taker changes it any more."""
 
 
 class Recorder:
     """Hands every record to all takers."""
 
     def __init__(self) -> None:
-        #: Whether anybody takes records; whoever would have to work for a record may ask first.
+        #: Whether there are takers; a caller for whom a record is much work may ask first.
         self.active = False
         self._takers: tuple[Taker, ...] = ()
         #: What is remembered of links.

@@ -79,9 +79,9 @@ def run(
 ) -> int:
     """Route until told to stop; the process's exit status. An INT ends the process by INT after the clean stop.
 
-    ``read`` gets the configuration for a reload. ``bound`` is called once every socket is bound and nobody served yet;
-    it may raise PrivilegeError. ``ready`` is called once every listener stands, ``ended`` at the end, also where an INT
-    is the end of the process.
+    ``read`` gets the configuration for a reload. ``bound`` is called once every socket is bound and no client served
+    yet; it may raise PrivilegeError. ``ready`` is called once every listener stands, ``ended`` at the end, also where
+    an INT is the end of the process.
     """
     forbid_core_files()
     # Unsettled deliveries come and go by the thousand and are freed by their count; the collector's default
@@ -218,7 +218,7 @@ class RouterProcess:
 
     @asynccontextmanager
     async def _recording(self) -> AsyncIterator[None]:
-        """What takes records outlives everybody who has something to tell."""
+        """Run the takers of records, so that they outlive everything that emits records."""
         async with trio.open_nursery() as nursery:
             self.record_logs.run_in(nursery)
             observers = Observers(self.services.plugins, self.services.recorder)
@@ -253,7 +253,7 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
         await nursery.start(agent.run)
         change.apply()
-        nursery.start_soon(self._telemetry.run)  # which looks first whether anybody takes records
+        nursery.start_soon(self._telemetry.run)  # which looks first whether there are takers of records
         self.control.tell_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
@@ -314,7 +314,7 @@ class RouterProcess:
         self.router.stop_credit()
         self.hub.flush()
         with trio.move_on_after(deadline_s):
-            while self.router.unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks and wakes nobody
+            while self.router.unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks to wake
                 await trio.sleep(DRAIN_LOOK_S)
         self.control.stop(Error("amqp:connection:forced", "the router is shutting down"))
         with trio.move_on_after(LINGER_S):
@@ -344,4 +344,4 @@ class Bell:
 
 
 def _nobody_waits() -> None:
-    """For a start that nobody waits for."""
+    """Ignore a start that no process waits for."""

@@ -228,7 +228,7 @@ class Secure:
         return channel
 
     async def _judge(self, facts: PeerFacts, ground: Ground, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
-        """What is known of the peer now; TlsFailed if its certificate is not to be believed, or stands for nobody."""
+        """Return the facts of the peer, completed; TlsFailed if its certificate is not valid, or stands for no user."""
         channel = ground.channel
         assert channel is not None  # noqa: S101 - there was a handshake
         subject = serial = user = ""

@@ -1,6 +1,6 @@
-"""What of a configuration is put into service, and what is withheld because nobody could keep its promise.
+"""Which parts of a configuration are served, and which are withheld because the router cannot keep their promise.
 
-A listener that asks for TLS and gets none would let people in whom it was to keep out. So an entity that asks for
+A listener that asks for TLS and gets none would admit clients that it was to keep out. So an entity that asks for
 something this version does not do, or this machine has no certificate for, is not served at all, and the log says so.
 """
 

@@ -173,7 +173,7 @@ class Sessions:
                 sink.top_up()  # what was withheld
 
     def _held(self) -> Hold:
-        assert self._hold is not None  # noqa: S101 - nobody begins anything before the opens
+        assert self._hold is not None  # noqa: S101 - no session begins before the opens
         return self._hold
 
     def _shares(self) -> list[Budget] | None:
@@ -340,7 +340,7 @@ class Sessions:
 
     def _attach(self, event: LinkAttached, found: Found) -> None:
         link = event.link
-        if type(link.sink) is not LinkSink:  # somebody's: the peer answered ours
+        if type(link.sink) is not LinkSink:  # it has an owner: the peer answered our attach
             self._hub.router.answered(link)
             self._tell_attached(link, event.attach)
             return
@@ -449,12 +449,12 @@ def _nobody_hears(_: Error) -> None:
 
 
 def _heard(event: LinkDetached) -> Error | None:
-    """Why a link ended, as whoever is at its other end is to hear it."""
+    """Return why a link ended, as the peer at its other end is to read it."""
     return event.error if event.fault is None else Error(event.fault.condition, event.fault.text)
 
 
 def _condition_of(event: LinkDetached) -> str | None:
-    """Why a link ended, where anybody says so."""
+    """Return the condition with which a link ended, or None."""
     if event.fault is not None:
         return event.fault.condition
     return None if event.error is None else event.error.condition

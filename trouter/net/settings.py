@@ -23,7 +23,7 @@ CAPABILITIES: Final = ("ANONYMOUS-RELAY", STREAMING_LINKS)
 #: The version of the annotations that routers write, told to other routers only.
 ANNOTATIONS_VERSION: Final = 1
 _MAX_INT: Final = 0x7FFFFFFF
-#: How long whoever was dialled may take to its open.
+#: How many seconds a server that we dialled may take to its open.
 HANDSHAKE_TIMEOUT_S: Final = 20.0
 #: Begins, attaches and the like of one peer that are answered before other peers get their turn.
 EVENTS_AT_ONCE: Final = 32
@@ -50,7 +50,7 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
 
 
 def _requires_sasl(entity: ListenerEntity) -> bool:
-    """Whether nobody may do without SASL: who is asked for a name may not stay without one (security.md 1.4)."""
+    """Whether clients must use SASL: one that is asked for a name may not stay without one (security.md 1.4)."""
     named = bool(entity.sasl_mechanisms) and "ANONYMOUS" not in entity.sasl_mechanisms
     return entity.authenticate_peer or entity.sasl_plugin is not None or named
 

@@ -50,7 +50,7 @@ class PeerSettings:
     role: str = "normal"
     #: That name if it was given one, and has not merely got it.
     given_name: str = ""
-    #: How it is known whose the connection is; None where nobody asks.
+    #: How a connection's tenant is found; None where connections have no tenant.
     tenancy: Tenancy | None = None
     #: The vhost whose policy applies whatever the peer asks for, "" for none.
     policy_vhost: str = ""

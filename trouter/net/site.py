@@ -81,7 +81,7 @@ class RouterSite:
         control: Control,
         make_gate: Callable[[ListenerEntity], Listener],
     ) -> None:
-        """``make_gate`` makes what lets in those who come through a listener's WebSockets."""
+        """``make_gate`` makes what admits clients that come through a listener's WebSockets."""
         self._router = router
         self._services = services
         self._control = control
@@ -100,7 +100,7 @@ class RouterSite:
         return (*stops, *map(brief, found))
 
     def live(self) -> bool:
-        """Whoever hears the answer knows that the loop turns; more there is not."""
+        """Return True: a client that gets the answer knows that the loop turns, and no more."""
         return True
 
     async def healthy(self) -> bool:
@@ -138,7 +138,7 @@ class RouterSite:
     async def serve_amqp(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
     ) -> None:
-        """Serve who came through a WebSocket, if anybody may come in at all."""
+        """Serve a client that came through a WebSocket, unless the router is stopping."""
         if self._control.stopping:
             sock.close()
             return
@@ -212,7 +212,7 @@ class RouterSite:
         return TenantFigures(name) if known is None else self._tenants((known,))[0]
 
     def _tenants(self, tenants: Collection[Tenant]) -> list[TenantFigures]:
-        """In one look at all links and addresses, none where nobody is to be told of."""
+        """Return the figures of tenants in one look at all links and addresses, or in none without tenants."""
         if not tenants:
             return []
         owners = {number: each for each in tenants for number in each.connections}

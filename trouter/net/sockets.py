@@ -19,7 +19,7 @@ Address = tuple[socket.AddressFamily, tuple[str, int]]
 #: What a look-up finds: family, type, protocol, canonical name, and the address as the family has it.
 Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 
-#: Addresses and numbers, which nobody has to be asked for.
+#: Addresses and numbers, for which no name server has to be asked.
 _AT_ONCE: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 _FAMILIES: Final = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
@@ -129,7 +129,7 @@ def _bind(sock: socket.socket, address: tuple[str, int]) -> None:
 
 @contextmanager
 def _sharing(sockets: Iterable[socket.socket]) -> Iterator[None]:
-    """Let these, and nobody else's, overlap while it lasts."""
+    """Let these sockets, and no other program's, overlap while it lasts."""
     for sock in sockets:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:

@@ -1,4 +1,4 @@
-"""Whether those who are logged in may stay: plugins look at their files, then each connection is asked again."""
+"""Whether clients that are logged in may stay: plugins look at their files, then each connection is checked again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word to the service manager that started us (sd_notify(3)): ready, alive, stopping. Nobody listening is fine, too."""
+"""Notifies the service manager that started us (sd_notify(3)): ready, alive, stopping. Having none is fine, too."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Supervisor:
     """The socket in NOTIFY_SOCKET, and how often WATCHDOG_USEC wants a sign of life."""
 
     def __init__(self, environment: MutableMapping[str, str] = os.environ) -> None:
-        """Both are taken from the environment, for they mean nobody whom we may start."""
+        """Take both from the environment, so that no process that we start inherits them."""
         path = environment.pop("NOTIFY_SOCKET", "")
         self._address = f"\0{path[1:]}" if path.startswith("@") else path
         alarm = environment.pop("WATCHDOG_USEC", "")
         pid = environment.pop("WATCHDOG_PID", str(os.getpid()))
         due = alarm.isdecimal() and int(alarm) > 0 and pid == str(os.getpid())
-        #: Seconds between two signs of life; None if nobody waits for any.
+        #: Seconds between two signs of life; None if the manager waits for none.
         self.pause_s = int(alarm) / _MICROSECONDS / SIGNS if due else None
 
     def ready(self) -> None:
@@ -48,4 +48,4 @@ class Supervisor:
             try:
                 sock.sendto(line.encode(), self._address)
             except OSError:
-                pass  # whoever is to listen does not; nothing that we could do about it
+                pass  # the manager does not listen; nothing that we could do about it

@@ -21,7 +21,7 @@ from .recorder import Recorder
 #: How often is looked, and how many links in one turn of the event loop: about a millisecond.
 LOOK_S: Final = 1.0
 PORTION: Final = 256
-#: When nobody says how often links are to tell what came and went on them.
+#: How often links report what came and went on them, where the configuration does not say.
 DEFAULT_INTERVAL_S: Final = 60
 #: The clock of the day may drift against the other by this much before it is a step.
 STEP_US: Final = 500_000
@@ -32,7 +32,7 @@ _ABOVE: Final = _BUCKETS[-1] + 1
 
 
 class Telemetry:
-    """Looks about once a second, while anybody takes records."""
+    """Looks about once a second, while there are takers of records."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Telemetry:
             self._tell_latency()
 
     def _idle(self) -> None:
-        """Whoever takes records later has nothing of what was before."""
+        """Forget what was so far: a taker that comes later gets none of it."""
         self._time_addresses(0)
         self._recorder.links.forget()
         self._sketches.begin(now_us())
@@ -94,7 +94,7 @@ class Telemetry:
         self._faults = Counter(self._plugins.culprits)
 
     def _tell_faults(self) -> None:
-        """Tell what plugins did wrong; what they did in observing is told by whoever lets them."""
+        """Record what plugins did wrong; what they did in observing is recorded where they are called."""
         faults = Counter(self._plugins.culprits)
         for culprit, count in (faults - self._faults).items():
             if culprit.hook != "observe":
@@ -195,5 +195,5 @@ def _counts_of(latency: Latency) -> dict[str, list[int]]:
 
 
 def _offset_us() -> int:
-    """How far the clock of the day is ahead of the one that nobody sets."""
+    """Return how far the clock of the day is ahead of the one that cannot be set, in microseconds."""
     return now_us() - mono_us()

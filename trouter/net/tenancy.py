@@ -17,7 +17,7 @@ DISALLOWED: Final = Error("amqp:unauthorized-access", "connection disallowed by 
 
 
 class NoTenant(Exception):
-    """The connection is nobody's: what its peer hears, and, for the log, why."""
+    """The connection has no tenant: the error for its peer, and, for the log, why."""
 
     def __init__(self, error: Error, why: str) -> None:
         super().__init__(why)

@@ -36,7 +36,7 @@ MAX_LINES: Final = 50
 MAX_MOVED: Final = 100
 #: Routers that one setting of the ways makes a record for each; the others share one.
 MAX_RECORDS: Final = 64
-#: Where there are more routers, nobody is told whose messages come by the way to each: it would take seconds.
+#: Where there are more routers, it is not reported whose messages come by the way to each: it would take seconds.
 MAX_ORIGINS: Final = 300
 #: Two routers with one id are believed to be gone when nothing was heard of them for so long.
 QUIET_ABOUT_ID_S: Final = 60.0
@@ -278,7 +278,7 @@ class Topology:
         """Ids that two routers have."""
         return list(self._shared)
 
-    # --- what there is
+    # --- the state of the network
 
     @property
     def faults(self) -> Mapping[str, int]:

@@ -107,7 +107,7 @@ class Transport:
         self._bell = trio.Event()
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
-        #: Nobody is at the other end any more.
+        #: The peer has gone.
         self.gone = False
         #: As those at the door count the peer; None if they do not.
         self.newcomer: Newcomer | None = None
@@ -177,7 +177,7 @@ class Transport:
         self._owner.crash(error)
 
     def lose(self, why: str) -> None:
-        """Nobody is there any more, or nobody that we could go on with."""
+        """Note that the peer has gone, or that the connection cannot go on."""
         if not (self.gone or self._connection.finished):
             self._owner.tell_failure(why)
         self.gone = True

@@ -1,6 +1,6 @@
-"""Logins of one place that are looked at at a time: as many as may fail before the next one has to wait.
+"""At most as many logins per place are checked concurrently as may fail before the next one has to wait.
 
-Else whoever tries many passwords at once would have them all judged before the first failure is known.
+The rest wait. This keeps a client from having many passwords checked before its first failure counts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import trio
 
 
 class Turns:
-    """By place; nothing is kept of a place where nobody waits or is looked at."""
+    """Turns by place; nothing is kept of a place without logins that wait or are being checked."""
 
     def __init__(self) -> None:
         self._limiters: dict[str, trio.CapacityLimiter] = {}

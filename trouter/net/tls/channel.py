@@ -1,6 +1,6 @@
 """TLS over memory buffers, between a socket and a connection (security.md 2).
 
-The handshake is awaited; its arithmetic is done in a thread, so that no number of handshakes holds up those who are in.
+The handshake is awaited; its arithmetic is done in a thread, so that handshakes do not hold up established connections.
 Afterwards nothing waits: ``decrypt`` what a read brought, and ``send`` what is to go out.
 """
 

@@ -24,7 +24,7 @@ from .problems import TlsProblem
 
 #: Never, whatever ``ciphers`` says (R-2.2c).
 NEVER: Final = "!aNULL:!eNULL:!EXPORT:!LOW:!RC4:!DES:!3DES:!IDEA:!SEED:!MD5"
-#: What OpenSSL demands of keys and digests where nobody says otherwise; TLS before 1.2 is impossible with it.
+#: What OpenSSL demands of keys and digests unless ``ciphers`` says otherwise; TLS before 1.2 is impossible with it.
 OLD_LEVEL: Final = "@SECLEVEL=0"
 VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -53,7 +53,7 @@ class ClientUse:
     """How a connector or a service's client uses a profile.
 
     ``common_name``: a certificate without subjectAltName is for the host that its common name says. OpenSSL cannot be
-    told just that, so whoever has such a context compares the names itself (``hostnames.is_for``).
+    told just that, so the user of such a context compares the names itself (``hostnames.is_for``).
     """
 
     verify_hostname: bool = True
@@ -84,7 +84,7 @@ def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
 def server_context(
     profile: SslProfileEntity, use: ServerUse, authorities: Sequence[x509.Certificate]
 ) -> ssl.SSLContext:
-    """For those who connect; ``authorities`` may vouch for them. TlsProblem."""
+    """Return the context for a listener's clients, for which ``authorities`` may vouch; TlsProblem."""
     if not profile.cert_file:
         raise TlsProblem("certFile", "a listener needs a certificate")
     context = _context(ssl.PROTOCOL_TLS_SERVER, profile)

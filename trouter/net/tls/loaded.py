@@ -43,7 +43,7 @@ def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loade
         if isinstance(use, ServerUse) and use.trusted_file not in authorities:
             authorities[use.trusted_file] = authorities_in(use.trusted_file, "trustedCertsFile")
     contexts = {use: _context(entity, use, authorities) for use in uses}
-    if not contexts:  # nobody uses it yet; what is wrong with it is told now all the same
+    if not contexts:  # no entity uses it yet; what is wrong with it is reported now all the same
         client_context(entity, ClientUse(), material.authorities)
     return Loaded(entity, material, contexts, authorities, _facts(entity, material), stamp)
 

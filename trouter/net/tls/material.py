@@ -1,4 +1,4 @@
-"""What the files of an sslProfile hold, read and judged before anybody depends on it (security.md R-2.1a, R-2.1c).
+"""What the files of an sslProfile hold, read and judged before any connection needs it (security.md R-2.1a, R-2.1c).
 
 Reading blocks, so it is done in a thread. The files are looked at again and again while the router runs: ``stamp``
 tells whether any of them has changed.

@@ -1,8 +1,8 @@
 """Asking an authority whether it still stands by a certificate (OCSP, RFC 6960).
 
 The responder is the one that the certificate itself names, which an authority that we trust has signed. Its answer
-counts if that authority signed it, or somebody whom it appointed, and if it is in force. It is asked by one small
-request, and cannot send us elsewhere: no redirection is followed, and nothing of its answer is shown to anybody.
+counts if that authority signed it, or a responder that the authority appointed, and if it is in force. It is asked by
+one small request, and cannot send us elsewhere: no redirection is followed, and nothing of its answer goes to the peer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Answer:
 
     standing: Standing
     why: str = ""
-    #: Nobody was there to ask.
+    #: The responder could not be reached.
     dead: bool = False
 
 
@@ -136,7 +136,7 @@ async def _reach(host: str, port: int, threads: trio.CapacityLimiter) -> trio.So
         where = ip_address(address[0].partition("%")[0])
         where = getattr(where, "ipv4_mapped", None) or where
         if where.is_link_local or where.is_multicast or where.is_unspecified:
-            continue  # where clouds keep the secrets of their machines, and where nobody can be
+            continue  # where clouds keep the secrets of their machines, and where no responder can be
         try:
             return await trio.open_tcp_stream(address[0], port)
         except OSError as error:

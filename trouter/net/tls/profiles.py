@@ -96,7 +96,7 @@ class TlsProfiles:
         #: The profiles that cannot be used.
         self._faults: dict[str, Fault] = {}
         self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
-        #: Responders that could not be reached, by URL, and until when nobody tries again.
+        #: Responders that could not be reached, by URL, and until when they are not tried again.
         self._ocsp_dead: OrderedDict[str, float] = OrderedDict()
         self._ocsp_turns = trio.Semaphore(OCSP_AT_ONCE)
         self._ocsp_threads = trio.CapacityLimiter(OCSP_AT_ONCE)
@@ -159,7 +159,7 @@ class TlsProfiles:
         return None if profile is None else profile.loaded
 
     def server(self, listener: ListenerEntity) -> tuple[Loaded, ssl.SSLContext] | None:
-        """What those who connect to ``listener`` are met with; None where it has no such profile any more."""
+        """Return what serves the clients of ``listener``; None where it has no such profile any more."""
         loaded = self.loaded(listener.ssl_profile or "")
         if loaded is None:
             return None
@@ -204,7 +204,7 @@ class TlsProfiles:
                 profile.failed = stamp
                 renewals.append(Renewal(name, str(problem)))
             else:
-                if self._profiles.get(name) is profile:  # nobody has changed it meanwhile
+                if self._profiles.get(name) is profile:  # it was not changed meanwhile
                     self._profiles[name] = Profile(loaded, uses, loaded.stamp).follow(profile)
                     renewals.append(Renewal(name))
         return renewals
@@ -252,7 +252,7 @@ class TlsProfiles:
         return ""
 
     def _objection(self, chain: Sequence[x509.Certificate], loaded: Loaded) -> str:
-        """The same, without asking anybody."""
+        """Judge the chain without a query to a responder; return what is wrong with it, or an empty text."""
         now_s = self._clock()
         if any(each.not_valid_after_utc.timestamp() < now_s for each in chain):
             return "the certificate, or one that vouches for it, has expired"
@@ -355,7 +355,7 @@ def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
 
 
 def _issuers(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> list[x509.Certificate]:
-    """Those who vouch for ``certificate``, one for the other, as far as they are among ``authorities``."""
+    """Return the chain of authorities that vouch for ``certificate``, as far as they are among ``authorities``."""
     found: list[x509.Certificate] = []
     while certificate.issuer != certificate.subject and len(found) < 8:
         for authority in authorities:

@@ -70,7 +70,7 @@ def _lists_in(octets: bytes) -> list[x509.CertificateRevocationList]:
 
 
 def _judged(revoked: x509.CertificateRevocationList, authorities: Sequence[x509.Certificate]) -> RevocationList:
-    """What the list says; TlsProblem if nobody we trust says it, or if it says it in a way not understood."""
+    """Return what the list says; TlsProblem if no trusted authority signed it, or if a part of it is not understood."""
     who = revoked.issuer.rfc4514_string()[:200]
     if not any(_signed_by(revoked, authority) for authority in authorities if authority.subject == revoked.issuer):
         raise TlsProblem("crlFile", f"the list of {who} is signed by no authority in caCertFile")

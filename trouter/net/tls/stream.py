@@ -1,4 +1,4 @@
-"""A stream of octets within TLS, for those who await: HTTP and what goes through it."""
+"""A stream of octets within TLS, for callers that await: HTTP and what goes through it."""
 
 from __future__ import annotations
 
