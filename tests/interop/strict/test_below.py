@@ -39,6 +39,8 @@ def test_a_link_route_of_the_edge_router_is_known_everywhere_until_it_is_deleted
         {"operation": "CREATE", **named}, mapped(*((text(k), text(v)) for k, v in body.items()))
     )
     assert (status["statusCode"], status["statusDescription"]) == (201, "Created")
+    status, _ = below.manage({"operation": "CREATE", **named}, mapped(*((text(k), text(v)) for k, v in body.items())))
+    assert (status["statusCode"], status["statusDescription"]) == (400, "Name conflicts with an existing entity")
     below.routes.add("below")
     east.wait_listed("R", "Cbelow")
     link = east.attach_routed("below.q", sends=True)
@@ -47,6 +49,10 @@ def test_a_link_route_of_the_edge_router_is_known_everywhere_until_it_is_deleted
     east.wait(lambda: sent.outcome == (0x24, []))
     asked = {"operation": "DELETE", "identity": made["identity"], **named}
     assert below.manage(asked, mapped())[0]["statusCode"] == 204
+    status, _ = below.manage(asked, mapped())
+    assert (status["statusCode"], status["statusDescription"]) == (404, "Not Found")
+    status, _ = below.manage({"operation": "DELETE", "type": kind}, mapped())
+    assert (status["statusCode"], status["statusDescription"]) == (400, "No name or identity provided")
     east.wait(lambda: "Cbelow" not in east.nodes["R"].addresses)
 
 

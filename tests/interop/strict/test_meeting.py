@@ -78,6 +78,7 @@ def test_a_connector_has_succeeded_once_the_other_router_has_opened_and_goes_whe
             peers.append(met)
             met.wait_met("R")
             assert connector(router.port, "SUCCESS")["connectionMsg"]
+            router.wait_for_line(r"Connection to 127\.0\.0\.1:\d+ failed: amqp:connection:forced restarting")
 
 
 def test_a_connector_goes_on_trying_and_says_why_it_had_to(start_router: StartRouter) -> None:
