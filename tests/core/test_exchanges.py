@@ -337,6 +337,19 @@ def test_next_hops_are_treated_as_they_are_configured() -> None:
     assert records["M0x"].counters.ingress == 4
 
 
+def test_an_exchange_and_its_next_hops_are_available_where_no_other_address_is() -> None:
+    router = MemoryRouter(default_distribution="unavailable")
+    exchange(router.core, [("a", "hop")], alternate="rest")
+    client = router.connect(PLAIN)
+    sender = client.sender("x")
+    hop, rest = client.receiver("hop", credit=10), client.receiver("rest", credit=10)
+    assert client.receiver("other", credit=10).error is not None
+    for subject in ("a", "b"):
+        sender.send(compose(subject.encode(), subject=subject))
+    router.pump()
+    assert bodies(hop, rest) == [[b"a"], [b"b"]]
+
+
 def test_a_next_hop_inside_the_router_hears_who_sent() -> None:
     room = Room([("#", "desk")])
     inside = Inside()
