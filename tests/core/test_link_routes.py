@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -252,6 +253,13 @@ def test_a_name_that_is_taken_at_the_container_gets_another() -> None:
     other = router.connect(container_id="D")
     other.sender("broker.q", name="n")
     assert broker.attached[-1].link.name == "n@D"
+
+
+@pytest.mark.parametrize(("length", "kept"), [(8190, True), (8191, False)])
+def test_a_long_name_goes_on_as_it_is_and_one_that_no_router_takes_as_its_digest(length: int, kept: bool) -> None:
+    _, broker, client = routed()
+    client.sender("broker.q", name="n" * length)
+    assert broker.attached[0].link.name == (f"{'n' * length}@C" if kept else sha256(b"n" * length + b"@C").hexdigest())
 
 
 # --- prefixes of the container's own

@@ -35,7 +35,7 @@ COORDINATOR: Final = "$coordinator"
 ADDRESS_PROPERTY: Final = "x-opt-qd.address"
 _SETTLED_ONLY: Final = 1
 #: What other routers take as a name at least; of one that is longer, its digest.
-_MAX_NAME_BYTES: Final = 1024
+_MAX_NAME_BYTES: Final = 8192
 #: As large as any in a frame.
 _ANY_HANDLE: Final = 0xFFFFFFFF
 _NEVER: Final = "never"
