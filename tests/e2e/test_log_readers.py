@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from proton.utils import BlockingConnection, LinkDetached
 
+from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, StartRouter
 
 STARTED = {
@@ -99,6 +100,14 @@ def test_a_denied_link_and_the_counts_at_the_end_of_its_connection(held: Running
         "max_message_size_denied": "0",
         "nConnections": "0",
     }
+
+
+def test_the_counts_at_the_end_of_a_connection_that_is_lost(held: RunningRouter) -> None:
+    with Peer(held.port) as peer:
+        peer.begin(channel=1)
+        peer.attach_receiver("free")
+        peer.attach_sender("free")
+    held.wait_for_line("closed with resources n_sessions=2, n_senders=1, n_receivers=1,")
 
 
 def test_a_name_does_not_end_its_quotes(held: RunningRouter, tmp_path: Path) -> None:

@@ -119,6 +119,16 @@ def test_a_peer_may_send_everything_at_once(piecemeal: bool) -> None:
     assert talk.connection.state is ConnectionState.END
 
 
+def test_sessions_that_are_forgotten_are_kept_by_nothing() -> None:
+    """Each goes when it is forgotten, and not all of them with the last, which takes long when there are many."""
+    talk = opened()
+    for channel in range(3):
+        talk.peer_sends(begin(), channel=channel)
+    for left in (2, 1, 0):
+        assert talk.connection.forget_sessions(1) == (left > 0)
+        assert len(talk.connection.sessions_by_remote_channel) == left
+
+
 def test_nothing_is_reported_behind_the_close() -> None:
     talk = opened()
     talk.peer_sends(Close(Error("amqp:x")), begin(), Close(), OPEN, b"garbage")

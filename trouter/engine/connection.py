@@ -224,7 +224,9 @@ class Connection(ConnectionPort):
         """Let go of up to ``count`` sessions, whose links the holder is done with; whether there are more."""
         sessions = self._sessions
         while sessions and count > 0:
-            sessions.popitem()[1].forget()
+            session = sessions.popitem()[1]
+            self.sessions_by_remote_channel.pop(session.remote_channel, None)  # where it would wait for all the others
+            session.forget()
             count -= 1
         return bool(sessions)
 

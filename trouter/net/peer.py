@@ -565,13 +565,6 @@ class Peer:
         self._connections.remove(self.number)
         self.turn_out(error)
 
-    def _resources(self) -> tuple[int, int, int]:
-        """The sessions, senders and receivers that the peer has now."""
-        sessions = self.connection.sessions_by_remote_channel.values()
-        incoming = [comes_in for session in sessions for comes_in, _ in session.links]
-        senders = sum(incoming)
-        return len(sessions), senders, len(incoming) - senders
-
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
         self._settled_in()
@@ -580,9 +573,9 @@ class Peer:
             self._login.close()
         self._ticker.remove(self.connection)
         self._connections.remove(self.number)
-        if self._hold is not None:
-            self._hold.leave(self._resources())
         self._membership.lose_all_links()
+        if self._hold is not None:
+            self._hold.leave(self._sessions.had)
         self._sessions.forget()
         self._membership.leave()
         self._hub.flush()

@@ -92,6 +92,8 @@ class Sessions:
         #: The sessions that both sides have begun and neither has ended; of these, the ones that the router began.
         self._begun: dict[SessionPort, Session] = {}
         self._own: set[SessionPort] = set()
+        #: The sessions, senders and receivers that the peer had when its connection was lost; none if it was closed.
+        self.had = 0, 0, 0
         #: Where the attaches and detaches of a session wait for its task, as long as there are any.
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
@@ -286,7 +288,7 @@ class Sessions:
         """Let go of every link: the connection is over. A second call does nothing."""
         self._hub.router.container_gone(self.terms.connection_number)
         for session in self._connection.sessions():
-            self._lose_links(session)
+            self._lose(session)
 
     async def lose_by_and_by(self) -> None:
         """Let go of every link, and then of every session, with turns for other connections in between."""
@@ -297,8 +299,7 @@ class Sessions:
         while standing:
             session = standing.pop()
             lost += 1 + len(session.links_by_handle)
-            self._lose_links(session)
-            self._begun.pop(session, None)
+            self._lose(session)
             if lost >= LOST_AT_ONCE:
                 lost = 0
                 self._hub.flush()
@@ -406,6 +407,14 @@ class Sessions:
         self._tell_end(link, "detached by the router", blocked, why)
         condition = None if parting.error is None else parting.error.condition
         self._records.gone(self._hub.router, link, "routed", closed=parting.closed, condition=condition)
+
+    def _lose(self, session: Session) -> None:
+        """The session is lost with its connection; note what the peer had on it. A second call does nothing."""
+        if self._begun.pop(session, None) is not None and session.remote_channel in self._connection.sessions_by_remote_channel:
+            sending = sum(comes_in for comes_in, _ in session.links)
+            sessions, senders, receivers = self.had
+            self.had = sessions + 1, senders + sending, receivers + len(session.links) - sending
+        self._lose_links(session)
 
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
         """What the session still has is lost, for what the peer says; a second call does nothing."""
