@@ -410,7 +410,8 @@ class Sessions:
 
     def _lose(self, session: Session) -> None:
         """The session is lost with its connection; note what the peer had on it. A second call does nothing."""
-        if self._begun.pop(session, None) is not None and session.remote_channel in self._connection.sessions_by_remote_channel:
+        known = self._connection.sessions_by_remote_channel
+        if self._begun.pop(session, None) is not None and session.remote_channel in known:
             sending = sum(comes_in for comes_in, _ in session.links)
             sessions, senders, receivers = self.had
             self.had = sessions + 1, senders + sending, receivers + len(session.links) - sending
