@@ -30,7 +30,7 @@ from trouter.hooks import (
 )
 
 MIN_KEY_BYTES = 32
-#: User names and tickets are short; whoever sends more means no good.
+#: User names and tickets are short; a client that sends more means no good.
 MAX_RESPONSE_BYTES = 1024
 
 
