@@ -109,7 +109,7 @@ Exactly one of `prefix` and `pattern` is given, as with addresses, and not both 
 VHOST_RULES: Final = """\
 Host names are compared without regard to case and to a dot at their end; no two vhosts share one, aliases included.
 With `enableVhostNamePatterns` in the policy they are patterns, which must not be the same either. `allowUnknownUser`
-needs a group `$default`. Without `enableVhostPolicy` in the policy nobody is held to a vhost.
+needs a group `$default`. Without `enableVhostPolicy` in the policy no client is held to a vhost.
 """
 
 GROUP_RULES: Final = """\

@@ -93,7 +93,7 @@ LINK: Final = EntityType(
 
 ADDRESS: Final = EntityType(
     "router.address",
-    "An address that somebody uses.",
+    "An address that is in use.",
     bases=BASES["operational"],
     core=True,
     columns=(
@@ -257,7 +257,7 @@ AUTH_LOCKOUT: Final = EntityType(
 
 DECISION: Final = EntityType(
     "decision",
-    "What was decided about a user, a host or a tenant by whoever sends decisions to the router, while it stands.",
+    "A decision about a user, a host or a tenant that was sent to the router, while it is in force.",
     extra=True,
     bases=BASES["operational"],
     operations=("DELETE",),

@@ -25,7 +25,7 @@ class _Rights:
         Kind.STRING,
         "The users of the group, separated by commas; `*` is every user with a name that no group names.",
         (),
-        default_doc="nobody",
+        default_doc="none",
         parse=access.names,
         entries=True,
     )

@@ -79,7 +79,7 @@ class ListenerEntity(Socketed):
     )
     sasl_plugin: str | None = attribute(
         Kind.STRING,
-        "The authServicePlugin section of the authentication service to ask. Its mechanisms are offered, and nobody "
+        "The authServicePlugin section of the authentication service to ask. Its mechanisms are offered, and no client "
         "gets in without it.",
         reload=Reload.NEXT,
     )
@@ -135,13 +135,13 @@ class ListenerEntity(Socketed):
     policy_vhost: str | None = ends.policy_vhost()
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Who may send a password without encryption: nobody, peers on this machine, or everybody. With secureDefaults "
+        "Which peers may send a password without encryption: none, those on this machine, or all. With secureDefaults "
         "it is `loopback` unless it is given; a metricsToken goes in clear beyond this machine only where it is given.",
         "yes",
     )
     client_cert: str | None = attribute(
         Kind.ENUM,
-        "Whether TLS clients show a certificate: none is asked for; who has one may; nobody gets in without.",
+        "Whether TLS clients show a certificate: none is asked for; a client may show one; every client has to.",
         default_doc="`required` with EXTERNAL in saslMechanisms, and with http and authenticatePeer where the "
         "sslProfile has authorities; else `none`",
         values=("none", "optional", "required"),

@@ -42,7 +42,7 @@ class RecordLogEntity(Entity):
     )
     tenants: frozenset[str] | None = attribute(
         Kind.STRING,
-        "Only records about these are kept: tenants or vhosts, separated by commas. What is nobody's in particular is "
+        "Only records about these are kept: tenants or vhosts, separated by commas. Records that belong to none are "
         "not. A log of their own lets their records be kept for another time.",
         default_doc="all",
         parse=texts.names,
@@ -97,7 +97,7 @@ class RecordLogEntity(Entity):
         high=3600,
     )
     address: str | None = attribute(
-        Kind.STRING, "Records are sent to this address too, a message each, to whoever receives from it."
+        Kind.STRING, "Records are sent to this address too, a message each, for its receivers."
     )
 
     def _default_name(self) -> str:

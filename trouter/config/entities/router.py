@@ -124,7 +124,7 @@ class RouterEntity(Entity):
     connection_count: None = reported(Kind.INTEGER, "Connections open now.", graph=True)
     presettled_deliveries: None = reported(Kind.INTEGER, "Deliveries that came settled.", graph=True)
     dropped_presettled_deliveries: None = reported(
-        Kind.INTEGER, "Deliveries that came settled and were dropped because nobody took them.", graph=True
+        Kind.INTEGER, "Deliveries that came settled and were dropped for want of a receiver.", graph=True
     )
     accepted_deliveries: None = reported(Kind.INTEGER, "Deliveries accepted.", graph=True)
     rejected_deliveries: None = reported(Kind.INTEGER, "Deliveries rejected.", graph=True)
@@ -193,7 +193,7 @@ class RouterEntity(Entity):
         Kind.BOOLEAN,
         "Whether attributes that are not given have their secure values instead of the older router's: listeners "
         "authenticate their peers, require TLS unless they are on a loopback address, where alone they serve healthz, "
-        "and the policy holds everybody to a vhost.",
+        "and the policy holds every client to a vhost.",
         False,
         reload=Reload.RESTART,
         extra=True,
@@ -322,8 +322,8 @@ class RouterEntity(Entity):
     )
     max_memory_bytes: int | None = attribute(
         Kind.INTEGER,
-        "What the process may take, in octets. Above 80 percent of it who has most of it gets no credit, above 90 "
-        "percent nobody may connect; messages under way may be a quarter of it.",
+        "What the process may take, in octets. Above 80 percent of it the user who has most of it gets no credit, "
+        "above 90 percent no client may connect; messages under way may be a quarter of it.",
         default_doc="what the machine or the container has",
         low=1_000_000,
         high=2**63 - 1,

@@ -207,7 +207,7 @@ class ExchangeEntity(Numbered):
         update=False,
     )
     phase: int = hop_phase("The phase of that address.")
-    alternate_address: str | None = attribute(Kind.STRING, "Where messages go that nobody else gets.", update=False)
+    alternate_address: str | None = attribute(Kind.STRING, "Where messages without another receiver go.", update=False)
     alternate_phase: int = hop_phase("The phase of that address.")
     match_method: str = attribute(
         Kind.ENUM,
@@ -219,8 +219,8 @@ class ExchangeEntity(Numbered):
     )
     binding_count: None = reported(Kind.INTEGER, "Its bindings.")
     received_count: None = reported(Kind.INTEGER, "Messages that came to it.")
-    dropped_count: None = reported(Kind.INTEGER, "Those of them that nobody got.")
-    forwarded_count: None = reported(Kind.INTEGER, "Those of them that somebody got.")
+    dropped_count: None = reported(Kind.INTEGER, "Those of them that had no receiver.")
+    forwarded_count: None = reported(Kind.INTEGER, "Those of them that had a receiver.")
     diverted_count: None = reported(Kind.INTEGER, "Those of them that only the alternate address got.")
 
 

@@ -93,7 +93,7 @@ class SslProfileEntity(Entity):
 
     use_system_ca: bool = attribute(
         Kind.BOOLEAN,
-        "Trust the system's authorities, too. Without `caCertFile` a connector trusts them anyway, a listener nobody.",
+        "Trust the system's authorities, too. Without `caCertFile` a connector trusts them anyway, a listener none.",
         False,
         name="useSystemCA",
         reload=Reload.NEXT,

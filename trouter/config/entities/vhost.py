@@ -190,7 +190,7 @@ class VhostEntity(HeldToQuotas, _Vhost):
         "Groups of users: a name, and a map of what they may do.",
         factory=lambda: NOTHING,
         shown=NOTHING,
-        default_doc="none: nobody may connect",
+        default_doc="none: no user may connect",
         parse=parse_groups,
     )
 
