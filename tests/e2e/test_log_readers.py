@@ -53,6 +53,34 @@ def test_a_reader_draws_the_network_from_what_was_computed(start_router: StartRo
     hub.wait_for_line(r"ROUTER_HELLO \(info\) router B is a neighbour over \[C\d+\]")
 
 
+def test_routers_that_talk_are_told_of_and_cannot_write_lines_of_their_own(start_router: StartRouter) -> None:
+    inter = "role: inter-router, authenticatePeer: no, saslMechanisms: ANONYMOUS"
+    traced = "".join(f"log {{ module: ROUTER_{module}, enable: trace+ }}\n" for module in ("HELLO", "LS", "MA"))
+    hub = start_router(
+        f"router {{ mode: interior, id: A }}\nlistener {{ host: 127.0.0.1, port: 0, {inter} }}\n"
+        f"listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}\n{traced}"
+    )
+    other = start_router(
+        f"router {{ mode: interior, id: B=1'2 }}{LISTENER}"
+        f"connector {{ host: 127.0.0.1, port: {hub.port}, role: inter-router, saslMechanisms: ANONYMOUS }}\n"
+    )
+    name = re.escape(r"B\x3d1\x272")
+    hub.wait_for_line(r"ROUTER_HELLO \(trace\) SENT: HELLO\(id=A pv=1 area=0 inst=\d+ seen=\[\]\)$")
+    hub.wait_for_line(rf"ROUTER_HELLO \(trace\) RCVD: HELLO\(id={name} pv=1 area=0 inst=\d+ seen=\['A'\]\)$")
+    hub.wait_for_line(rf"ROUTER_HELLO \(info\) router {name} is a neighbour over \[C\d+\]")
+    hub.wait_for_line(rf"ROUTER_LS \(trace\) RCVD: LSU\(id={name} pv=1 area=0 inst=\d+ ls_seq=\d+ ls=\{{'A': 1\}}\)$")
+    hub.wait_for_line(r"ROUTER_LS \(trace\) SENT: RA\(id=A pv=1 area=0 inst=\d+ ls_seq=\d+ mobile_seq=\d+\)$")
+    hub.wait_for_line(rf"ROUTER_LS \(info\) the ways through the network are set anew: .*{name}")
+    client = BlockingConnection(f"127.0.0.1:{other.port}", timeout=30)
+    client.create_receiver("there")
+    hub.wait_for_line(rf"ROUTER_MA \(debug\) router {name}: 1 addresses added, 0 deleted$")
+    hub.wait_for_line(rf"ROUTER_MA \(trace\) RCVD: MAU\(id={name} pv=1 area=0 mobile_seq=\d+ add=\['M0there'\]")
+    client.close()
+    assert other.stop() == 0
+    hub.wait_for_line(rf"ROUTER_HELLO \(info\) router {name} is a neighbour no longer: ")
+    assert "B=1" not in "".join(line for line in hub.lines if "ROUTER_" in line and "Computed" not in line)
+
+
 POLICY = """
 router { id: R }
 listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }

@@ -46,6 +46,7 @@ from .messages import (
     parse,
     router_address,
 )
+from .names import shown
 from .nodes import NO_HINT, Node, Nodes
 from .own import OwnAddresses
 from .paths import Paths
@@ -218,7 +219,7 @@ class Mesh:
             if node.peers and now_s - node.heard_s > self._timers.remote_ls_max_age_s:
                 self._nodes.link(node, {})
                 node.link_sequence, node.answered = 0, False
-                self._reshape(now_s, f"{router} is silent", f"{router}:0")
+                self._reshape(now_s, f"{shown(router)} is silent", f"{router}:0")
             listed.update(node.peers)
         for router, node in list(self._nodes.items()):
             if node.peers or router in listed:
@@ -400,7 +401,7 @@ class Mesh:
         if peers == node.peers:
             pass
         elif self._nodes.link(node, peers):
-            self._reshape(now_s, f"{heard.id} has other neighbours", f"{heard.id}:{heard.link_sequence}")
+            self._reshape(now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}")
             self._recompute(now_s)
         else:
             self._complain(Fault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
@@ -498,7 +499,7 @@ class Mesh:
         node.older_in_a_row = node.strange_starts = 0
         node.spread, node.spread_change = None, 0
         self._unmap(node)
-        self._reshape(now_s, f"{node.id} has restarted", f"{node.id}:0")
+        self._reshape(now_s, f"{shown(node.id)} has restarted", f"{node.id}:0")
 
     def _choose_way(self, router: str, now_s: float, why: str) -> None:
         """Settle over which connection ``router`` is a neighbour: the cheapest, and of those the first, or none.
@@ -512,7 +513,7 @@ class Mesh:
         if not fresh:
             if former is not None:
                 del self._neighbours[router]
-                self._change_links(now_s, f"{router} is no neighbour: {why}")
+                self._change_links(now_s, f"{shown(router)} is no neighbour: {why}")
                 self.events.append(NeighbourDown(router, why))
             return
         started = max(link.instance for link, _ in fresh)
@@ -520,7 +521,7 @@ class Mesh:
         if connection == former:
             return
         self._neighbours[router] = connection
-        self._change_links(now_s, f"{router} is a neighbour over another connection")
+        self._change_links(now_s, f"{shown(router)} is a neighbour over another connection")
         if former is None:
             self._nodes[router].asked_links_s = _NEVER
             self.events.append(NeighbourUp(router, connection, cost))

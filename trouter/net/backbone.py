@@ -14,6 +14,7 @@ from typing import Final
 from trouter.core.network import Trunk
 from trouter.core.router import Router
 from trouter.core.streams import SCRUB_EVERY_S
+from trouter.logs import TRACE
 from trouter.mesh.events import (
     AddressesChanged,
     Event,
@@ -26,10 +27,22 @@ from trouter.mesh.events import (
     Send,
 )
 from trouter.mesh.mesh import Mesh, Timers
-from trouter.mesh.messages import MAX_COST, compose
+from trouter.mesh.messages import (
+    MAX_COST,
+    Hello,
+    Message,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    Newer,
+    compose,
+    parse,
+)
+from trouter.mesh.names import shown
 from trouter.mesh.relay import first_hops
+from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Open
 
+from .mesh_text import text_of
 from .recorder import Recorder
 from .topology import Topology
 
@@ -144,6 +157,8 @@ class Backbone:
         heard = self._unheard.pop(trunk.number, None)
         if heard is not None:
             heard()
+        if self._is_traced:
+            _trace_received(data)
         way = self.mesh.take(data, trunk.number, self._now())
         for hop in way.hops:
             self._send_to(hop, way.data)
@@ -179,17 +194,18 @@ class Backbone:
         elif isinstance(event, AddressesChanged):
             self._network.map(event.router, event.added, event.deleted)
             mobile_log.debug(
-                "router %s: %d addresses added, %d deleted", event.router, len(event.added), len(event.deleted)
+                "router %s: %d addresses added, %d deleted", shown(event.router), len(event.added), len(event.deleted)
             )
         elif isinstance(event, RouterLost):
             self._network.forget(event.router)
-            links_log.info("router %s is forgotten", event.router)
+            links_log.info("router %s is forgotten", shown(event.router))
         elif isinstance(event, NeighbourUp):
-            hello_log.info("router %s is a neighbour over [C%d], cost %d", event.router, event.connection, event.cost)
+            name = shown(event.router)
+            hello_log.info("router %s is a neighbour over [C%d], cost %d", name, event.connection, event.cost)
         elif isinstance(event, NeighbourMoved):
-            hello_log.info("neighbour %s is reached over [C%d] now", event.router, event.connection)
+            hello_log.info("neighbour %s is reached over [C%d] now", shown(event.router), event.connection)
         elif isinstance(event, NeighbourDown):
-            hello_log.info("router %s is a neighbour no longer: %s", event.router, event.why)
+            hello_log.info("router %s is a neighbour no longer: %s", shown(event.router), event.why)
             for trunk in self._network.trunks:
                 if trunk.neighbour == event.router:
                     self._router.give_up(trunk)
@@ -198,7 +214,7 @@ class Backbone:
             links_log.warning(
                 "[C%d] a message of router %s was not believed: %s%s, %d times since it was told last",
                 event.connection,
-                event.who or "unknown",
+                shown(event.who) or "unknown",
                 event.fault.value,
                 detail,
                 event.times,
@@ -213,7 +229,13 @@ class Backbone:
             links_log.info("Computed valid origins: %r", self.topology.origins())
         links_log.info("Computed radius: %d", paths.radius)
 
+    @property
+    def _is_traced(self) -> bool:
+        """Whether messages of one kind or another are logged."""
+        return any(log.isEnabledFor(TRACE) for log in (hello_log, links_log, mobile_log))
+
     def _send(self, event: Send) -> None:
+        _log_of(event.message).log(TRACE, "SENT: %s", _Text(event.message))
         octets = compose(event.message, event.to)
         if event.connection is not None:
             trunk = self._network.trunk(event.connection)
@@ -227,3 +249,29 @@ class Backbone:
         trunk = self._network.trunk(self.mesh.neighbours.get(neighbour, -1))
         if trunk is not None:
             self.sent += self._router.send_control(trunk, octets)
+
+
+class _Text:
+    """The text of a message, made where a line needs it."""
+
+    def __init__(self, message: Message | Newer) -> None:
+        self._message = message
+
+    def __str__(self) -> str:
+        return text_of(self._message)
+
+
+def _log_of(message: Message | Newer) -> logging.Logger:
+    """The module that tells of messages of this kind."""
+    if isinstance(message, Hello):
+        return hello_log
+    return mobile_log if isinstance(message, MobileAddressRequest | MobileAddressUpdate) else links_log
+
+
+def _trace_received(data: bytes) -> None:
+    """Log a message of another router; one that cannot be read is told of where it is dropped."""
+    try:
+        message = parse(data)
+    except DecodeError:
+        return
+    _log_of(message).log(TRACE, "RCVD: %s", _Text(message))

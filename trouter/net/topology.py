@@ -26,6 +26,7 @@ from trouter.mesh.events import (
 from trouter.mesh.faults import Fault
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.messages import VERSION
+from trouter.mesh.names import shown
 from trouter.records import Alarm, TopologyChange
 
 from .recorder import Recorder
@@ -115,17 +116,17 @@ class Topology:
         if isinstance(event, PathsChanged):
             self._set_ways(event, now_s)
         elif isinstance(event, NeighbourUp):
-            self._say(f"neighbour {event.router} came: [C{event.connection}], cost {event.cost}", now_s)
+            self._say(f"neighbour {shown(event.router)} came: [C{event.connection}], cost {event.cost}", now_s)
             self._neighbours.append(TopologyChange(what="neighbour-up", peer=event.router, cost_new=event.cost))
         elif isinstance(event, NeighbourMoved):
-            self._say(f"neighbour {event.router} is reached over [C{event.connection}]", now_s)
+            self._say(f"neighbour {shown(event.router)} is reached over [C{event.connection}]", now_s)
         elif isinstance(event, NeighbourDown):
-            self._say(f"neighbour {event.router} went: {event.why}", now_s)
+            self._say(f"neighbour {shown(event.router)} went: {event.why}", now_s)
             self._neighbours.append(TopologyChange(what="neighbour-down", peer=event.router, why=event.why))
         elif isinstance(event, RouterLost):
             last = self._last()
             if last is not None:  # the end of what happened before, and no news
-                last.say(f"router {event.router} is forgotten")
+                last.say(f"router {shown(event.router)} is forgotten")
             self._changed_at_s.pop(event.router, None)
             self._recorder.emit(TopologyChange(what="node-lost", peer=event.router, cause_id=self._cause()))
         elif isinstance(event, Ignored) and event.fault in ONE_ID:
@@ -248,11 +249,11 @@ class Topology:
             "%s %s ([C%d], %s): messages go astray until one of the two is stopped, or gets another id in its "
             "section router",
             whose,
-            event.who,
+            shown(event.who),
             event.connection,
             event.detail,
         )
-        self._say(f"{whose} {event.who} ([C{event.connection}], {event.detail})", now_s)
+        self._say(f"{whose} {shown(event.who)} ([C{event.connection}], {event.detail})", now_s)
         self._tell_alarm(event.who, "raised", event.detail)
 
     def _one_id_count(self) -> int:
@@ -264,7 +265,9 @@ class Topology:
             self._shared_count, self._shared_s = count, now_s
         elif now_s - self._shared_s >= QUIET_ABOUT_ID_S:
             for router in self._shared:
-                log.info("nothing was heard for %.0f s of a second router with the id %s", QUIET_ABOUT_ID_S, router)
+                log.info(
+                    "nothing was heard for %.0f s of a second router with the id %s", QUIET_ABOUT_ID_S, shown(router)
+                )
                 self._tell_alarm(router, "cleared", None)
             self._shared.clear()
 
@@ -387,13 +390,14 @@ class Topology:
 
 def _line(router: str, former: Way | None, way: Way | None) -> str:
     """How the way to a router changed, in words."""
+    name = shown(router)
     if way is None:
-        return f"{router} is out of reach"
-    through = "directly" if way[0] == router else f"via {way[0]}"
+        return f"{name} is out of reach"
+    through = "directly" if way[0] == router else f"via {shown(way[0])}"
     if former is None:
-        return f"{router} is in reach {through}, cost {way[1]}"
-    before = "directly" if former[0] == router else f"via {former[0]}"
-    return f"{router} is reached {through}, cost {way[1]}; it was {before}, cost {former[1]}"
+        return f"{name} is in reach {through}, cost {way[1]}"
+    before = "directly" if former[0] == router else f"via {shown(former[0])}"
+    return f"{name} is reached {through}, cost {way[1]}; it was {before}, cost {former[1]}"
 
 
 def _hash_of(ways: Mapping[str, Way]) -> str:
