@@ -510,6 +510,7 @@ def test_a_delivery_with_a_tag_of_more_than_32_bytes_is_rejected_and_the_link_go
         delivery = sender.send_message(link, b"good")
         assert receiver.take_message(taken) == message(b"good")
         assert sender.expect_outcome(delivery) == Accepted()
+    scene.router.wait_for_line(rf"\[C{sender.number}\]\[L\d+\] Link lost: del=4 presett=0 psdrop=0 acc=1 rej=3 ")
 
 
 @pytest.mark.parametrize("size", [990, 2000, 4096])

@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from proton import ConnectionException
 from proton.utils import BlockingConnection, LinkDetached
 
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, StartRouter
+from trouter.wire.performatives import End, Transfer
 
 STARTED = {
     "standalone": "router { id: R.1 }",
@@ -79,6 +81,30 @@ def test_routers_that_talk_are_told_of_and_cannot_write_lines_of_their_own(start
     assert other.stop() == 0
     hub.wait_for_line(rf"ROUTER_HELLO \(info\) router {name} is a neighbour no longer: ")
     assert "B=1" not in "".join(line for line in hub.lines if "ROUTER_" in line and "Computed" not in line)
+
+
+SERVICE = """
+router { id: R }
+authServicePlugin { name: none, host: 127.0.0.1, port: 1 }
+listener {
+    host: 127.0.0.1
+    port: 0
+    saslPlugin: none
+}
+listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
+"""
+
+
+def test_a_service_and_a_session_that_fail_are_told_of_by_their_modules(start_router: StartRouter) -> None:
+    router = start_router(SERVICE)
+    with pytest.raises(ConnectionException):
+        BlockingConnection(f"127.0.0.1:{router.ports[0]}", timeout=30)
+    router.wait_for_line(r"AUTHSERVICE \(warning\) authServicePlugin none: it cannot be reached: ")
+    with Peer(router.ports[1]) as peer:
+        peer.say(Transfer(7, 0, b"tag"))
+        assert peer.expect(End).error is not None
+        number = peer.number
+    router.wait_for_line(rf"CONTAINER \(info\) \[C{number}\] Session on channel 0 ended: .*transfer on handle 7")
 
 
 POLICY = """

@@ -61,6 +61,9 @@ class Recorder(LinkSink):
     def on_overdrawn(self, link: IncomingLink) -> None:
         self.calls.append(("overdrawn", link.credit))
 
+    def on_refused(self, link: IncomingLink, delivery: Delivery) -> None:
+        self.calls.append(("refused", delivery))
+
 
 def server(limits: EngineLimits = LIMITS, sasl: SaslServer | None = None, **fields: Any) -> Connection:
     """An engine that was connected to."""

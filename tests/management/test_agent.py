@@ -10,6 +10,8 @@ import trio
 import trio.testing
 
 from tests.management.still import Asker, message, sections_of, serve
+from trouter.core.exchanges import BindingRule, ExchangeRule
+from trouter.management import agent as agent_module
 from trouter.management.agent import MAX_UNREAD_BYTES, MAX_WAITING
 from trouter.testing.memory import MemoryReceiver, SentMessage
 from trouter.wire.performatives import Released
@@ -171,3 +173,36 @@ async def test_numbers_of_configured_addresses_are_not_used_twice(nursery: trio.
     links = await asker.page("router.link", 0, 0)
     assert len({*made, again, *links}) == len(made) + 1 + len(links)
     assert await asker.page(kind, 0, 0) == [made[0], made[2], again]
+
+
+async def test_an_answer_goes_to_an_exchange_only_for_who_may_send_there(
+    monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    asker = await serve(nursery)
+    monkeypatch.setattr(asker.control, "may_send", lambda _, address: address != "x")
+    others = asker.memory.connect().receiver("hop", credit=10)
+    asker.client.receiver("x", credit=10)  # alone there, but for what the exchange has behind it
+    asker.send("GET-TYPES", reply_to="x")
+    await trio.testing.wait_all_tasks_blocked()
+    assert asker.control.denials == []
+    made = asker.memory.core.exchanges.add(ExchangeRule("e", "x"))
+    made.bind(BindingRule("#", "hop"))
+    asker.send("GET-TYPES", reply_to="x")
+    await trio.testing.wait_all_tasks_blocked()
+    asker.memory.pump()
+    assert [what for _, what in asker.control.denials] == ["reply-to x"]
+    assert others.received == []
+
+
+async def test_a_fault_of_ours_is_told_by_the_module_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, nursery: trio.Nursery
+) -> None:
+    asker = await serve(nursery)
+    with monkeypatch.context() as patch:
+        patch.setattr(agent_module, "perform", lambda *_: 1 / 0)
+        assert (await asker.ask("GET-TYPES"))[0] == 500
+    (record,) = [each for each in caplog.records if each.name == "trouter.ERROR"]
+    assert record.levelname == "ERROR"
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
+    assert (await asker.ask("GET-TYPES"))[0] == 200

@@ -59,6 +59,7 @@ cdef class Ingress(InEndpoint):
     cpdef destination_appeared(self)
     cpdef on_drained(self, LinkPort link)
     cpdef on_overdrawn(self, LinkPort link)
+    cpdef on_refused(self, LinkPort link, Delivery delivery)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t)
     cdef _top_up(self)
     cpdef top_up(self)

@@ -208,6 +208,15 @@ class Ingress(InEndpoint):
         if self.link.overdrawn == 1:
             self.pulse.overdrawing.append(self.link)
 
+    def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
+        """Count a delivery that its link has rejected."""
+        delivery.arrived_at = self.pulse.now_s
+        self.counters.deliveries += 1
+        if delivery.remote_settled:
+            self._count_dropped()
+        else:
+            self._count_end(delivery, REJECTED)
+
     def _top_up(self) -> None:
         """Give back the credit of deliveries that are done with, a few at a time while the sender has plenty.
 

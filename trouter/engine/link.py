@@ -334,6 +334,7 @@ class IncomingLink(Link):
         if transfer.has_long_tag():
             self._refusing = True
             session.settle_incoming(delivery, _REJECTED, _LONG_TAG, True)
+            self.sink.on_refused(self, delivery)
         return delivery
 
     def _overdraw(self) -> None:

@@ -86,6 +86,7 @@ cdef class LinkSink:
     cpdef on_credit(self, LinkPort link)
     cpdef on_drained(self, LinkPort link)
     cpdef on_overdrawn(self, LinkPort link)
+    cpdef on_refused(self, LinkPort link, Delivery delivery)
 
 
 cdef LinkSink NO_SINK

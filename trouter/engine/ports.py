@@ -239,6 +239,9 @@ class LinkSink:
     def on_overdrawn(self, link: IncomingLink) -> None:
         """The sender begins a delivery without credit that is taken in all the same; ``link`` has counted it."""
 
+    def on_refused(self, link: IncomingLink, delivery: Delivery) -> None:
+        """The link has rejected a delivery at its beginning; nothing else is said of it."""
+
 
 class Unconnected(Exception):
     """A port was used that nothing stands behind: a bug."""

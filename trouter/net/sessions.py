@@ -390,7 +390,9 @@ class Sessions:
 
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
-        if link.state is LinkState.DETACHED:  # the peer's answer, after the router told of the link's end
+        # The peer's answer, after the router told of the link's end. The answer to a fault may be here before the fault is
+        # told of.
+        if link.state is LinkState.DETACHED and event.fault is None:
             self._hub.router.detach(link, event.closed, heard=event.error)
             return
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
