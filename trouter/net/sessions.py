@@ -390,8 +390,8 @@ class Sessions:
 
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
-        # The peer's answer, after the router told of the link's end. The answer to a fault may be here before the fault is
-        # told of.
+        # The peer's answer, after the router told of the link's end. The answer to a fault may be here before
+        # the fault is told of.
         if link.state is LinkState.DETACHED and event.fault is None:
             self._hub.router.detach(link, event.closed, heard=event.error)
             return
