@@ -56,7 +56,7 @@ class Remembering:
         return session if isinstance(session, Refused) else RememberingSession(self, session)
 
     def known(self, mechanism: str, response: bytes) -> Authenticated | None:
-        """Whom the service has let in with this, if that is not too long ago."""
+        """Return the service's answer to the same response, if it admitted the client and is recent enough."""
         key = self._hash(mechanism, response)
         until_s, answer = self._known.get(key, (0.0, None))
         if answer is not None and until_s <= self._now():

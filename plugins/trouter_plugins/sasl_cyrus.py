@@ -58,7 +58,7 @@ class Unreadable(ConfigurationRefused):
 
 
 class Cyrus:
-    """The library of this process, and who may call it."""
+    """The library of this process, and the lock of its calls."""
 
     library: Library | None = None
     source: tuple[str, str] | None = None

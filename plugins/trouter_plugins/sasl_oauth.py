@@ -77,7 +77,7 @@ class Plugin:
 
 
 class Bearer(NamedTuple):
-    """A token and whom its bearer claims to be, if they say. The repr shows no token."""
+    """A token, and the user that its bearer claims to be, if any. The repr shows no token."""
 
     user: str
     token: str
@@ -105,7 +105,7 @@ class Judge:
     tenant_claim: str | None = None
 
     async def judge(self, token: str) -> Authenticated:
-        """Whom a token lets in, and until when. BadToken; Unreachable if the keys cannot be had."""
+        """Return the user that a token admits, and until when. BadToken; Unreachable if the keys cannot be had."""
         import jwt  # noqa: PLC0415 - there whenever this plugin is configured
 
         try:

@@ -97,7 +97,7 @@ class ScramExchange:
         plus_offered: bool = False,
         admits: Callable[[str], bool] | None = None,
     ) -> None:
-        """``plus_offered``: a client that believes otherwise has been lied to. ``admits`` says later who may stay."""
+        """``plus_offered``: a client that believes otherwise has been lied to. ``admits``: which users may stay."""
         self._admits = users.admits if admits is None else admits
         self._mechanism = mechanism
         self._users = users

@@ -104,7 +104,7 @@ class Learner:
         return False
 
     def proposal(self) -> dict[str, Any]:
-        """The vhost. Users who did the same are one group."""
+        """Return the vhost as a map. Users who did the same are one group."""
         groups: dict[str, tuple[dict[str, Any], list[str]]] = {}
         for user, seen in sorted(self.users.items()):
             settings = seen.settings()

@@ -265,7 +265,7 @@ def _tenants(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _managers(configuration: Configuration) -> Iterator[Problem]:
-    """Who may do everything through `$management` because nothing was said of it."""
+    """Yield problems where all rights on `$management` are granted only because an attribute is not given."""
     policy = configuration.policy
     if configuration.router.secure_defaults or not policy.enable_vhost_policy:
         return

@@ -1,4 +1,4 @@
-"""What secureDefaults changes about peers: who may do what, and whom the router believes."""
+"""What secureDefaults changes about peers: what each may do, and which the router believes."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class LinkOwner(Protocol):
 
 
 class Waiting(Protocol):
-    """Who wants a link as soon as its session stands."""
+    """An auto link or link route that wants a link as soon as its session stands."""
 
     def attach_on(self, session: Session) -> None:
         """The session stands; Refused."""

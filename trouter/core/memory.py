@@ -70,7 +70,7 @@ def _count_deliveries(router: Router) -> int:
 
 
 def _count_messages(router: Router) -> int:
-    """Those that wait on a link, and those still coming in that wait on none; a multicast's copies share one."""
+    """Count messages that wait on a link, and those still coming in that wait on none; copies count once."""
     count = 0
     for each in router.links.values():
         if isinstance(each, Ingress):

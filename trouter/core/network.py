@@ -108,7 +108,7 @@ class Trunk:
         return both and self.data_in > 0 and self._ladder[_LAST] is not None
 
     def meet(self, neighbour: str) -> None:
-        """It is known who is at the other end; "" if it is not any more."""
+        """Set the id of the router at the other end; "" if it is not known any more."""
         self.neighbour = neighbour
         self.name = _ROUTER_PREFIX + neighbour
 

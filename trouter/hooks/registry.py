@@ -307,7 +307,7 @@ class Plugins:
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
-        """The user whom ``certificate`` stands for; Refused where there is none."""
+        """Return the user that ``certificate`` stands for; Refused if there is none."""
         try:
             answer = self._registered.hook.map_uid(certificate=certificate, profile=profile)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies

@@ -465,7 +465,7 @@ class Consumer(Protocol):
 
     @property
     def terms(self) -> ConsumerTerms:
-        """Where, and from whom; the same for as long as the consumer is in use."""
+        """The address to consume from, and the senders to accept; the same while the consumer is in use."""
 
     def consume(self, message: IncomingMessage) -> Decision | Rejected:
         """What follows from a message."""

@@ -31,7 +31,7 @@ READS = frozenset({b"GET", b"HEAD"})
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks: the address that the connection came from, and whether it is within TLS."""
+    """A client of a page: the address that its connection came from, and whether it is within TLS."""
 
     host: str
     encrypted: bool
@@ -85,7 +85,7 @@ class Pages:
         return Response(200, await self._scrapes.text(), CONTENT_TYPE)
 
     def _refused(self, request: h11.Request, visitor: Visitor) -> Response | None:
-        """Why figures are not for who asks (security.md R-2.5c); None if they are."""
+        """Return the refusal of figures to this visitor (security.md R-2.5c); None if it may have them."""
         settings = self._settings
         address = address_of(visitor.host.partition("%")[0])
         if settings.metrics_hosts and not any(each.holds(address) for each in settings.metrics_hosts):

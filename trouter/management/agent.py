@@ -102,7 +102,7 @@ class Desk:
 
 
 class _ForAll:
-    """The agent as those reach it who see everything."""
+    """The agent as clients reach it that may see everything."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

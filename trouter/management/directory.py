@@ -24,7 +24,7 @@ from .status import NOT_FOUND, REASONS, bad_request, not_found
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Whom the providers ask."""
+    """The objects that the providers ask."""
 
     router: Router
     control: Control
@@ -80,7 +80,7 @@ def _own(kind: EntityType, sources: Sources, tenant: Tenant) -> Provider:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One entity: who has it, and its key there."""
+    """One entity: its provider, and its key there."""
 
     provider: Provider
     key: Any
@@ -100,11 +100,11 @@ class Directory:
         }
 
     def provider(self, kind: EntityType) -> Provider:
-        """Who has the entities of exactly this type."""
+        """Return the provider of the entities of exactly this type."""
         return self._providers[kind.short]
 
     def providers(self, base: EntityType | None, *, passing: bool = True) -> Iterator[Provider]:
-        """Who has entities of a type or one that extends it; ``passing`` includes what comes and goes."""
+        """Yield the providers of a type and of those that extend it; ``passing`` includes types that come and go."""
         for kind in descendants_of(base):
             if passing or kind.short not in _PASSING:
                 yield self._providers[kind.short]

@@ -62,7 +62,7 @@ class OwnAddresses:
         self._left = ADDRESSES_PER_TICK
 
     def answers(self) -> Iterator[tuple[str, MobileAddressUpdate]]:
-        """Who is told, and what; if that is much, some of them not before the next second."""
+        """Yield routers that asked, each with the update for it; if that is much, the rest wait for the next second."""
         while self._asking and self._left > 0:
             router = next(iter(self._asking))
             del self._asking[router]

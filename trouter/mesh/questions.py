@@ -24,7 +24,7 @@ def is_due(asked_s: float, now_s: float) -> bool:
 
 
 class Questions:
-    """Those of the router ``me``. A question is asked of those only who are in ``reach``."""
+    """The questions of the router ``me``. Only routers in ``reach`` are asked."""
 
     def __init__(self, me: str, nodes: Nodes) -> None:
         self._me = me

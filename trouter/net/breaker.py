@@ -30,7 +30,7 @@ class Breaker:
         return self._open
 
     def admit(self) -> bool:
-        """Whether one may try; who may, says how it went: ``reached``, ``failed`` or ``gave_up``."""
+        """Whether an attempt is allowed; its caller then reports ``reached``, ``failed`` or ``gave_up``."""
         if not self._open:
             return True
         if self._trying or self._now() < self._until_s:

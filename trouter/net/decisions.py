@@ -34,7 +34,7 @@ log = logging.getLogger("trouter.POLICY")
 
 
 class Decisions:
-    """Those of one router. ``calendar`` tells seconds since 1970, ``now`` those of the event loop."""
+    """The decisions of one router. ``calendar`` tells seconds since 1970, ``now`` those of the event loop."""
 
     def __init__(
         self,

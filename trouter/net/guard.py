@@ -79,7 +79,7 @@ class Lockouts:
         self._lockout = lockout
 
     def keys(self) -> list[Key]:
-        """Whom failures are remembered of."""
+        """Return the keys of the users and hosts whose failures are remembered."""
         return self._lockout.keys()
 
     def row(self, key: Key) -> dict[str, object] | None:

@@ -116,7 +116,7 @@ class Listener:
         self.done.set()
 
     def drain(self) -> None:
-        """As ``stop``: who came now would find nothing to do."""
+        """As ``stop``: a client that came now would find nothing to do."""
         self.stop()
 
     def stop(self) -> None:

@@ -290,7 +290,7 @@ class Login:
         )
 
     def _record(self, code: int, user: str, reason: str, authorization_id: str = "") -> None:
-        """Let it be known who was let in or turned away. Nothing that the peer said but its name is told."""
+        """Record that the user was admitted or refused. Of the peer's words only the name is recorded."""
         exchange, self._exchange = self._exchange, None
         facts = self.facts
         plugin = "" if exchange is None else type(exchange).__module__.rpartition(".")[2]

@@ -80,7 +80,7 @@ class Orders:
         return self._standing.pop(target, None)
 
     def over(self) -> list[Order]:
-        """Those whose time has come."""
+        """Return the orders whose time is over."""
         now_s = self._now()
         return [order for order in self._standing.values() if order.until_s <= now_s]
 

@@ -408,7 +408,7 @@ class Policing:
     # --- decisions
 
     def follow_order(self, target: Target) -> None:
-        """Something was decided, or stands no longer: who is there is held to it. Other routers are not."""
+        """Hold the present connections, other than routers', to a decision that was made or has ended."""
         for held in list(self._held.values()):
             if not _concerns(target, held):
                 continue

@@ -58,7 +58,7 @@ class Sampling:
         return True
 
     def digest(self, octets: bytes) -> str:
-        """Tells equal from different, to who has the key."""
+        """Return a keyed digest, by which a holder of the key can tell equal texts from different ones."""
         return hmac.new(self.key, octets, hashlib.sha256).hexdigest()[:_DIGITS]
 
 

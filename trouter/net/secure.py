@@ -245,7 +245,7 @@ class Secure:
         )
 
     async def _identify(self, ground: Ground, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
-        """The subject and the number of the peer's certificate, and whom it stands for, "" unless asked; TlsFailed."""
+        """Return subject, serial number and user of the peer's certificate, no user unless asked; TlsFailed."""
         from cryptography import x509  # noqa: PLC0415
 
         from .tls.names import distinguished_name  # noqa: PLC0415

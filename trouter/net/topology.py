@@ -359,7 +359,7 @@ class Topology:
         return 1 if trunk is None else trunk.cost
 
     def origins(self) -> dict[str, list[str]] | None:
-        """By router: those whose messages to it come by here; None where there are too many to find out."""
+        """Return, by router, the routers whose messages to it pass here; None if there are too many to find out."""
         mesh = self._mesh
         if len(mesh.routers) > MAX_ORIGINS:
             return None

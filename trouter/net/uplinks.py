@@ -22,7 +22,7 @@ log = logging.getLogger("trouter.ROUTER")
 
 
 class Holder(Protocol):
-    """Who has an open connection to an interior router."""
+    """An owner of an open connection to an interior router."""
 
     @property
     def number(self) -> int:

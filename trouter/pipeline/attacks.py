@@ -74,7 +74,7 @@ class Rules:
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Whom a judge watches; ``scope`` is one of ``STATES``, and what it does not name is None."""
+    """What a judge watches; ``scope`` is one of ``STATES``, and what it does not name is None."""
 
     scope: str
     host: str | None = None
@@ -175,7 +175,7 @@ class Guessed(msgspec.Struct, array_like=True):
 class HostState(msgspec.Struct, array_like=True):
     """What is remembered of a host.
 
-    ``open`` are the users of whom an episode is, none of which is over before ``quiet``.
+    ``open`` are the users with an episode, none of which is over before ``quiet``.
     """
 
     users: dict[str, Guessed] = msgspec.field(default_factory=dict)

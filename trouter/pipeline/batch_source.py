@@ -34,7 +34,7 @@ _MOST_LOADS: Final = 256
 
 
 class LoadedAnew(Exception):
-    """A DataFrame is asked again whose messages have made room for those of a later ``load``."""
+    """A DataFrame is read again after its messages made room for those of a later ``load``."""
 
 
 class AmqpReader(DataSourceReader):

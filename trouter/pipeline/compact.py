@@ -278,7 +278,7 @@ class _Compaction:
         return known
 
     def _apart(self, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
-        """Those whose numbers no other segment has, and those that overlap one."""
+        """Return the segments whose numbers no other has, and those that overlap another."""
         taken: dict[Boot, list[tuple[int, int]]] = {}
         for facts in self._manifest.segments.values():
             if facts.count:

@@ -78,7 +78,7 @@ class Summary:
 
 
 def prunable(tenants: Collection[str]) -> tuple[str, ...]:
-    """All kinds of records that may go: with tenants those that say whose they are."""
+    """Return the kinds of records that may go; for some tenants only, those kinds that name their tenant."""
     kinds = (kind for kind in (*KINDS, UNKNOWN) if kind not in KEPT)
     return tuple(kind for kind in kinds if not tenants or _has_tenants(kind))
 

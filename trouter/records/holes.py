@@ -23,7 +23,7 @@ class Hole(NamedTuple):
 
 
 class Holes:
-    """Runs of numbers, those that touch being one, and which record of this start tells of each."""
+    """Runs of missing numbers, adjacent ones joined, and which record of this start reports each."""
 
     def __init__(self) -> None:
         self._told: dict[Hole, int | None] = {}

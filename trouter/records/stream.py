@@ -39,7 +39,7 @@ class Stream:
         return len(self._waiting)
 
     def put(self, record: Record) -> None:
-        """Let ``record``, which nobody changes any more, be taken."""
+        """Queue ``record``, which is not changed any more, for the taker."""
         if self.kinds is not None and record.tag not in self.kinds:
             return
         if (self.tenants is not None or self.except_tenants) and not self._is_wanted(record):
@@ -53,7 +53,7 @@ class Stream:
             self._ring()
 
     def _is_wanted(self, record: Record) -> bool:
-        """Whether it is about somebody of whom records are taken."""
+        """Whether the record is about a tenant or vhost whose records are taken."""
         whose = {getattr(record, "tenant", None), getattr(record, "vhost", None)}
         return whose.isdisjoint(self.except_tenants) and (self.tenants is None or not whose.isdisjoint(self.tenants))
 

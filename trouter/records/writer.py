@@ -509,7 +509,7 @@ class SegmentWriter:
         return 0
 
     def _begin_of_hole(self, boot: int, first: int) -> int:
-        """The number behind the segment that is kept before this one: what told of those in between may be gone."""
+        """Return the number after the segment kept before this one: records of holes in between may be gone."""
         before = [kept.place for kept in self._kept if kept.place.boot == boot and kept.place.first < first]
         if not before:
             return 0

@@ -110,12 +110,12 @@ class Entries(NamedTuple):
 
     @classmethod
     def of_names(cls, texts: tuple[str, ...]) -> Entries:
-        """Those of `sources` or `targets`; EntryError if one cannot be understood."""
+        """Return the entries of `sources` or `targets`; EntryError if one cannot be understood."""
         return cls._made(NameRules, texts, plain_entries(texts))
 
     @classmethod
     def of_patterns(cls, texts: tuple[str, ...]) -> Entries:
-        """Those of `sourcePattern` or `targetPattern`; EntryError if one cannot be understood."""
+        """Return the entries of `sourcePattern` or `targetPattern`; EntryError if one cannot be understood."""
         return cls._made(PatternRules, texts, plain_entries(texts, patterns=True))
 
     @classmethod

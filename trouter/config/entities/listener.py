@@ -235,7 +235,7 @@ class ListenerEntity(Socketed):
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorEntity(Socketed):
-    """Whom the router calls."""
+    """A server that the router calls."""
 
     host: str = attribute(
         Kind.STRING, "The name or the address of the host to call.", "127.0.0.1", parse=texts.remote_host

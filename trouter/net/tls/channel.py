@@ -54,7 +54,7 @@ class TlsChannel:
         session: ssl.SSLSession | None = None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        """``hostname`` is whom we call, ``compares_names`` if OpenSSL does not; ``session`` one to resume."""
+        """``hostname`` is the server we call, ``compares_names`` if OpenSSL does not; ``session`` one to resume."""
         self._server = server
         self._arrived = ssl.MemoryBIO()
         self._leaving = ssl.MemoryBIO()
@@ -76,7 +76,7 @@ class TlsChannel:
     # --- the handshake
 
     async def handshake(self, sock: socket.socket, early: bytes = b"") -> None:
-        """Agree on keys, and verify who has to be; ``early`` was read before. TlsFailed, OSError."""
+        """Agree on keys, and verify the peer's certificate if due; ``early`` was read before. TlsFailed, OSError."""
         received = len(early)
         self._arrived.write(early)
         self._records.count(early)

@@ -100,7 +100,7 @@ def server_context(
 def client_context(
     profile: SslProfileEntity, use: ClientUse, authorities: Sequence[x509.Certificate]
 ) -> ssl.SSLContext:
-    """For those whom we call: their certificate is always verified, its name unless told otherwise. TlsProblem."""
+    """Return the context for calling a server: its certificate is always verified, its name by default. TlsProblem."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT, profile)
     context.check_hostname = use.verify_hostname and not use.compares_names
     context.verify_mode = ssl.CERT_REQUIRED

@@ -1,4 +1,4 @@
-"""Whom a certificate is for, where its common name counts too (RFC 6125, 6.4.4: it is the last resort)."""
+"""Which host a certificate is for, where its common name counts too (RFC 6125, 6.4.4: it is the last resort)."""
 
 from __future__ import annotations
 

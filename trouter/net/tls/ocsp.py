@@ -179,7 +179,7 @@ def _check_signature(answer: ocsp.OCSPResponse, issuer: x509.Certificate, now: d
 
 
 def _appointed(answer: ocsp.OCSPResponse, issuer: x509.Certificate, now: datetime) -> list[x509.Certificate]:
-    """Those in the answer whom the issuer has appointed to speak for it (RFC 6960, 4.2.2.2)."""
+    """Return the certificates that the issuer has appointed to sign for it (RFC 6960, 4.2.2.2)."""
     appointed = []
     for certificate in answer.certificates[:4]:
         try:

@@ -280,7 +280,7 @@ class TlsProfiles:
         return ""
 
     async def _ask_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> Answer:
-        """Ask who is named in ``leaf``, but not again and again who is not there."""
+        """Ask the responder named in ``leaf``, unless it could not be reached a moment ago."""
         url = responder_of(leaf) or ""
         if now_s < self._ocsp_dead.get(url, 0.0):
             return Answer(Standing.UNKNOWN, "the OCSP responder could not be reached a moment ago")
@@ -306,7 +306,7 @@ def _remember(memory: OrderedDict[K, float], key: K, until_s: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PendingProfiles:
-    """Profiles that are ready, and word of those whose files changed."""
+    """Profiles that are ready, and the renewals of those whose files changed."""
 
     parts: TlsProfiles
     profiles: dict[str, Profile]

@@ -266,12 +266,12 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
 
 
 def _attacks(alerts: DataFrame) -> DataFrame:
-    """Who did what until when, of alerts on days that stay as they are."""
+    """Return the subjects and end times of alerts on days that stay as they are."""
     return alerts.select(*[F.col(name).alias(f"{name}_") for name in (*_SAME, "last_at")])
 
 
 def _goes_on() -> Column:
-    """Whether an alert is the rest of one of those: its first records were pruned."""
+    """Whether an alert is the rest of one on such a day, whose first records were pruned."""
     same = [F.col(name).eqNullSafe(F.col(f"{name}_")) for name in _SAME]
     return reduce(lambda one, other: one & other, [*same, F.col("first_at") <= F.col("last_at_")])
 

@@ -84,7 +84,7 @@ class Tables:
         return found
 
     def get(self, name: str) -> Any:
-        """None if it is not there or cannot be read: for those whose section says so."""
+        """Return the table, or None if it cannot be read, for sections that say so themselves."""
         try:
             return self[name]
         except (NoTable, BadTable):

@@ -45,7 +45,7 @@ def paths(start: str, end: str) -> View:
 
 
 async def _walk(node: Node, start: str, end: str) -> Rows:
-    """Ask each router on the way who is next; NoPath when there is none."""
+    """Ask each router on the way for the next one; NoPath when there is none."""
     reachable = [address.removeprefix("amqp:/_topo/0/").removesuffix("/$management") for address in await node.nodes()]
     if not reachable:
         raise NoPath(f"{node.router_id} is in no network: its mode is not interior")
