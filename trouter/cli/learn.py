@@ -35,7 +35,7 @@ def add_learn(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 @dataclass
 class Seen:
-    """What one user did."""
+    """The addresses that one user sent to and received from, and the other rights used."""
 
     hosts: set[str] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)

@@ -170,7 +170,7 @@ class Connection(End, LinkOpener):
 
     @property
     def container_id(self) -> str:
-        """Our own name."""
+        """The container id that this client sends in its open."""
         return self._engine.local_open.container_id
 
     @property

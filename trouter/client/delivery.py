@@ -76,7 +76,7 @@ class Delivery:
 
     @property
     def complete(self) -> bool:
-        """All of it is here."""
+        """Whether the whole message has arrived."""
         return self._delivery.complete and not self._delivery.aborted
 
     # --- what it says
@@ -162,7 +162,7 @@ class Delivery:
     # --- what becomes of it
 
     async def accept(self) -> None:
-        """It is done."""
+        """Settle the delivery as accepted."""
         await self.settle(ACCEPTED)
 
     async def reject(

@@ -34,7 +34,7 @@ class Inlet(Link):
 
     @property
     def address(self) -> str:
-        """Where messages come from."""
+        """The address of the source that messages come from."""
         return terminus_address(self.source)
 
     @property

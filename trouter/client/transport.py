@@ -29,7 +29,7 @@ class Transport:
         self._in_a_row = 0
 
     async def receive(self) -> bytes:
-        """What came, b"" at the end."""
+        """Return the octets that came; b"" once the peer has closed."""
         if self._drained:
             await trio.lowlevel.wait_readable(self._sock)
         elif self._in_a_row >= READS_IN_A_ROW:

@@ -155,7 +155,7 @@ class Configuration:
         return {key: entity for entity in self.entities for key in keys_of(entity, self.world)}
 
     def with_entity(self, entity: Entity) -> Configuration:
-        """With one more."""
+        """Return a copy with one more entity."""
         return self._changed((*self._alike(entity), entity), None, entity)
 
     def without(self, entity: Entity) -> Configuration:

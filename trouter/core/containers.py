@@ -198,7 +198,7 @@ class Containers:
         self._connected: dict[int, Container] = {}
 
     def add(self, container: Container) -> None:
-        """It is connected."""
+        """Add a container whose connection is open."""
         self._connected[container.number] = container
 
     def remove(self, number: int) -> Container | None:

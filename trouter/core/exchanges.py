@@ -401,7 +401,7 @@ class Exchanges:
             self.let_go(hop)
 
     def hop(self, address: str, phase: int) -> NextHop:
-        """Somewhere to send to."""
+        """Return a new next hop for an address."""
         return NextHop(address, phase, self._obtain(address, phase))
 
     def keep(self, hop: NextHop) -> None:

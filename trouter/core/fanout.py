@@ -31,7 +31,7 @@ class Fanout:
 
     @property
     def code(self) -> int:
-        """The highest outcome so far."""
+        """The code of the highest outcome so far."""
         return self._best
 
     @property

@@ -48,7 +48,7 @@ class Gatherer(Ingress):
             self._take(whole)
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """The sender thought better of it."""
+        """The sender aborted the delivery: forget what came of it."""
         self._gathered.clear()
         delivery.settled = True
         self.top_up()

@@ -37,7 +37,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """The number of values counted."""
         return sum(self.counts)
 
 

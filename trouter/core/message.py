@@ -121,7 +121,7 @@ class Message:
         self.chunks[:1] = [whole[:offset], whole[offset:]]
 
     def add(self, copy: Delivery) -> None:
-        """One more copy."""
+        """Add one more copy."""
         copy.message = self
         self.copies.append(copy)
         if self.heads is not None and self.heads.now is not None:

@@ -34,7 +34,7 @@ class Pace:
         self._noted_at_s, self._count = now_s, settled
 
     def rate(self, settled: int, now_s: float) -> float:
-        """Settlements per second."""
+        """The rate in settlements per second."""
         for_s = now_s - self._noted_at_s
         if for_s >= PERIOD_S:
             return (settled - self._count) / for_s

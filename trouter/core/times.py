@@ -24,7 +24,7 @@ class Times:
         self.largest = 0
 
     def add(self, microseconds: int) -> None:
-        """One more."""
+        """Count one more time."""
         bucket = microseconds
         if microseconds >= _SMALL:
             shift = 0

@@ -44,7 +44,7 @@ class LinkFacts:
     waits_for: str
 
     def as_map(self) -> dict[str, object]:
-        """For an answer on the wire."""
+        """Return it as a map, for an answer on the wire."""
         return {
             "link": self.link,
             "connection": self.connection,
@@ -81,7 +81,7 @@ class Explanation:
     verdict: str
 
     def as_map(self) -> dict[str, object]:
-        """For an answer on the wire."""
+        """Return it as a map, for an answer on the wire."""
         return {
             "address": self.address,
             "key": self.key,

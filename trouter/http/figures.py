@@ -57,7 +57,7 @@ class Histogram(Protocol):
 
     @property
     def sum_s(self) -> float:
-        """All spans together."""
+        """The sum of all spans, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class PagesOnly:
     """The part of a ``Site`` that has only pages, without encryption: no TLS, no AMQP, no client turned away."""
 
     def reasons(self) -> Sequence[str]:
-        """Nothing more is to be said."""
+        """Return no reasons: this site has none to report."""
         return ()
 
     def turns_away(self, remote: tuple[str, int]) -> bool:

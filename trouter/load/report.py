@@ -28,11 +28,11 @@ class Report:
 
     @property
     def messages_per_second(self) -> float:
-        """0 when nothing moved."""
+        """The rate of messages; 0 when nothing moved."""
         return self.messages / self.seconds if self.seconds > 0 else 0.0
 
     def to_json(self) -> str:
-        """One line."""
+        """Return the report as one line of JSON."""
         return json.dumps({**asdict(self), "messages_per_second": round(self.messages_per_second, 1)})
 
     @classmethod

@@ -91,7 +91,7 @@ class Syslog(Output):
 
     @staticmethod
     def open() -> None:
-        """Say who we are."""
+        """Open the system log under the router's name."""
         syslog.openlog("trouter", syslog.LOG_PID, syslog.LOG_DAEMON)
 
 

@@ -74,7 +74,7 @@ class Line(Generic[T]):
         return len(self._waiting)
 
     async def take(self) -> T:
-        """The next one, when there is one."""
+        """Wait for the next item and return it."""
         while not self._waiting:
             self._bell = trio.Event()
             await self._bell.wait()
@@ -172,7 +172,7 @@ class Agent:
 
     @property
     def idle(self) -> bool:
-        """Nothing waits to be done."""
+        """Whether no request waits."""
         return not (len(self._incoming) or len(self._changes))
 
     def receive(self, received: Received, *, shows_all: bool = False) -> None:

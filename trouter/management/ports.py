@@ -90,7 +90,7 @@ class Holdups(Protocol):
     """What holds clients up and can be lifted: failed logins that are remembered, or decisions in force."""
 
     def keys(self) -> Sequence[Any]:
-        """Whose they are."""
+        """Return the keys of all entities of this type."""
 
     def row(self, key: Any) -> Mapping[str, object] | None:
         """The attributes of the entity; None when it is there no longer."""
@@ -170,7 +170,7 @@ class LogEntry(Protocol):
     def line(self) -> int | None: ...
     @property
     def seconds(self) -> float:
-        """Since 1970."""
+        """When the line was logged, in seconds since 1970."""
 
 
 class LogBook(Protocol):

@@ -72,7 +72,7 @@ class _PendingServices:
         self._owner.take_over(self._services)
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def _terms(entity: AuthServicePluginEntity, *, secure: bool) -> Terms:

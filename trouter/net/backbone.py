@@ -108,7 +108,7 @@ class Backbone:
             self._unheard[trunk.number] = heard
 
     def leave(self, trunk: Trunk) -> None:
-        """It is gone."""
+        """Forget a connection that is gone."""
         self._unheard.pop(trunk.number, None)
         self._network.remove_trunk(trunk)
         self._unlink(trunk)

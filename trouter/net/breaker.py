@@ -47,7 +47,7 @@ class Breaker:
             self._told(False)
 
     def succeeded(self) -> None:
-        """It did all that it is there for."""
+        """Note an attempt with a proper answer: the count of failures begins anew."""
         self._failures = 0
 
     def failed(self) -> None:

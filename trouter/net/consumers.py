@@ -92,7 +92,7 @@ class Consumers:
         self._bell = trio.Event()
 
     def become(self, consumers: tuple[Consumer, ...]) -> None:
-        """Serve these from now on."""
+        """Serve ``consumers`` from now on."""
         for _, subscription in self._places:
             self._router.unsubscribe(subscription)
         places = [Place(consumer, consumer.terms, self) for consumer in consumers]

@@ -154,7 +154,7 @@ class Control:
         return self._configuration
 
     def connections(self) -> Connections:
-        """Those that are open, by number."""
+        """The open connections, by number."""
         return self._connections
 
     def vhost_statistics(self) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -178,7 +178,7 @@ class Control:
         return self._topology
 
     def lockouts(self) -> Lockouts:
-        """Whose logins failed."""
+        """The users and hosts whose failed logins are remembered."""
         return self._lockouts
 
     def decisions(self) -> Decisions:
@@ -484,7 +484,7 @@ class PendingPolicy:
         self._policing.become(self._policy, self._samplings)
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 class PendingService:
@@ -499,7 +499,7 @@ class PendingService:
         self._control.serve(self._configuration, self._service)
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 class PendingGuard:
@@ -513,7 +513,7 @@ class PendingGuard:
         self._guard.configure(self._router)
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 class PendingTraces:
@@ -526,7 +526,7 @@ class PendingTraces:
         self._connections.follow_log()
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 class PendingPlugins:
@@ -542,7 +542,7 @@ class PendingPlugins:
             raise
 
     def apply(self) -> None:
-        """They have it already."""
+        """Do nothing: the change is in force already."""
 
     def drop(self) -> None:
         with suppress(ConfigurationRefused):  # a plugin that cannot go back keeps what it has

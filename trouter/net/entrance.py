@@ -20,7 +20,7 @@ ANONYMOUS: Final = "anonymous"
 
 
 class Entrance:
-    """One connection's way in."""
+    """The admission of one connection: its tenant and its facts for the policy."""
 
     __slots__ = ("_facts", "_login", "_plugins", "_remote", "_tenancy", "_user")
 

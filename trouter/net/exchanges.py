@@ -73,7 +73,7 @@ class PendingExchanges:
         present.flush()
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def exchange_rule(entity: ExchangeEntity) -> ExchangeRule:

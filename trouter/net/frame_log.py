@@ -32,7 +32,7 @@ class FrameLog:
 
     @property
     def on(self) -> bool:
-        """Frames are shown."""
+        """Whether frames are logged."""
         return self._trace is not None
 
     def follow(self, wanted: bool, *, midway: bool) -> None:

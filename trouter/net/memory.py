@@ -64,7 +64,7 @@ class Connected(Protocol):
 
 
 def resident_bytes() -> int:
-    """What the process takes now."""
+    """Return the resident memory of the process, in octets."""
     return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
 
 
@@ -108,7 +108,7 @@ class MemoryWatch:
         return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if full else ""
 
     async def run(self, connections: Connected, hub: Hub) -> None:
-        """Look for ever."""
+        """Watch the memory until cancelled."""
         while True:
             await trio.sleep(LOOK_S)
             hub.tell_time()

@@ -66,17 +66,17 @@ class Orders:
         return False if known is None else True if known == hash(decision) else None
 
     def remember(self, decision: Decision) -> None:
-        """It is obeyed."""
+        """Remember that the decision was obeyed."""
         self._seen[decision.id] = hash(decision)
         if len(self._seen) > MAX_SEEN:
             self._seen.popitem(last=False)
 
     def put(self, order: Order) -> None:
-        """It stands from now on."""
+        """Put an order in force."""
         self._standing[order.target] = order
 
     def lift(self, target: Target) -> Order | None:
-        """It stands no longer; what stood."""
+        """End the order on ``target``; return it, or None if there was none."""
         return self._standing.pop(target, None)
 
     def over(self) -> list[Order]:

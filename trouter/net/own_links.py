@@ -66,7 +66,7 @@ class OwnLinks(Witness):
     # --- the clock
 
     async def run(self) -> None:
-        """Retry for ever."""
+        """Retry failed links, until cancelled."""
         while True:
             self._bell = trio.Event()
             with trio.move_on_at(min(self._due.values(), default=float("inf"))):

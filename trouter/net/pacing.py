@@ -16,7 +16,7 @@ LOOK_S: Final = 1.0
 
 
 async def keep_pace(quotas: QuotaBook, hub: Hub) -> None:
-    """Grant and look for ever."""
+    """Grant credit and check quotas until cancelled."""
     looked_at_s = 0.0
     while True:
         await trio.sleep(TICK_S if quotas.busy else LOOK_S)

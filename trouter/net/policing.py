@@ -227,7 +227,7 @@ RIGHTS_AT: Final = {level: NOTHING if level == "none" else Rights(level) for lev
 
 
 class Policing:
-    """One router's."""
+    """The policy of one router, and what it has admitted and denied."""
 
     def __init__(
         self,

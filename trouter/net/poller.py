@@ -60,7 +60,7 @@ class Poller:
             self._epoll.unregister(number)
 
     async def run(self) -> None:
-        """Serve for ever."""
+        """Wait for sockets and call their readers until cancelled."""
         poll = self._epoll.poll
         try:
             while True:

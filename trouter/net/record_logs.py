@@ -236,5 +236,5 @@ def bounds_of(entity: RecordLogEntity) -> Bounds:
 
 
 def now() -> Now:
-    """This moment."""
+    """Return this moment by both clocks."""
     return Now(now_us(), mono_us())

@@ -176,7 +176,7 @@ class RouterProcess:
 
     @property
     def listeners(self) -> list[Standing]:
-        """Those that stand now."""
+        """The listeners that are open now."""
         return self.control.listeners.standing
 
     async def run_with_signals(self) -> None:

@@ -78,7 +78,7 @@ class PendingRoutes:
         present.flush()
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def route_of(entity: LinkRouteEntity) -> LinkRoute:

@@ -51,7 +51,7 @@ class PendingRules:
         self._rules.made, self._rules.present = self._made, self._wanted
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def _make(entity: AddressEntity) -> AddressRule:

@@ -345,7 +345,7 @@ class PendingSecure:
             self.secure.close_outdated()
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:

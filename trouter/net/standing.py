@@ -17,7 +17,7 @@ PORTION: Final = 500
 
 
 async def keep_standing(plugins: Plugins, connections: Connections) -> None:
-    """Look for ever."""
+    """Check all logins again and again until cancelled."""
     waiter = trio.CapacityLimiter(1)  # a thread of its own: threads that check passwords may be busy
     while True:
         await trio.sleep(LOOK_S)

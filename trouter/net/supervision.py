@@ -28,11 +28,11 @@ class Supervisor:
         self.pause_s = int(alarm) / _MICROSECONDS / SIGNS if due else None
 
     def ready(self) -> None:
-        """Every listener stands."""
+        """Notify the manager that every listener is open."""
         self._tell("READY=1")
 
     def stopping(self) -> None:
-        """It draws to an end."""
+        """Notify the manager that the router is stopping."""
         self._tell("STOPPING=1")
 
     async def watch(self) -> None:

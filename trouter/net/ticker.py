@@ -50,7 +50,7 @@ class Ticker:
                 heapq.heapify(self._due)
 
     async def run(self, hub: Hub) -> None:
-        """Tick for ever."""
+        """Tick until cancelled."""
         while True:
             self._tick_due(trio.current_time())
             hub.flush()

@@ -240,7 +240,7 @@ class _Compaction:
                 failed.add(folder)
                 self._summary.notes.append(f"{folder}: no marks can be left there: {error.strerror}")
 
-    # --- what there is
+    # --- segments and manifests
 
     def _proved(self, places: Sequence[Place]) -> list[_Found]:
         """The segments that are new, proved, in their order."""

@@ -253,7 +253,7 @@ class Book:
         self._path = root / "decisions.json"
 
     def read(self) -> dict[str, dict[str, Standing]]:
-        """By router, by id."""
+        """Return the decisions that were sent, by router, then by id; ValueError, OSError."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, dict[str, Standing]])
         except FileNotFoundError:

@@ -270,7 +270,7 @@ class _Records:
         )
 
     def commit(self, keep_s: int) -> None:
-        """Let it go."""
+        """Write the files anew without the rows, and replace the manifest, so that the rows are gone for readers."""
         run = _run()
         staged = self._folder / ".staging" / run
         whose = list(self._scope.tenants) or [EVERYBODY]

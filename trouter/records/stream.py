@@ -58,7 +58,7 @@ class Stream:
         return whose.isdisjoint(self.except_tenants) and (self.tenants is None or not whose.isdisjoint(self.tenants))
 
     def take(self) -> Taken:
-        """All there is."""
+        """Return all waiting records and the counts of lost ones, and empty both."""
         taken = Taken(self._waiting, self._lost)
         self._waiting, self._lost = [], Counter()
         return taken

@@ -18,7 +18,7 @@ class Bucket:
         return self._rate
 
     def become(self, rate: int, now_s: float) -> None:
-        """Have another rate from now on."""
+        """Use another rate from now on."""
         if rate != self._rate:
             self._refill(now_s)
             self._rate, self._tokens = rate, min(self._tokens, float(rate))

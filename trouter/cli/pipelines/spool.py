@@ -273,7 +273,7 @@ class Telling:
         return shown(self._served, shards, self.say)
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         if self._line:
             sys.stderr.write("\r\x1b[K")
         print(f"trouter pipeline spool: {_clean(text)}", file=sys.stderr, flush=True)

@@ -30,7 +30,7 @@ class Loaded:
 
     @property
     def certificate(self) -> x509.Certificate | None:
-        """Our own."""
+        """The profile's own certificate, or None."""
         return self.material.chain[0] if self.material.chain else None
 
 

@@ -317,7 +317,7 @@ class PendingProfiles:
         self.parts.become(self.profiles, self.faults)
 
     def drop(self) -> None:
-        """Nothing was opened."""
+        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def problems_in(configuration: Configuration, now_s: float) -> list[Problem]:

@@ -167,7 +167,7 @@ class _Work:
         return {**self.held, **self.fresh}
 
     def open_days(self, days: Iterable[date]) -> set[date]:
-        """Those that may be computed again."""
+        """Return the days that may be computed again."""
         closed = self._asked.closed_before
         return {day for day in days if (closed is None or day >= closed) and day not in self._frozen}
 
