@@ -9,7 +9,7 @@ import time
 import pyarrow as pa
 
 from trouter.pipeline.connecting import peers
-from trouter.pipeline.messages import Encoder, Place
+from trouter.pipeline.messages import Encoder, RowPosition
 from trouter.pipeline.options import Options, Side
 from trouter.pipeline.sending import Terms, send_rows
 from trouter.pipeline.sink import chunks
@@ -26,7 +26,7 @@ def main() -> None:
     print("{}", flush=True)
     sys.stdin.readline()
     cpu_s, wall_s = time.process_time(), time.perf_counter()
-    tally = send_rows(terms, chunks(batches, Encoder(Place("bench", 0, 0))))
+    tally = send_rows(terms, chunks(batches, Encoder(RowPosition("bench", 0, 0))))
     said = {"cpu_s": time.process_time() - cpu_s, "wall_s": time.perf_counter() - wall_s}
     if tally.accepted != count:
         sys.exit(f"{tally}: {tally.failure}")

@@ -13,7 +13,7 @@ from tests.auth_double import ALICE, IDENTITY, plain, service
 from tests.e2e.peer import Gone, Peer, connected
 from tests.e2e.test_authentication import address_of_this_machine
 from tests.e2e.websocket import WebSocket
-from tests.net.test_policing import POLICY, applicant, policing
+from tests.net.test_policing import POLICY, policing, request
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
@@ -180,7 +180,7 @@ def test_a_name_comes_to_plugins_as_it_is(user: str) -> None:
             return VhostPolicy("one")
 
     made, _ = policing(POLICY, Asks())
-    assert made.admit(applicant(user=user)) is not None
+    assert made.admit(request(user=user)) is not None
     assert seen == [user]
 
 

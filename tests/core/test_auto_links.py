@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trouter.core.autolinks import Activation, AutoLink, AutoLinkRule
+from trouter.core.observer import RouterObserver
 from trouter.core.table import AddressRule
-from trouter.core.witness import Witness
 from trouter.testing.memory import LIMITS, MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.wire.performatives import Accepted, Error, Released, Source, Target
 
@@ -18,7 +18,7 @@ IN = AutoLinkRule("q", "in", phase=1, container_id="B", name="in")
 OUT = AutoLinkRule("q", "out", phase=0, container_id="B", name="out")
 
 
-class Ear(Witness):
+class Ear(RouterObserver):
     """Hears of failures, and retries them when the test says so."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Room:
 
     def __init__(self, rules: tuple[AutoLinkRule, ...], addresses: tuple[AddressRule, ...], fields: Any) -> None:
         self.router = MemoryRouter(addresses, **fields)
-        self.ear = self.router.core.witness = Ear()
+        self.ear = self.router.core.observer = Ear()
         self.autos: list[AutoLink] = [self.router.core.auto_links.add(rule) for rule in rules]
 
     def broker(self, *, answers: bool = True, **fields: Any) -> MemoryClient:

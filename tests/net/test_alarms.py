@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.net.test_policing import applicant, compiled, enter
+from tests.net.test_policing import compiled, enter, request
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.net.memory import LATITUDE, REFUSE_AT, STARVE_AT, MemoryWatch
@@ -46,12 +46,12 @@ def test_a_quota_is_told_when_it_is_met_and_when_it_is_not_any_more(mode: str, h
     alarms = Alarms(recorder)
     policing = Policing(recorder, Plugins(), lambda: now[0])
     policing.become(compiled(QUOTA.format(mode=mode)))
-    enter(policing, applicant(1))
+    enter(policing, request(1))
     assert alarms.take() == []
     told = "quota", "warning", "one:all:perUser:maxConnectionsPerSecond alice"
-    assert (policing.admit(applicant(2)) is None) == (mode == "enforce")
+    assert (policing.admit(request(2)) is None) == (mode == "enforce")
     assert alarms.take() == [(*told, "raised", how, "1")]
-    policing.admit(applicant(3))
+    policing.admit(request(3))
     assert alarms.take() == []
     now[0] += CLEAR_S + 1
     policing.quotas.look()

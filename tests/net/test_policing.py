@@ -21,8 +21,8 @@ from trouter.net.policing import (
     EVERYTHING,
     NOTHING,
     SESSION_DENIED,
-    Applicant,
     Denied,
+    OpenRequest,
     Policing,
 )
 from trouter.net.recorder import Recorder
@@ -73,12 +73,12 @@ def compiled(text: str) -> Policy:
     return Policy.compile(configuration.policy, configuration.vhosts)
 
 
-def applicant(number: int = 1, user: str = "alice", hostname: str = "one", **more: Any) -> Applicant:
+def request(number: int = 1, user: str = "alice", hostname: str = "one", **more: Any) -> OpenRequest:
     name = f"192.0.2.1:{number}"
-    return Applicant(number, name, hostname, user, "192.0.2.1", **{"authenticated": True, **more})
+    return OpenRequest(number, name, hostname, user, "192.0.2.1", **{"authenticated": True, **more})
 
 
-def enter(made: Policing, who: Applicant) -> Holder:
+def enter(made: Policing, who: OpenRequest) -> Holder:
     admission = made.admit(who)
     assert admission is not None
     holder = Holder()
@@ -100,7 +100,7 @@ def test_routers_have_room_that_clients_cannot_take() -> None:
 @pytest.mark.parametrize("what", Denied)
 def test_each_denial_counts_and_is_one_record(what: Denied) -> None:
     made, takes = policing()
-    holder = enter(made, applicant())
+    holder = enter(made, request())
     takes.records.clear()
     held = made._held[1]
     before = made.shown_policy()
@@ -117,7 +117,7 @@ def test_each_denial_counts_and_is_one_record(what: Denied) -> None:
 
 def test_what_is_allowed_is_recorded_too_and_messages_are_told_together() -> None:
     made, takes = policing()
-    enter(made, applicant())
+    enter(made, request())
     (record,) = takes.records
     assert isinstance(record, PolicyDecision)
     assert (record.op, record.allow, record.rule) == ("open", True, "one:all:remoteHosts:1")
@@ -131,7 +131,7 @@ def test_what_is_allowed_is_recorded_too_and_messages_are_told_together() -> Non
 @pytest.mark.parametrize("what", [Denied.SENDER, Denied.RECEIVER, Denied.BEGIN, Denied.TOO_LARGE])
 def test_what_a_peer_repeats_floods_neither_log_nor_records(what: Denied, caplog: pytest.LogCaptureFixture) -> None:
     made, takes = policing()
-    enter(made, applicant())
+    enter(made, request())
     takes.records.clear()
     caplog.set_level("INFO", "trouter.POLICY")
     for number in range(100):
@@ -145,8 +145,8 @@ def test_what_a_peer_repeats_floods_neither_log_nor_records(what: Denied, caplog
 
 def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
     made, _ = policing()
-    first = applicant(1)
-    second = Applicant(2, first.name, "one", "alice", "192.0.2.1", authenticated=True)
+    first = request(1)
+    second = OpenRequest(2, first.name, "one", "alice", "192.0.2.1", authenticated=True)
     enter(made, first)
     enter(made, second)
     shown: Any = dict(made.shown_vhosts())["one"]
@@ -168,9 +168,9 @@ def test_q_11_limits_of_users_and_hosts_stay_their_own_through_a_change(order: t
     groups = "{ all: { users: *, remoteHosts: * } }"
     made, _ = policing(text.format(50, 50, groups))
     made.become(compiled(text.format(per_user, per_host, groups)))
-    enter(made, applicant(1, "alice"))
-    assert (made.admit(applicant(2, "bob")) is not None) == (per_user == "1")
-    assert made.admit(applicant(3, "alice")) is None
+    enter(made, request(1, "alice"))
+    assert (made.admit(request(2, "bob")) is not None) == (per_user == "1")
+    assert made.admit(request(3, "alice")) is None
 
 
 @pytest.mark.parametrize("role", ["normal", "route-container", "edge", "inter-router"])
@@ -178,14 +178,14 @@ def test_q_11_limits_of_users_and_hosts_stay_their_own_through_a_change(order: t
 def test_who_is_exempt(role: str, outgoing: bool) -> None:
     made, _ = policing()
     exempt = role == "inter-router" or outgoing
-    admission = made.admit(applicant(hostname="nowhere", role=role, outgoing=outgoing))
+    admission = made.admit(request(hostname="nowhere", role=role, outgoing=outgoing))
     assert (admission is not None) == exempt
     assert admission is None or admission.unrestricted
-    pinned = made.admit(applicant(hostname="nowhere", role=role, outgoing=outgoing, policy_vhost="one"))
+    pinned = made.admit(request(hostname="nowhere", role=role, outgoing=outgoing, policy_vhost="one"))
     bound = outgoing and role in {"normal", "route-container"}  # the vhost has no group $connector
     assert (pinned is None) == bound
     if exempt and pinned is not None:
-        made.hold(applicant(7, role=role, outgoing=outgoing), pinned, Holder())
+        made.hold(request(7, role=role, outgoing=outgoing), pinned, Holder())
         assert made.rights(7).level == "admin"
 
 
@@ -207,11 +207,11 @@ def test_who_cannot_follow_a_change_is_turned_out_and_the_others_are_judged() ->
             raise RuntimeError("made up")
 
     failing = Fails()
-    who = applicant(1)
+    who = request(1)
     admission = made.admit(who)
     assert admission is not None
     made.hold(who, admission, failing)
-    other = enter(made, applicant(2))
+    other = enter(made, request(2))
     made.become(compiled(POLICY.replace("sources: *", "sources: a")))
     assert failing.errors == [CONNECTION_DENIED]
     assert len(other.followed) == 1
@@ -221,7 +221,7 @@ def test_who_cannot_follow_a_change_is_turned_out_and_the_others_are_judged() ->
 
 def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
     made, takes = policing()
-    who = applicant(1)
+    who = request(1)
     admission = made.admit(who)
     assert admission is not None
     held = made.hold(who, admission, Holder())
@@ -260,13 +260,13 @@ class Chooses:
 )
 def test_a_plugin_says_which_vhost_it_is(answer: object, vhost: str | None) -> None:
     made, _ = policing(POLICY, Chooses(answer))
-    admission = made.admit(applicant(hostname="named"))
+    admission = made.admit(request(hostname="named"))
     assert (None if admission is None else admission.vhost) == vhost
 
 
 def test_without_a_policy_no_plugin_can_choose_from_it() -> None:
     made, _ = policing("policy { enableVhostPolicy: no }", Chooses(VhostPolicy("one")))
-    assert made.admit(applicant()) is None
+    assert made.admit(request()) is None
 
 
 # --- host names
@@ -301,7 +301,7 @@ async def test_a_host_name_is_what_it_was_last_found_to_be(resolver: dict[str, l
 
 async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) -> None:
     made, _ = policing()
-    names, who = HostNames(), applicant(hostname="named")
+    names, who = HostNames(), request(hostname="named")
     assert made.admit(who) is None
     resolver["some.where.example"] = ["192.0.2.1"]
     await host_names.look_again(made, names)
@@ -309,12 +309,12 @@ async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) 
     resolver["some.where.example"] = ["192.0.2.9"]
     await host_names.look_again(made, names)
     assert not holder.errors  # whoever is there stays
-    assert made.admit(applicant(2, hostname="named")) is None
+    assert made.admit(request(2, hostname="named")) is None
 
 
 def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> None:
     made, takes = policing("")
-    enter(made, applicant(role="route-container"))
+    enter(made, request(role="route-container"))
     takes.records.clear()
     hold = Hold(made, Plugins(), made._held[1], stamps=False)
     assert hold.check(of_tenant=False) is None
@@ -333,7 +333,7 @@ def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> N
 @pytest.mark.parametrize(("level", "rights"), [("none", NOTHING), ("read", Rights("read")), ("admin", EVERYTHING)])
 def test_who_is_in_no_vhost_has_the_rights_of_other_routers_while_there_is_a_policy(level: str, rights: Rights) -> None:
     made, _ = policing(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
-    router = applicant(7, role="inter-router")
+    router = request(7, role="inter-router")
     enter(made, router)
     assert made.rights(7) == rights
     assert made.may_send(7, "$management")
@@ -346,7 +346,7 @@ def test_who_is_in_no_vhost_has_the_rights_of_other_routers_while_there_is_a_pol
 
 def test_who_came_without_a_policy_is_judged_by_it_whatever_a_vhost_without_a_name_says() -> None:
     made, _ = policing("policy { enableVhostPolicy: no }")
-    held = enter(made, applicant(hostname="nowhere"))
+    held = enter(made, request(hostname="nowhere"))
     made.become(
         compiled(
             "policy { enableVhostPolicy: yes, defaultVhost: }\n"
@@ -359,7 +359,7 @@ def test_who_came_without_a_policy_is_judged_by_it_whatever_a_vhost_without_a_na
 # --- what messages and sessions are held to
 
 
-def hold_of(made: Policing, who: Applicant, *, stamps: bool = False) -> Hold:
+def hold_of(made: Policing, who: OpenRequest, *, stamps: bool = False) -> Hold:
     admission = made.admit(who)
     assert admission is not None
     return Hold(made, Plugins(), made.hold(who, admission, Holder()), stamps=stamps)
@@ -379,8 +379,8 @@ def test_without_a_policy_a_name_that_was_proven_is_kept(
     more: dict[str, Any], own: bytes | None, stamp: bytes | None
 ) -> None:
     made, _ = policing("policy { enableVhostPolicy: no }")
-    stamping = hold_of(made, applicant(1, **more), stamps=True).check(of_tenant=False)
-    plain = hold_of(made, applicant(2, **more)).check(of_tenant=False)
+    stamping = hold_of(made, request(1, **more), stamps=True).check(of_tenant=False)
+    plain = hold_of(made, request(2, **more)).check(of_tenant=False)
     assert (None if plain is None else plain.user) == own
     assert (None if stamping is None else stamping.stamp) == stamp
     assert plain is None or plain.stamp is None
@@ -388,7 +388,7 @@ def test_without_a_policy_a_name_that_was_proven_is_kept(
 
 def test_as_many_sessions_as_the_group_says() -> None:
     made, takes = policing(POLICY.replace("sources: *,", "sources: *, maxSessions: 2,"))
-    hold = hold_of(made, applicant())
+    hold = hold_of(made, request())
     assert hold.may_begin(1) is None
     assert hold.may_begin(2) == SESSION_DENIED
     record = takes.records[-1]

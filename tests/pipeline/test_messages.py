@@ -22,7 +22,7 @@ from trouter.pipeline.messages import (
     TYPED,
     BadColumns,
     Encoder,
-    Place,
+    RowPosition,
     Unsendable,
     check_columns,
 )
@@ -35,7 +35,7 @@ from trouter.wire.types import (
     ULong,
 )
 
-PLACE = Place("q1", 3, 2)
+PLACE = RowPosition("q1", 3, 2)
 TEXTS = pa.map_(pa.string(), pa.string())
 TYPED_MAP = pa.map_(pa.string(), pa.struct([("type", pa.string()), ("value", pa.string())]))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from trouter.client import BodyKind, Header, Message, Properties
 from trouter.pipeline.arrow import ARROW_SCHEMA, Origin, batches
-from trouter.pipeline.messages import CAME, OURS, Encoder, Place
+from trouter.pipeline.messages import CAME, OURS, Encoder, RowPosition
 from trouter.spool import Spool, SpoolReader
 from trouter.wire import codec
 from trouter.wire.types import (
@@ -42,7 +42,7 @@ def through_spark(folder: Path, *messages: Message) -> list[Message]:
         spool.append(message.encode(), ingest_us=0)
     end = spool.sync()
     spool.close()
-    encoder = Encoder(Place("q", 0, 0))
+    encoder = Encoder(RowPosition("q", 0, 0))
     found: list[Message] = []
     blocks = SpoolReader(folder).blocks(0, end)
     for batch, _ in batches(blocks, Origin("s", 0, "a"), 0, end, 1 << 20):

@@ -13,7 +13,7 @@ from tests.records.written import SECOND, at, drops_of, links_of, opened, taken
 from trouter.records.check import check_folder
 from trouter.records.holes import Hole, Holes, deleted_in
 from trouter.records.marks import is_marked, mark_path, marks_in, read_mark, write_mark
-from trouter.records.segments import MANIFEST, Place, segments_in
+from trouter.records.segments import MANIFEST, SegmentPosition, segments_in
 from trouter.records.segments import opened as opened_segment
 from trouter.records.writer import Bounds, SegmentWriter
 
@@ -22,7 +22,7 @@ BOUNDS = Bounds(max_bytes=220_000, segment_bytes=10_000)
 BATCH = 40
 
 
-def places(folder: Path) -> list[Place]:
+def places(folder: Path) -> list[SegmentPosition]:
     return [place for place in segments_in(folder) if place.rest != ".open"]
 
 
@@ -31,7 +31,7 @@ def whole_of(path: Path) -> int:
         return zlib.crc32(file.read())
 
 
-def mark(*marked: Place) -> None:
+def mark(*marked: SegmentPosition) -> None:
     for place in marked:
         assert write_mark(place.path.parent, place.name, whole_of(place.path))
 
@@ -100,27 +100,27 @@ def test_a_compressed_segment_has_the_mark_of_the_plain_one(tmp_path: Path) -> N
     proved(tmp_path)
 
 
-def other_octets(place: Place) -> None:
+def other_octets(place: SegmentPosition) -> None:
     mark(place)
     octets = bytearray(place.path.read_bytes())
     octets[300] ^= 1
     place.path.write_bytes(octets)
 
 
-def of_another(place: Place) -> None:
+def of_another(place: SegmentPosition) -> None:
     other = places(place.path.parent)[0]
     write_mark(place.path.parent, other.name, whole_of(other.path))
     mark_path(place.path.parent, other.name).rename(mark_path(place.path.parent, place.name))
 
 
-def linked(place: Place) -> None:
+def linked(place: SegmentPosition) -> None:
     mark(place)
     path = mark_path(place.path.parent, place.name)
     path.rename(path.with_name("elsewhere"))
     path.symlink_to("elsewhere")
 
 
-SPOILS: dict[str, Callable[[Place], object]] = {
+SPOILS: dict[str, Callable[[SegmentPosition], object]] = {
     "other octets": other_octets,
     "of another segment": of_another,
     "a wrong checksum": lambda place: write_mark(place.path.parent, place.name, 1),

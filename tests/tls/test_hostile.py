@@ -25,7 +25,7 @@ from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts, Plugins
 from trouter.net.connections import Connections
 from trouter.net.recorder import Recorder
-from trouter.net.secure import Ground, Resumable, Secure, resumable
+from trouter.net.secure import Resumable, Secure, SecurityLayer, resumable
 from trouter.net.tls.problems import TlsFailed
 from trouter.wire.framing import SASL_HEADER
 
@@ -77,7 +77,7 @@ async def test_a_session_is_resumed_with_nobody_but_whom_it_was_made_with(tmp_pa
         secure = Secure(Plugins(), Connections(), Recorder())
         (await secure.prepare(configuration)).apply()
 
-        async def call(host: str, known: Resumable | None) -> Ground:
+        async def call(host: str, known: Resumable | None) -> SecurityLayer:
             with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:
                 sock.setblocking(False)
                 return (await secure.dial(sock, facts, entity, host, known))[1]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tls.pki import Authority
 from trouter.config import load
-from trouter.net.connector import Place, Places, allowed_hosts
+from trouter.net.connector import Endpoint, FailoverList, allowed_hosts
 from trouter.net.tls.channel import RecordCounter
 from trouter.net.tls.names import distinguished_name
 from trouter.net.tls.opening import Layer, layer_of
@@ -58,9 +58,9 @@ def test_a_subject_reads_as_openssl_writes_it(tmp_path: Path, subject: str) -> N
 
 
 def test_a_peer_cannot_send_a_connector_from_tls_to_clear_text() -> None:
-    places = Places(Place("a", "5671", "amqps"))
-    places.learn([{"network-host": "b", "scheme": "amqp"}, {"network-host": "c", "scheme": "amqps"}])
-    assert str(places) == "amqps://a:5671, amqps://c:5671"
+    failover = FailoverList(Endpoint("a", "5671", "amqps"))
+    failover.learn([{"network-host": "b", "scheme": "amqp"}, {"network-host": "c", "scheme": "amqps"}])
+    assert str(failover) == "amqps://a:5671, amqps://c:5671"
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_credentials_go_only_where_the_configuration_says(
     (connector,) = load(text=text).connectors
     found = allowed_hosts(connector, has_certificate=has_certificate)
     assert found == allowed
-    places = Places(Place("a", "5672"))
-    places.learn([{"network-host": "b"}, {"network-host": "d"}], found)
-    assert [host in str(places) for host in ("//b:", "//d:")] == [found is None or "b" in found, found is None]
+    failover = FailoverList(Endpoint("a", "5672"))
+    failover.learn([{"network-host": "b"}, {"network-host": "d"}], found)
+    assert [host in str(failover) for host in ("//b:", "//d:")] == [found is None or "b" in found, found is None]

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from trouter.records.check import check_file, check_folder
 from trouter.records.reader import Corrupt, Line, SegmentReader, fields_of
 from trouter.records.schema import AUDIT, KINDS, TELEMETRY
-from trouter.records.segments import EMPTY, OPEN, Place, opened, place_of, segments_in
+from trouter.records.segments import EMPTY, OPEN, SegmentPosition, opened, place_of, segments_in
 from trouter.records.text import clean
 
 #: How often a segment that is being written is looked at.
@@ -99,7 +99,7 @@ def run_cat(arguments: argparse.Namespace) -> int:
     wanted = _wanted(arguments)
     show = _show_line if arguments.json else _show_row
     path: Path = arguments.path
-    alone = Place("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path)
+    alone = SegmentPosition("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path)
     places = segments_in(path) if path.is_dir() else [place_of(path) or alone]
     status = 0
     for place in places:
@@ -172,7 +172,7 @@ class _Follower:
                     self._done.add(name)
             time.sleep(LOOK_S)
 
-    def _begin(self, place: Place) -> SegmentReader | None:
+    def _begin(self, place: SegmentPosition) -> SegmentReader | None:
         try:
             file = opened(place.path)
         except FileNotFoundError:  # it was renamed this very moment, and will be found by its new name

@@ -24,7 +24,7 @@ from trouter.config.entities import (
 )
 from trouter.config.load import DEFAULT_TEXT, load
 from trouter.config.passwords import Secret
-from trouter.config.problems import ConfigurationError, Place, Problem
+from trouter.config.problems import ConfigurationError, Problem, SourcePosition
 from trouter.config.rows import row
 from trouter.config.schema import Attribute, EntityType, Kind, Reload
 from trouter.config.texts import FailoverUrl
@@ -54,13 +54,13 @@ __all__ = [
     "LinkRouteEntity",
     "ListenerEntity",
     "LogEntity",
-    "Place",
     "PolicyEntity",
     "Problem",
     "RecordLogEntity",
     "Reload",
     "RouterEntity",
     "Secret",
+    "SourcePosition",
     "SslProfileEntity",
     "Updated",
     "VhostEntity",

@@ -22,7 +22,7 @@ from trouter.config.entities import (
 )
 from trouter.config.nodes import Entry, Section, is_null
 from trouter.config.passwords import Secret
-from trouter.config.problems import Findings, Place, nearest
+from trouter.config.problems import Findings, SourcePosition, nearest
 from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType, Kind, OutOfRange, same_name
 from trouter.config.strictness import doubt
 from trouter.config.texts import levels, random_router_id
@@ -62,7 +62,7 @@ class Draft:
     #: The section says what cannot be, and nothing comes of it.
     left_out: bool = False
 
-    def place(self, field_name: str = "") -> Place:
+    def place(self, field_name: str = "") -> SourcePosition:
         entry = self.given.get(field_name)
         return entry.node.place if entry else self.section.place
 

@@ -27,7 +27,7 @@ from trouter.config.entities import (
 from trouter.config.facts import listener_facts
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
-from trouter.config.problems import Place, Problem, Severity, printable
+from trouter.config.problems import Problem, Severity, SourcePosition, printable
 from trouter.config.strictness import POINTS
 from trouter.config.tenants import why_no_tenants
 from trouter.hooks import Plugins
@@ -248,7 +248,7 @@ def _files(configuration: Configuration) -> Iterator[Problem]:
         if mode & (OTHERS_MAY_WRITE | GROUP_MAY_WRITE):
             point = POINTS["writable-by-others" if mode & OTHERS_MAY_WRITE else "writable-by-group"]
             yield Problem(
-                Place(configuration.source),
+                SourcePosition(configuration.source),
                 point.warning.format(path=path),
                 section,
                 attribute,

@@ -9,7 +9,7 @@ from typing import Final
 from trouter.config.entities.group import GROUP_SETTINGS, GroupSettings
 from trouter.config.nested import read_nested
 from trouter.config.nodes import Entry, Map, Node, is_null
-from trouter.config.problems import Place
+from trouter.config.problems import SourcePosition
 from trouter.config.schema import BadValue, BadValues
 
 #: Of each pair only one may be given.
@@ -53,7 +53,7 @@ def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
     return GroupSettings(**found.values, written=MappingProxyType(found.written))  # type: ignore[arg-type]
 
 
-def _users_twice(groups: Mapping[str, GroupSettings], places: Mapping[str, Place]) -> list[BadValue]:
+def _users_twice(groups: Mapping[str, GroupSettings], places: Mapping[str, SourcePosition]) -> list[BadValue]:
     """A user belongs to one group."""
     first: dict[str, str] = {}
     return [

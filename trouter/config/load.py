@@ -21,7 +21,7 @@ from trouter.config.entities import (
 )
 from trouter.config.json_form import parse_json
 from trouter.config.nodes import Section
-from trouter.config.problems import ConfigurationError, Findings, Place, Problem
+from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition
 from trouter.config.rules import check, world_of
 from trouter.config.types import type_of_section
 
@@ -133,7 +133,7 @@ def _secure_policy(drafts: list[Draft], findings: Findings, file: str) -> list[D
     types = {draft.type.entity for draft in drafts}
     if not world_of(drafts).secure or PolicyEntity in types:
         return []
-    return [draft_of(PolicyEntity.type, Section(PolicyEntity.type.section, Place(file), ()), findings)]
+    return [draft_of(PolicyEntity.type, Section(PolicyEntity.type.section, SourcePosition(file), ()), findings)]
 
 
 def _built(drafts: list[Draft]) -> list[Entity]:
@@ -183,9 +183,9 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as bad:
         line = octets.count(b"\n", 0, bad.start) + 1
         column = bad.start - octets.rfind(b"\n", 0, bad.start)
-        place = Place(str(path), line, column)
+        place = SourcePosition(str(path), line, column)
         raise ConfigurationError([Problem(place, "is not UTF-8 text", suggestion="save the file as UTF-8")]) from bad
 
 
 def _unusable(path: Path, message: str, suggestion: str = "") -> ConfigurationError:
-    return ConfigurationError([Problem(Place(str(path)), message, suggestion=suggestion)])
+    return ConfigurationError([Problem(SourcePosition(str(path)), message, suggestion=suggestion)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from trouter.config.problems import Place
+from trouter.config.problems import SourcePosition
 
 Plain = str | int | float | bool | None
 
@@ -17,7 +17,7 @@ class Scalar(NamedTuple):
     """Text or, in the JSON form, any JSON scalar; `quoted` tells "1" from 1 in a map of the `.conf` form."""
 
     value: Plain
-    place: Place
+    place: SourcePosition
     quoted: bool = False
 
 
@@ -25,14 +25,14 @@ class Items(NamedTuple):
     """A list in square brackets."""
 
     items: tuple[Node, ...]
-    place: Place
+    place: SourcePosition
 
 
 class Map(NamedTuple):
     """A nested map; keys may repeat, the last one wins."""
 
     entries: tuple[Entry, ...]
-    place: Place
+    place: SourcePosition
 
 
 Node = Scalar | Items | Map
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     """`key: value` as written."""
 
     key: str
-    place: Place
+    place: SourcePosition
     node: Node
 
 
@@ -55,7 +55,7 @@ class Section(NamedTuple):
     """`name { entries }` as written."""
 
     name: str
-    place: Place
+    place: SourcePosition
     entries: tuple[Entry, ...]
 
 

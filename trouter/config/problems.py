@@ -13,7 +13,7 @@ from typing import NamedTuple
 _SECRET = re.compile(r"(?i)(pass[-_]?word).*", re.DOTALL)
 
 
-class Place(NamedTuple):
+class SourcePosition(NamedTuple):
     """A position in a configuration file; line and column count from 1, line 0 means the file as a whole."""
 
     file: str
@@ -40,7 +40,7 @@ class Problem:
     is about; both may be empty.
     """
 
-    place: Place
+    place: SourcePosition
     message: str
     section: str = ""
     key: str = ""
@@ -80,13 +80,20 @@ class Findings:
     single: bool = False
 
     def error(
-        self, place: Place, message: str, *, section: str = "", key: str = "", text: str = "", suggestion: str = ""
+        self,
+        place: SourcePosition,
+        message: str,
+        *,
+        section: str = "",
+        key: str = "",
+        text: str = "",
+        suggestion: str = "",
     ) -> None:
         self.errors.append(Problem(place, message, section, key, fit_to_show(text, key), suggestion))
 
     def warning(
         self,
-        place: Place,
+        place: SourcePosition,
         message: str,
         *,
         section: str = "",

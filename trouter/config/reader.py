@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar
-from trouter.config.problems import Findings, Place
+from trouter.config.problems import Findings, SourcePosition
 
 MAX_DEPTH = 32
 QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
@@ -65,12 +65,12 @@ class Reader(ABC):
         """A value without quotes; `by_line` when the map it stands in has one entry a line."""
 
     # ---------------------------------------------------------------- where we are
-    def place(self, offset: int | None = None) -> Place:
+    def place(self, offset: int | None = None) -> SourcePosition:
         at = self.offset if offset is None else offset
         lines, line = self._lines, self._line
         if not lines[line - 1] <= at < lines[line]:
             line = self._line = bisect_right(lines, at)
-        return Place(self.file, line, at - lines[line - 1] + 1)
+        return SourcePosition(self.file, line, at - lines[line - 1] + 1)
 
     def line_end(self) -> int:
         end = self.text.find("\n", self.offset)
@@ -186,7 +186,7 @@ class Reader(ABC):
             self.offset = match.end()
             key, value = match.start(1), match.start(2)
             place = self.place(key - 1)
-            beside = Place(place.file, place.line, place.column + value - key)
+            beside = SourcePosition(place.file, place.line, place.column + value - key)
             yield Entry(match[1], place, Scalar(match[2], beside, quoted=True))
 
     def entry(self, by_line: bool, depth: int) -> Entry:

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from typing import Any, Final
 
 from trouter.config.nodes import squash
-from trouter.config.problems import Place
+from trouter.config.problems import SourcePosition
 
 #: Begins the full name of every type.
 PREFIX: Final = "org.apache.qpid.dispatch"
@@ -67,7 +67,7 @@ class BadValue(Exception):
     """A value that cannot be used: what is wrong with it, what to write instead, and where within it, if not all."""
 
     def __init__(
-        self, message: str, suggestion: str = "", *, place: Place | None = None, key: str = "", text: str = ""
+        self, message: str, suggestion: str = "", *, place: SourcePosition | None = None, key: str = "", text: str = ""
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -91,7 +91,7 @@ class Doubt(BadValue):
         message: str,
         suggestion: str = "",
         *,
-        place: Place | None = None,
+        place: SourcePosition | None = None,
         key: str = "",
         text: str = "",
     ) -> None:
@@ -99,7 +99,7 @@ class Doubt(BadValue):
         self.point = point
         self.value = value
 
-    def at(self, place: Place, key: str, text: str) -> Doubt:
+    def at(self, place: SourcePosition, key: str, text: str) -> Doubt:
         """The same about a part of a value."""
         return Doubt(self.point, self.value, self.message, self.suggestion, place=place, key=key, text=text)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from trouter.config.point import Point
-from trouter.config.problems import Findings, Place, Severity
+from trouter.config.problems import Findings, Severity, SourcePosition
 from trouter.config.strictness_of_peers import BELIEVED, RIGHTS
 
 #: What attributes have where they are not given: the switch gives them another default.
@@ -537,7 +537,7 @@ REFUSED: Final = "with secureDefaults it is refused"
 
 
 def doubt(
-    findings: Findings, point: str, place: Place, message: str, section: str, key: str, text: str, cure: str
+    findings: Findings, point: str, place: SourcePosition, message: str, section: str, key: str, text: str, cure: str
 ) -> bool:
     """Tell what is doubtful at ``place``, as an error where the file asks for secureDefaults.
 

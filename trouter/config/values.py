@@ -8,7 +8,7 @@ from typing import Final
 
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar, literal
 from trouter.config.passwords import Secret
-from trouter.config.problems import Place, nearest
+from trouter.config.problems import SourcePosition, nearest
 from trouter.config.schema import Attribute, BadValue, Kind, OutOfRange
 
 TRUE: Final = frozenset({"yes", "true", "on"})
@@ -38,7 +38,7 @@ def _parsed(attribute: Attribute, texts: Iterable[str]) -> object:
     return entries if attribute.parse is None else attribute.parse(entries)
 
 
-def as_node(value: object, place: Place) -> Node:
+def as_node(value: object, place: SourcePosition) -> Node:
     """The node for a value that arrived typed, in a request or from what was written before."""
     match value:
         case Secret():

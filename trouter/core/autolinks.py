@@ -14,7 +14,7 @@ from trouter.engine.session import Session
 from trouter.wire.performatives import Error, Source, Target
 
 from .addresses import FALLBACK_PHASE, temporary_token
-from .containers import Container, OwnSession, Parting, free_name, own_link, passed_on
+from .containers import Container, DetachReason, OwnSession, free_name, own_link, passed_on
 from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
@@ -196,7 +196,7 @@ class Activation:
         if not isinstance(terminus, Source | Target) or terminus.address in (None, ""):
             return
         self.state = ACTIVE
-        self._router.witness.activated(self)
+        self._router.observer.activated(self)
         if isinstance(sink, Ingress):
             sink.open()
         elif isinstance(sink, Egress):
@@ -210,12 +210,12 @@ class Activation:
         self._leave()
         self._fail(error)
 
-    def gone(self, link: Link, parting: Parting | None) -> None:
+    def gone(self, link: Link, reason: DetachReason | None) -> None:
         """The peer has detached, or the session is lost."""
         self._link = None
-        why = passed_on(parting.error) if parting is not None else LINK_LOST
+        why = passed_on(reason.error) if reason is not None else LINK_LOST
         error = self._session_error()
-        if parting is None and error is not None:
+        if reason is None and error is not None:
             self._apart, why = True, passed_on(error)
         self._leave()
         if not self._ended:
@@ -228,7 +228,7 @@ class Activation:
     def _fail(self, error: Error | None) -> None:
         self.state = FAILED
         self.why = "" if error is None else error.description or error.condition
-        self._router.witness.failed(self)
+        self._router.observer.failed(self)
 
     def _leave(self) -> None:
         if self._own is not None:
@@ -240,16 +240,16 @@ class Activation:
         self._ended = True
         link = self._link
         self._leave()
-        self._router.witness.idle(self)
+        self._router.observer.idle(self)
         if link is not None:
             self._link = link.context = None
-            self._router.end(link, Parting(True, None))
+            self._router.end(link, DetachReason(True, None))
 
     def forget(self) -> None:
         """Its connection is over; the link is lost with it."""
         self._ended = True
         self._leave()
-        self._router.witness.idle(self)
+        self._router.observer.idle(self)
 
 
 class AutoLinks:

@@ -39,7 +39,7 @@ _MAX_DESCRIPTION: Final = 60
 Client = tuple[int, int]
 
 
-class Parting(NamedTuple):
+class DetachReason(NamedTuple):
     """How a peer took leave of a link."""
 
     closed: bool
@@ -55,7 +55,7 @@ class LinkOwner(Protocol):
     def answered(self, link: Link) -> None:
         """The peer answered the attach of a link of ours."""
 
-    def gone(self, link: Link, parting: Parting | None) -> None:
+    def gone(self, link: Link, reason: DetachReason | None) -> None:
         """The link is over, and what was under way on it is settled; None: it was lost without a word."""
 
 

@@ -16,7 +16,7 @@ from trouter.wire.performatives import Error
 from trouter.wire.types import UInt
 
 from .addresses import MOBILE
-from .containers import Parting
+from .containers import DetachReason
 from .egress import Egress
 from .gather import Gatherer, gather
 from .ingress import Ingress
@@ -139,7 +139,7 @@ class Edges:
                 "amqp:not-allowed", f"edge router {edge_id} is connected as another user on [C{former.number}]"
             )
         if former is not None and former.downlink is not None:
-            self._router.end(former.downlink.link, Parting(True, STOLEN))
+            self._router.end(former.downlink.link, DetachReason(True, STOLEN))
         peer.id, peer.downlink = edge_id, egress
         self._by_id[edge_id] = peer
         return self._router.table.obtain_edge(edge_id)

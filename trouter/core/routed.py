@@ -18,7 +18,7 @@ from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
 
 from .addresses import MOBILE, strip_location
-from .containers import OwnSession, Parting, free_name, own_link, passed_on, takes
+from .containers import DetachReason, OwnSession, free_name, own_link, passed_on, takes
 from .record import Record
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, Refused
 from .relay import RoutedEgress, RoutedIngress
@@ -68,7 +68,7 @@ class RoutedLink:
         self._own = own
         #: The end that was detached by its peer, which waits for the other peer's answer; and the peer's word.
         self._asker: Any = None
-        self._word = Parting(True, None)
+        self._word = DetachReason(True, None)
 
     # --- on the way there
 
@@ -172,7 +172,7 @@ class RoutedLink:
             source = self._addressed(source, self._home)
         answer = Attach(name=near.name, handle=near.handle, role=near.incoming, source=source, target=target)
         if not takes(near.session.connection, answer):
-            self._router.end(near, Parting(True, FRAME_TOO_SMALL))
+            self._router.end(near, DetachReason(True, FRAME_TOO_SMALL))
             return
         near.attach(source, target, rcv_settle_mode=0, max_message_size=0)
         ingress: Any = near.sink if near.incoming else link.sink
@@ -182,14 +182,14 @@ class RoutedLink:
         """There will be no link of ours; the session did not come, or cannot take it."""
         self._own.leave(self)
         self.near.context = None
-        self._router.end(self.near, Parting(True, error))
+        self._router.end(self.near, DetachReason(True, error))
 
     # --- the end
 
-    def gone(self, link: Link, parting: Parting | None) -> None:
+    def gone(self, link: Link, reason: DetachReason | None) -> None:
         """One end is over: the other hears why, or that it was lost, and its answer goes back."""
         if self._asker is not None:
-            self._answer(link, parting)
+            self._answer(link, reason)
             return
         near, far = self.near, self.far
         self._own.leave(self)
@@ -199,12 +199,12 @@ class RoutedLink:
                 each.part()
         if other is None:
             return
-        if parting is None:
+        if reason is None:
             outlives = other is far and _outlives(near.remote_attach)
             other.context = None
-            self._router.end(other, Parting(not outlives, LINK_LOST))
+            self._router.end(other, DetachReason(not outlives, LINK_LOST))
             return
-        self._asker, self._word = link, Parting(parting.closed, passed_on(parting.error))
+        self._asker, self._word = link, DetachReason(reason.closed, passed_on(reason.error))
         link.context = self
         self._router.farewells.add(self, self._router.pulse.now_s)
         if isinstance(other.sink, RoutedEgress) and other.sink.backlog > 0:
@@ -220,7 +220,7 @@ class RoutedLink:
         self._router.end(other, self._word)
         other.context = self
 
-    def _answer(self, link: Link, parting: Parting | None) -> None:
+    def _answer(self, link: Link, reason: DetachReason | None) -> None:
         """The peer that was told answered, or either end was lost meanwhile.
 
         A close is answered with a close, whatever the answer was: RabbitMQ's never closes, and clients wait for that.
@@ -229,7 +229,7 @@ class RoutedLink:
         if link is asker:
             self._cut_short()
         else:
-            word = parting or Parting(self._word.closed, LINK_LOST)
+            word = reason or DetachReason(self._word.closed, LINK_LOST)
             asker.detach(word.closed or self._word.closed, passed_on(word.error))
 
     def wait_no_longer(self) -> None:

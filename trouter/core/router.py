@@ -13,7 +13,7 @@ from trouter.wire.performatives import Error
 from .addresses import MOBILE, UPLINK_KEY
 from .attach import PeerTerms, attach
 from .autolinks import AutoLinks
-from .containers import Container, Containers, LinkOwner, OwnSession, Parting
+from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession
 from .counters import AddressCounters
 from .edges import Edges
 from .edging import open_edge_streams
@@ -25,6 +25,7 @@ from .inprocess import Consumer, InsideSender, Subscription
 from .latency import Latency, Outcomes
 from .messagelog import MessageLog
 from .network import Network, Trunk
+from .observer import RouterObserver
 from .pace import Paces
 from .ports import Pulse
 from .record import Record
@@ -34,7 +35,6 @@ from .tenants import Tenant
 from .trunking import open_streams
 from .uplink import Uplink
 from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
-from .witness import Witness
 
 
 class Router:
@@ -65,7 +65,7 @@ class Router:
         self._watch = Watch()
         self._paces = Paces()
         #: Who hears what the router does of its own accord.
-        self.witness = Witness()
+        self.observer = RouterObserver()
         self.containers = Containers()
         self.routes = Routes(self.table)
         self.routes.reach = self._reach
@@ -159,18 +159,18 @@ class Router:
         routed one, whose owner passes the detach on and answers it with the other end's word.
         """
         self._let_go([link])
-        self._lose(link, Parting(closed, heard or error))
+        self._lose(link, DetachReason(closed, heard or error))
         if error is not None or link.context is None:
             link.detach(closed, error)
 
-    def end(self, link: Link, parting: Parting) -> None:
+    def end(self, link: Link, reason: DetachReason) -> None:
         """End a link because another one did, or because there is no use for it any more."""
         self._lost.append(link)
         self._lose(link, None)
-        self.witness.ended(link, parting)
+        self.observer.ended(link, reason)
         wanted = link.remote_attach
-        link.refuse(parting.error, None if link.incoming or wanted is None else wanted.target)
-        link.detach(parting.closed, parting.error)
+        link.refuse(reason.error, None if link.incoming or wanted is None else wanted.target)
+        link.detach(reason.closed, reason.error)
 
     def lose(self, link: Link) -> None:
         """The link is gone; the fate of its deliveries is that of routing.md 2.7. A second call does nothing.
@@ -180,20 +180,20 @@ class Router:
         self._let_go([link])
         self._lose(link, None)
 
-    def _lose(self, link: Link, parting: Parting | None) -> None:
+    def _lose(self, link: Link, reason: DetachReason | None) -> None:
         sink = link.sink
         if isinstance(sink, Ingress):
             self._lose_ingress(sink)
         elif isinstance(sink, Egress):
             self._lose_egress(sink)
-        self._tell_owner(link, parting)
+        self._tell_owner(link, reason)
 
-    def _tell_owner(self, link: Link, parting: Parting | None) -> None:
+    def _tell_owner(self, link: Link, reason: DetachReason | None) -> None:
         """Notify the owner of the link, once, that it is gone."""
         owner: LinkOwner | None = link.context
         if owner is not None:
             link.context = None
-            owner.gone(link, parting)
+            owner.gone(link, reason)
 
     def lose_session(self, session: Session, error: Error | None = None) -> None:
         """``lose`` for every link of a session, at the cost of one look at its deliveries; ``error`` is the peer's."""

@@ -21,7 +21,7 @@ from trouter.wire.types import Int, UInt
 
 from .addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from .announcing import Announcer
-from .containers import Container, Parting, own_link
+from .containers import Container, DetachReason, own_link
 from .edges import DOWNLINK, HEARTBEAT, LOOKUP, LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES, TRACKING
 from .egress import Egress
 from .gather import gather
@@ -226,18 +226,18 @@ class Uplink:
             for number in unsent:
                 self._send_query(number)
 
-    def gone(self, link: Link, parting: Parting | None) -> None:
+    def gone(self, link: Link, reason: DetachReason | None) -> None:
         """One of our links is over: by the interior router's word, or with its session."""
         sink = link.sink
         if self._ended:
             return
-        if parting is None or sink is self._anonymous:
+        if reason is None or sink is self._anonymous:
             self.end()
-            self.on_broken("a session of the uplink is over" if parting is None else _why(parting, "anonymous"))
+            self.on_broken("a session of the uplink is over" if reason is None else _why(reason, "anonymous"))
         elif sink is self._downlink:
-            self.on_trouble(_why(parting, "downlink"))
+            self.on_trouble(_why(reason, "downlink"))
         elif sink is self._tracking:
-            self.on_trouble(_why(parting, "tracking"))
+            self.on_trouble(_why(reason, "tracking"))
         elif sink is self._lookup or sink is self._replies:
             self._lookup = None
             for number in list(self._queries):
@@ -246,11 +246,11 @@ class Uplink:
             self._heartbeat = None
         elif sink is self._management or sink is self._responses:
             self._management = None
-            self.on_trouble(_why(parting, "management"))
+            self.on_trouble(_why(reason, "management"))
         else:
             address = self._forget(sink)
-            if parting.error is not None:
-                self.on_trouble(_why(parting, address))
+            if reason.error is not None:
+                self.on_trouble(_why(reason, address))
 
     def _forget(self, sink: Any) -> str:
         """The link of an address, which is told, is over; it is attached again for the next one to use the address."""
@@ -320,7 +320,7 @@ class Uplink:
         """A link of ours is wanted no longer."""
         link.context = None
         self._used_for.pop(link.sink, None)  # type: ignore[call-overload]  # an address's links have one of ours
-        self._router.end(link, Parting(True, None))
+        self._router.end(link, DetachReason(True, None))
 
     def _has_consumers(self, record: Record) -> bool:
         forwarder = record.forwarder
@@ -506,8 +506,8 @@ def _lasting(terminus: Any) -> Any:
     return terminus
 
 
-def _why(parting: Parting, what: str) -> str:
-    error = parting.error
+def _why(reason: DetachReason, what: str) -> str:
+    error = reason.error
     why = "no reason given" if error is None else f"{error.condition} {error.description or ''}"
     return f"link {what} of the uplink was detached: {why}"
 

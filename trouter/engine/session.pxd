@@ -62,7 +62,7 @@ cdef class Session(SessionPort):
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
     cdef bytes _fitting(self, int code, bytes state)
     cpdef forget_outgoing(self, Delivery delivery)
-    cpdef Py_ssize_t told_window(self)
+    cpdef Py_ssize_t advertised_window(self)
     @cython.locals(connection=ConnectionPort, budget=Budget)
     cpdef hold(self, Py_ssize_t count)
     @cython.locals(connection=ConnectionPort)

@@ -252,7 +252,7 @@ class Session(SessionPort):
             self._last_handle = transfer.handle
         link.receive_transfer(transfer, data, end)
 
-    def told_window(self) -> int:
+    def advertised_window(self) -> int:
         """The incoming window as flows tell it: a peer that overran it hears that it is closed."""
         return self.incoming_window if self.incoming_window > 0 else 0
 
@@ -432,7 +432,7 @@ class Session(SessionPort):
                 self.connection.out,
                 self.channel,
                 self.next_incoming_id,
-                self.told_window(),
+                self.advertised_window(),
                 self.next_outgoing_id,
                 _MAX_WINDOW,
             )

@@ -42,7 +42,7 @@ from trouter.wire.performatives import Open
 from trouter.wire.types import ArrayForm
 
 from .breaker import Breaker
-from .connector import Place, cause, connect
+from .connector import Endpoint, cause, connect
 from .grants import BadGrant, permissions_of, user_of
 from .recorder import Recorder
 from .secure import Secure
@@ -123,7 +123,7 @@ class RemoteAuthService:
     async def _call(self) -> _Session:
         """A connection to the service; OSError, TlsFailed."""
         facts, terms = self.facts, self.terms
-        sock = await connect(Place(facts.host, facts.port), None)
+        sock = await connect(Endpoint(facts.host, facts.port), None)
         try:
             local = ipaddress.ip_address(sock.getpeername()[0].partition("%")[0]).is_loopback
             channel = None

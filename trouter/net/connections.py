@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trouter.engine.connection import Connection
     from trouter.hooks import TlsFacts
 
-    from .secure import Ground
+    from .secure import SecurityLayer
 
 CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
 #: Connections whose deliveries are looked at in one round.
@@ -56,7 +56,7 @@ class ConnectionFacts(Protocol):
         """Its end was ordered, or has come."""
 
     @property
-    def ground(self) -> Ground:
+    def security(self) -> SecurityLayer:
         """What it stands on: its socket, or TLS."""
 
     #: Log this connection's frames, whatever the level of the module PROTOCOL.

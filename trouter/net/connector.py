@@ -1,8 +1,8 @@
 """Connectors: connections that the router itself makes, and makes again when they are lost (routing.md 6.6).
 
-A connector knows its configured place and those that a peer's open names for the case of failure; it tries each twice
-and goes on to the next. Waiting grows from one second to ten, a random part of it left out, so that a thousand routers
-do not come back at the same moment.
+A connector knows its configured endpoint and those that a peer's open names for the case of failure; it tries each
+twice and goes on to the next. Waiting grows from one second to ten, a random part of it left out, so that a thousand
+routers do not come back at the same moment.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from trouter.wire.performatives import Error, Open
 from .account import describe_open
 from .listen import ConnectionNumbers
 from .peer import Peer
-from .secure import BARE, Ground, Resumable, resumable
+from .secure import PLAINTEXT, Resumable, SecurityLayer, resumable
 from .shared import PeerSettings, Services
 from .sockets import look_up
 from .tls.problems import TlsFailed
@@ -82,7 +82,7 @@ error_log = logging.getLogger("trouter.ERROR")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Endpoint:
     """Where to dial."""
 
     host: str
@@ -94,35 +94,35 @@ class Place:
         return f"{self.scheme}://{host}:{self.port}"
 
 
-class Places:
-    """Where a connector may dial, in the order of trying; the configured place is always among them."""
+class FailoverList:
+    """Where a connector may dial, in the order of trying; the configured endpoint is always among them."""
 
-    def __init__(self, configured: Place) -> None:
+    def __init__(self, configured: Endpoint) -> None:
         self._configured = configured
-        self._places = [configured]
+        self._endpoints = [configured]
         self._tries = 0
 
     @property
-    def current(self) -> Place:
-        """The place to try next, or in use."""
-        return self._places[0]
+    def current(self) -> Endpoint:
+        """The endpoint to try next, or in use."""
+        return self._endpoints[0]
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._endpoints)
 
     def __str__(self) -> str:
-        return ", ".join(str(place) for place in self._places)
+        return ", ".join(str(endpoint) for endpoint in self._endpoints)
 
     def opened(self) -> None:
-        """The current place answered."""
+        """The current endpoint answered."""
         self._tries = 0
 
     def failed(self) -> None:
-        """The current place did not; after the second time the next one's turn comes."""
+        """The current endpoint did not; after the second time the next one's turn comes."""
         self._tries += 1
         if self._tries >= TRIES_EACH:
             self._tries = 0
-            self._places.append(self._places.pop(0))
+            self._endpoints.append(self._endpoints.pop(0))
 
     def learn(self, listed: object, allowed: frozenset[str] | None = None) -> None:
         """Take over a peer's ``failover-server-list``; what is no list changes nothing, an empty one forgets.
@@ -132,17 +132,17 @@ class Places:
         if not isinstance(listed, list | tuple):
             return
         kept = [self.current, *({self._configured} - {self.current})]
-        told = (_place(entry, self._configured.scheme) for entry in listed[:MAX_ALTERNATES])
-        known = {(place.host, place.port) for place in kept}
+        told = (_endpoint(entry, self._configured.scheme) for entry in listed[:MAX_ALTERNATES])
+        known = {(endpoint.host, endpoint.port) for endpoint in kept}
 
         def may_follow(host: str) -> bool:
             return allowed is None or host.lower() in {self._configured.host.lower(), *allowed}
 
-        for place in told:
-            if place is not None and (place.host, place.port) not in known and may_follow(place.host):
-                known.add((place.host, place.port))
-                kept.append(place)
-        self._places = kept
+        for endpoint in told:
+            if endpoint is not None and (endpoint.host, endpoint.port) not in known and may_follow(endpoint.host):
+                known.add((endpoint.host, endpoint.port))
+                kept.append(endpoint)
+        self._endpoints = kept
 
 
 def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozenset[str] | None:
@@ -156,7 +156,7 @@ def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozense
     return named if named or entity.sasl_password is not None or has_certificate else None
 
 
-def _place(entry: Any, scheme_due: str) -> Place | None:
+def _endpoint(entry: Any, scheme_due: str) -> Endpoint | None:
     """One entry of a failover list; None for one that cannot be used, and for one of another scheme than ours.
 
     So TLS is not given up on another party's word, and no certificate is shown where the operator configured none.
@@ -170,7 +170,7 @@ def _place(entry: Any, scheme_due: str) -> Place | None:
     if not isinstance(port, str | int) or len(host) > MAX_HOST_CHARACTERS:
         return None
     try:
-        return Place(texts.host(host), texts.port(str(port)), scheme_due)
+        return Endpoint(texts.host(host), texts.port(str(port)), scheme_due)
     except BadValue:
         return None
 
@@ -221,7 +221,7 @@ class OutgoingPeer(Peer):
         name: str = "",
         listed: tuple[str, ...] = (),
         credentials: ConnectorFacts | None = None,
-        ground: Ground = BARE,
+        security: SecurityLayer = PLAINTEXT,
     ) -> None:
         """``name`` is who we say that we are, for listings.
 
@@ -237,7 +237,7 @@ class OutgoingPeer(Peer):
         self.opening = ""
         #: Set when it serves the purpose of its role: at once, or when a neighbour's first hello has come.
         self.serving = trio.Event()
-        super().__init__(sock, facts, settings, services, ground)
+        super().__init__(sock, facts, settings, services, security)
 
     def _converse(self) -> Connection:
         self._client = SaslClient(self.settings.limits.max_sasl_rounds)
@@ -368,14 +368,14 @@ class Connector:
         self._settings = settings
         self._services = services
         self._numbers = numbers
-        self._places = Places(Place(entity.host, entity.port, "amqps" if entity.ssl_profile else "amqp"))
+        self._failover = FailoverList(Endpoint(entity.host, entity.port, "amqps" if entity.ssl_profile else "amqp"))
         self._stopped = False
         #: What stopping cuts short: dialling, and the wait before dialling again.
         self._idle = trio.CancelScope()
         self._peer: OutgoingPeer | None = None
         self._waited = 0
         #: Where the connection goes.
-        self._dialled = self._places.current
+        self._dialled = self._failover.current
         #: What the next connection may go on with of the last one's TLS.
         self._known: Resumable | None = None
         #: Set when nothing of it is left.
@@ -411,8 +411,8 @@ class Connector:
 
     @property
     def failover_urls(self) -> str:
-        """Where it would dial, the next place first."""
-        return str(self._places)
+        """Where it would dial, the next endpoint first."""
+        return str(self._failover)
 
     @property
     def peers(self) -> set[OutgoingPeer]:
@@ -443,44 +443,44 @@ class Connector:
             self.done.set()
 
     async def _dial(self) -> socket.socket | None:
-        place = self._places.current
+        endpoint = self._failover.current
         self._status = "CONNECTING"
         why = f"no answer within {DIAL_TIMEOUT_S:g} s"
         with trio.move_on_after(DIAL_TIMEOUT_S):
             try:
-                sock = await connect(place, self.entity.protocol_family)
+                sock = await connect(endpoint, self.entity.protocol_family)
                 if self._stopped:  # it came in the turn in which we were stopped
                     sock.close()
                     return None
                 return sock
             except OSError as error:
                 why = cause(error)
-        self._tell_failure(place, why)
+        self._tell_failure(endpoint, why)
         return None
 
-    def _tell_failure(self, place: Place, why: str) -> None:
-        self._message = f"Connection to {place.host}:{place.port} failed: {why}"
-        self._places.failed()
+    def _tell_failure(self, endpoint: Endpoint, why: str) -> None:
+        self._message = f"Connection to {endpoint.host}:{endpoint.port} failed: {why}"
+        self._failover.failed()
         log.info("%s", self._message)
 
     async def _serve(self, sock: socket.socket) -> None:
         """Run the connection; a bug of ours ends it, and the connector goes on."""
-        self._dialled = place = self._places.current
+        self._dialled = endpoint = self._failover.current
         try:
-            facts = self._facts(sock, place)
+            facts = self._facts(sock, endpoint)
         except OSError:  # gone again already
             sock.close()
-            self._places.failed()
+            self._failover.failed()
             return
-        ground = BARE
+        security = PLAINTEXT
         if self.entity.ssl_profile:
             known, self._known = self._known, None
             try:
                 with trio.CancelScope() as self._idle:
-                    facts, ground = await self._services.secure.dial(sock, facts, self.entity, place.host, known)
+                    facts, security = await self._services.secure.dial(sock, facts, self.entity, endpoint.host, known)
             except (OSError, TlsFailed) as error:
                 sock.close()
-                self._tell_failure(place, str(error))
+                self._tell_failure(endpoint, str(error))
                 return
             if self._stopped:
                 sock.close()
@@ -488,9 +488,11 @@ class Connector:
         mechanisms = tuple(client_mechanisms(self.entity, facts, has_certificate=self._has_certificate))
         user, password = self.entity.sasl_username or "", self.entity.sasl_password
         secret = "" if password is None else password.reveal()
-        credentials = ConnectorFacts(self.entity.name, place.host, facts.may_send_password, user, secret)
+        credentials = ConnectorFacts(self.entity.name, endpoint.host, facts.may_send_password, user, secret)
         listed = tuple(name.upper() for name in self.entity.sasl_mechanisms)
-        peer = OutgoingPeer(sock, facts, self._settings, self._services, mechanisms, user, listed, credentials, ground)
+        peer = OutgoingPeer(
+            sock, facts, self._settings, self._services, mechanisms, user, listed, credentials, security
+        )
         self._peer = peer
         try:
             async with trio.open_nursery() as nursery:
@@ -501,13 +503,13 @@ class Connector:
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self._peer = None
-            self._known = resumable(place.host, ground)
+            self._known = resumable(endpoint.host, security)
         if self._stopped:
             return
         if peer.serving.is_set():
             self._waited = 0
         else:
-            self._places.failed()
+            self._failover.failed()
         self._message = self._failure_of(peer)
 
     async def _go_by_open(self, peer: OutgoingPeer) -> None:
@@ -516,20 +518,20 @@ class Connector:
         remote = peer.connection.remote_open
         if remote is not None and isinstance(remote.properties, dict):
             allowed = allowed_hosts(self.entity, has_certificate=self._has_certificate)
-            self._places.learn(remote.properties.get("failover-server-list"), allowed)
+            self._failover.learn(remote.properties.get("failover-server-list"), allowed)
         with trio.move_on_after(HELLO_TIMEOUT_S) as patience:
             await peer.serving.wait()
         if patience.cancelled_caught:
             peer.give_up(NO_HELLO)
             return
-        self._places.opened()
+        self._failover.opened()
 
     def _next_wait_s(self) -> float:
-        longest_s = FIRST_WAIT_S if len(self._places) > 1 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._waited)
+        longest_s = FIRST_WAIT_S if len(self._failover) > 1 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._waited)
         self._waited = min(self._waited + 1, 10)
         return longest_s * random.uniform(0.5, 1.0)
 
-    def _facts(self, sock: socket.socket, place: Place) -> PeerFacts:
+    def _facts(self, sock: socket.socket, endpoint: Endpoint) -> PeerFacts:
         entity = self.entity
         address = sock.getpeername()[0]
         return PeerFacts(
@@ -542,7 +544,7 @@ class Connector:
                 allow_insecure_plain=entity.allow_insecure_plain,
                 strip_annotations=entity.strip_annotations,
             ),
-            remote_host=place.host,
+            remote_host=endpoint.host,
             remote_port=sock.getpeername()[1],
             encrypted=False,
             loopback=ipaddress.ip_address(address.partition("%")[0]).is_loopback,
@@ -585,9 +587,9 @@ def _lookups() -> trio.CapacityLimiter:
         return _LOOKUPS.get()
 
 
-async def connect(place: Place, family_name: str | None) -> socket.socket:
+async def connect(endpoint: Endpoint, family_name: str | None) -> socket.socket:
     """A connected socket; OSError with the cause at the last of the host's addresses."""
-    found = await look_up(place.host, texts.port_or_service(place.port), family_name, limiter=_lookups())
+    found = await look_up(endpoint.host, texts.port_or_service(endpoint.port), family_name, limiter=_lookups())
     failure = OSError("no address")
     for each, kind, protocol, _, address in found:
         dialling = trio.socket.socket(each, kind, protocol)

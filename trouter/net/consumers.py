@@ -48,7 +48,7 @@ class Waiting(NamedTuple):
     user: str
 
 
-class Place:
+class ConsumerAddress:
     """One consumer's address."""
 
     def __init__(self, consumer: Consumer, terms: ConsumerTerms, consumers: Consumers) -> None:
@@ -87,7 +87,7 @@ class Consumers:
         self._policing = policing
         self._decisions = decisions
         self._flush = flush
-        self._places: list[tuple[Place, Subscription]] = []
+        self._places: list[tuple[ConsumerAddress, Subscription]] = []
         self._line: deque[Waiting] = deque()
         self._bell = trio.Event()
 
@@ -95,7 +95,7 @@ class Consumers:
         """Serve ``consumers`` from now on."""
         for _, subscription in self._places:
             self._router.unsubscribe(subscription)
-        places = [Place(consumer, consumer.terms, self) for consumer in consumers]
+        places = [ConsumerAddress(consumer, consumer.terms, self) for consumer in consumers]
         self._places = [(place, self._router.subscribe(place.terms.address, place)) for place in places]
         for place in places:
             log.info("decisions are taken at %r from %d users", place.terms.address, len(place.terms.senders))
@@ -103,18 +103,18 @@ class Consumers:
     def sender(self, received: Received, terms: ConsumerTerms) -> str | None:
         """Who sent a message, if they may; what cannot be told is a no."""
         held = self._policing.held(received.origin)
-        applicant = None if held is None else held.applicant
+        request = None if held is None else held.request
         if (
             held is not None
-            and applicant is not None
+            and request is not None
             and received.tenant is None
-            and applicant.authenticated
-            and applicant.user in terms.senders
-            and not applicant.outgoing
-            and applicant.role not in ROUTER_ROLES
+            and request.authenticated
+            and request.user in terms.senders
+            and not request.outgoing
+            and request.role not in ROUTER_ROLES
             and held.admission.may_send(terms.address).allowed
         ):
-            return applicant.user
+            return request.user
         self._policing.deny(Denied.DECISION, held, "decision:sender", address=terms.address, direction="in")
         return None
 

@@ -133,7 +133,7 @@ class Control:
         self._topology = topology
         self._lockouts = Lockouts(guard.lockout)
         self._change_records = ChangeRecords(recorder, connections)
-        self._decisions = Decisions(guard.orders, policing, guard.lockout, self._change_records, flush)
+        self._decisions = Decisions(guard.sanctions, policing, guard.lockout, self._change_records, flush)
         self.consumers = Consumers(router, plugins, policing, self._decisions, flush)
         self._one_at_a_time = trio.Lock()
         self._policing = policing

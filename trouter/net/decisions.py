@@ -22,8 +22,8 @@ from trouter.records.text import clean
 
 from .change_records import ChangeRecords
 from .lockout import Lockout, within
-from .orders import BLOCK_HOST, UNDOES, Order, Orders, Target, target_of
 from .policing import Policing
+from .sanctions import BLOCK_HOST, UNDOES, Sanction, Sanctions, Target, target_of
 
 KIND: Final = DECISION.full_name
 _MICROSECONDS: Final = 1_000_000
@@ -38,7 +38,7 @@ class Decisions:
 
     def __init__(
         self,
-        orders: Orders,
+        sanctions: Sanctions,
         policing: Policing,
         lockout: Lockout,
         records: ChangeRecords,
@@ -46,7 +46,7 @@ class Decisions:
         calendar: Callable[[], float] = time.time,
         now: Callable[[], float] = trio.current_time,
     ) -> None:
-        self._orders = orders
+        self._sanctions = sanctions
         self._policing = policing
         self._lockout = lockout
         self._records = records
@@ -56,7 +56,7 @@ class Decisions:
         self._bell = trio.Event()
 
     def carry_out(self, decision: Decision, by: str, most: int) -> Rejected | None:
-        """Do as it says; why not. There may be ``most`` orders at one time."""
+        """Do as it says; why not. There may be ``most`` sanctions at one time."""
         rejected = self._obey(decision, by, most)
         if rejected is not None:
             self._records.refused("CREATE", KIND, identity_of(target_of(decision)))
@@ -64,7 +64,7 @@ class Decisions:
         return rejected
 
     def _obey(self, decision: Decision, by: str, most: int) -> Rejected | None:
-        seen = self._orders.seen(decision)
+        seen = self._sanctions.seen(decision)
         if seen:
             return None
         if seen is None:
@@ -72,18 +72,18 @@ class Decisions:
         target = target_of(decision)
         if decision.action in UNDOES:
             self._end(target, f"{decision.action} by {decision.id}")
-            self._orders.remember(decision)
+            self._sanctions.remember(decision)
             return None
         lasts_s = decision.until_us / _MICROSECONDS - self._calendar()
         if lasts_s <= 0:
             return Rejected("until_us has passed")
-        if self._orders.get(target) is None and len(self._orders) >= most:
+        if self._sanctions.get(target) is None and len(self._sanctions) >= most:
             return Rejected(f"{most} decisions are in force already", FULL)
         why = self._spared(decision)
         if why:
             return Rejected(why, NOT_ALLOWED)
-        self._orders.put(Order(target, decision, by, self._now() + lasts_s))
-        self._orders.remember(decision)
+        self._sanctions.put(Sanction(target, decision, by, self._now() + lasts_s))
+        self._sanctions.remember(decision)
         self._bell.set()
         log.warning(
             "decision %.128r of user %.128r: %s %.128r%s for %d s%s: %.256r",
@@ -118,10 +118,10 @@ class Decisions:
             self._records.done("DELETE", KIND, identity_of(target), {"why": why})
 
     def _lift(self, target: Target, why: str) -> bool:
-        order = self._orders.lift(target)
-        if order is None:
+        sanction = self._sanctions.lift(target)
+        if sanction is None:
             return False
-        log.info("decision %.128r ends: %s", order.decision.id, clean(why))
+        log.info("decision %.128r ends: %s", sanction.decision.id, clean(why))
         self._policing.follow_order(target)
         self._flush()
         return True
@@ -130,23 +130,23 @@ class Decisions:
         """End what is over, for ever."""
         while True:
             self._bell = trio.Event()
-            with trio.move_on_at(self._orders.next_s):
+            with trio.move_on_at(self._sanctions.next_s):
                 await self._bell.wait()
-            for order in self._orders.over():
-                self._end(order.target, "its time is over")
+            for sanction in self._sanctions.over():
+                self._end(sanction.target, "its time is over")
 
     # --- the entities of management's type decision
 
     def keys(self) -> list[Target]:
         """What there are decisions about."""
-        return [order.target for order in self._orders]
+        return [sanction.target for sanction in self._sanctions]
 
     def row(self, key: Target) -> dict[str, object] | None:
         """The attributes of one; None when it stands no longer."""
-        order = self._orders.get(key)
-        if order is None:
+        sanction = self._sanctions.get(key)
+        if sanction is None:
             return None
-        decision, identity = order.decision, identity_of(key)
+        decision, identity = sanction.decision, identity_of(key)
         return {
             "id": clean(decision.id),
             "action": decision.action,
@@ -155,8 +155,8 @@ class Decisions:
             "rate": decision.rate,
             "reason": clean(decision.reason) or None,
             "evidence": list(decision.evidence),
-            "decidedBy": clean(order.by),
-            "secondsLeft": max(0, math.ceil(order.until_s - self._now())),
+            "decidedBy": clean(sanction.by),
+            "secondsLeft": max(0, math.ceil(sanction.until_s - self._now())),
             "name": identity,
             "identity": identity,
             "type": KIND,

@@ -12,7 +12,7 @@ from trouter.security.settings import Settings
 from trouter.wire.performatives import Open
 
 from .login import Login
-from .policing import Applicant
+from .policing import OpenRequest
 from .tenancy import NoTenant, Tenancy
 
 #: Who did not authenticate.
@@ -59,10 +59,10 @@ class Entrance:
         own = tenancy.tenants_of(self._user, claimed, self._facts, self._plugins)
         return tenancy.name_for(self._remote.hostname, vhost, own)
 
-    def applicant(self, *, mechanism: str, listener: str, role: str, policy_vhost: str, outgoing: bool) -> Applicant:
-        """Return the applicant for the policy; a client without a user is "anonymous"."""
+    def request(self, *, mechanism: str, listener: str, role: str, policy_vhost: str, outgoing: bool) -> OpenRequest:
+        """Return the request for the policy; a client without a user is "anonymous"."""
         facts, login = self._facts, self._login
-        return Applicant(
+        return OpenRequest(
             number=facts.connection_id,
             name=f"{facts.remote_host}:{facts.remote_port}",
             hostname=self._remote.hostname or "",

@@ -18,7 +18,7 @@ from trouter.records.text import clean
 from .handshakes import HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
 from .memory import MemoryWatch
-from .orders import Orders
+from .sanctions import Sanctions
 from .turns import Turns
 
 #: Connections turned away are told one by one, and no more than one in this time.
@@ -32,13 +32,13 @@ class Guard:
     """What all listeners of a router have in common about strangers."""
 
     def __init__(
-        self, memory: MemoryWatch, now: Callable[[], float] = trio.current_time, orders: Orders | None = None
+        self, memory: MemoryWatch, now: Callable[[], float] = trio.current_time, sanctions: Sanctions | None = None
     ) -> None:
         self.memory = memory
         #: What was decided about users and hosts.
-        self.orders = Orders(now) if orders is None else orders
+        self.sanctions = Sanctions(now) if sanctions is None else sanctions
         self.lockout = Lockout(now)
-        self.lockout.bars = self.orders.bars_user
+        self.lockout.blocks = self.sanctions.blocks_user
         self.handshakes = Handshakes(now)
         self.turns = Turns()
         #: Connections turned away by ``turns_away``.
@@ -53,9 +53,9 @@ class Guard:
         self.handshakes.rules = handshake_rules(router)
         self.memory.configure(router.max_memory_bytes)
 
-    def bars(self, host: str, role: str) -> str:
-        """Return why a host is barred, empty if it is not; routers never are, or a decision could part a network."""
-        return "it is blocked by a decision" if role not in ROUTER_ROLES and self.orders.bars_host(host) else ""
+    def blocks(self, host: str, role: str) -> str:
+        """Return why a host is blocked, empty if it is not; routers never are, or a decision could part a network."""
+        return "it is blocked by a decision" if role not in ROUTER_ROLES and self.sanctions.blocks_host(host) else ""
 
     def turns_away(self, host: str, port: int, why: str) -> bool:
         """Whether there is a reason to, which is told then."""

@@ -70,11 +70,11 @@ class Hold:
         Without a policy a client that has proven its name must not use another's; a broker passes on what others sent.
         A tenant has no way to the addresses of others, and has to be told of when it tries.
         """
-        admission, applicant = self.admission, self._held.applicant
-        proven = applicant.authenticated and applicant.role == "normal" and not applicant.outgoing
-        name = applicant.user.encode()
+        admission, request = self.admission, self._held.request
+        proven = request.authenticated and request.role == "normal" and not request.outgoing
+        name = request.user.encode()
         own = proven if admission.unrestricted else not admission.settings.allow_user_id_proxy
-        stamp = name if self._stamps and applicant.authenticated else None
+        stamp = name if self._stamps and request.authenticated else None
         if admission.unrestricted and not own and stamp is None and not of_tenant:
             return None
         may_send = None if admission.unrestricted else self._may_send
@@ -156,14 +156,14 @@ class Hold:
         self._policing.deny(what, self._held, rule, address=shown, direction=direction)
 
     def _request(self, attach: Attach, address: str | None, terminus: object) -> AttachRequest:
-        applicant = self._held.applicant
+        request = self._held.request
         named = terminus if isinstance(terminus, Source | Target) else None
         return AttachRequest(
-            connection_id=applicant.number,
-            user=applicant.user,
-            authenticated=applicant.authenticated,
-            remote_host=applicant.host,
-            role=applicant.role,
+            connection_id=request.number,
+            user=request.user,
+            authenticated=request.authenticated,
+            remote_host=request.host,
+            role=request.role,
             vhost=self.admission.vhost,
             group=self.admission.group,
             link_name=attach.name,
@@ -179,7 +179,7 @@ class Hold:
 
     def leave(self, resources: tuple[int, int, int]) -> None:
         """The connection is over; ``resources`` are the sessions, senders and receivers that it had."""
-        self._policing.leave(self._held.applicant.number, resources)
+        self._policing.leave(self._held.request.number, resources)
 
     def _rule(self, attribute: str) -> str:
         admission = self.admission

@@ -17,7 +17,7 @@ from trouter.hooks import PeerFacts
 
 from .handshakes import Newcomer
 from .peer import Peer
-from .secure import BARE, Ground, Met
+from .secure import PLAINTEXT, Met, SecurityLayer
 from .settings import listener_settings
 from .shared import Services
 from .sockets import close_all
@@ -134,7 +134,7 @@ class Listener:
         """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
         guard, role = self._services.guard, self.entity.role
         host = remote[0]
-        why = guard.memory.refusal or guard.bars(host, role) or guard.handshakes.too_many(host, role)
+        why = guard.memory.refusal or guard.blocks(host, role) or guard.handshakes.too_many(host, role)
         if guard.turns_away(*remote, why) or not self._services.policing.accept(role, remote[0]):
             self.refused += 1
             sock.close()
@@ -143,12 +143,12 @@ class Listener:
         sock.setblocking(False)
         newcomer = guard.handshakes.begin(remote[0], role)
         facts = self._facts_of(remote)
-        ground = BARE
+        security = PLAINTEXT
         if below is not None:  # what ended TLS passes the octets on in clear
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
-            ground = replace(below[1], channel=None, early=b"", began_s=None)
+            security = replace(below[1], channel=None, early=b"", began_s=None)
         try:
-            await self._serve_peer(sock, facts, ground, newcomer)
+            await self._serve_peer(sock, facts, security, newcomer)
         finally:
             guard.handshakes.end(newcomer)
             self._services.policing.left()
@@ -197,7 +197,7 @@ class Listener:
         host, port = address[:2]
         guard, role = self._services.guard, entity.role
         too_many = guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, role)
-        why = guard.memory.refusal or guard.bars(host, role) or too_many
+        why = guard.memory.refusal or guard.blocks(host, role) or too_many
         if guard.turns_away(host, port, why):
             self.refused += 1
             sock.close()
@@ -235,7 +235,7 @@ class Listener:
     async def _meet(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
         """Find out what the peer speaks, and serve it; a bug of ours ends this peer and no other."""
         if not self.entity.ssl_profile:
-            await self._serve_peer(sock, facts, BARE, newcomer)
+            await self._serve_peer(sock, facts, PLAINTEXT, newcomer)
             return
         met: Met | None = None
         try:
@@ -252,8 +252,10 @@ class Listener:
         if met is not None:
             await self._serve_peer(sock, *met, newcomer)
 
-    async def _serve_peer(self, sock: socket.socket, facts: PeerFacts, ground: Ground, newcomer: Newcomer) -> None:
-        peer = Peer(sock, facts, self._settings, self._services, ground)
+    async def _serve_peer(
+        self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, newcomer: Newcomer
+    ) -> None:
+        peer = Peer(sock, facts, self._settings, self._services, security)
         peer.comes_as(newcomer)
         self.peers.add(peer)
         try:

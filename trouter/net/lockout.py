@@ -92,7 +92,7 @@ class Lockout:
     ) -> None:
         self.rules = rules or LockoutRules()
         #: Says whether a user may not come in whatever was counted.
-        self.bars: Callable[[str], bool] = _nobody
+        self.blocks: Callable[[str], bool] = _nobody
         self._now = now
         self._max_entries = max_entries
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
@@ -117,12 +117,12 @@ class Lockout:
         ``user`` may be empty when no name was said. ``waited_s`` is how long the peer was made to wait before. A
         failure is counted here.
         """
-        rules, barred = self.rules, self.bars(user)
+        rules, blocked = self.rules, self.blocks(user)
         if rules.mode == "off" or within(rules.exempt, host):
-            return Verdict(barred)
+            return Verdict(blocked)
         enforced = rules.mode == "enforce"
         pair = Key(place_of(host), user) if user else None
-        locked = barred or (pair is not None and enforced and self._locked(pair))
+        locked = blocked or (pair is not None and enforced and self._locked(pair))
         wait_s = 0.0 if pair is None else self._turn_s(pair, waited_s)
         if wait_s is None and enforced:
             return Verdict(locked, None)
@@ -132,7 +132,7 @@ class Lockout:
                 self._entries.pop(pair, None)
         else:
             began = self._failed(host, pair)
-        return Verdict(locked, wait_s, began) if enforced else Verdict(barred, began=began)
+        return Verdict(locked, wait_s, began) if enforced else Verdict(blocked, began=began)
 
     def forgive(self, key: Key) -> bool:
         """Forget an entry; whether there was one."""
@@ -210,7 +210,7 @@ class Lockout:
 
 
 def _nobody(_: str) -> bool:
-    """Return False: no user is barred."""
+    """Return False: no user is blocked."""
     return False
 
 

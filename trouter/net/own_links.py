@@ -12,9 +12,9 @@ from typing import Any
 import trio
 
 from trouter.core.autolinks import Activation
-from trouter.core.containers import Container, Parting
+from trouter.core.containers import Container, DetachReason
+from trouter.core.observer import RouterObserver
 from trouter.core.routes import LinkRoute
-from trouter.core.witness import Witness
 from trouter.engine.link import Link
 
 from .hub import Hub
@@ -23,7 +23,7 @@ from .text import name_word, quoted
 log = logging.getLogger("trouter.ROUTER_CORE")
 
 
-class OwnLinks(Witness):
+class OwnLinks(RouterObserver):
     """The router's own links."""
 
     def __init__(self, hub: Hub) -> None:
@@ -31,24 +31,24 @@ class OwnLinks(Witness):
         #: When failed auto links are to be tried again, by the clock of the event loop.
         self._due: dict[Activation, float] = {}
         self._bell = trio.Event()
-        hub.router.witness = self
+        hub.router.observer = self
         hub.router.routes.changed = self._route_changed
 
     # --- what the router does
 
-    def ended(self, link: Link, parting: Parting) -> None:
-        """See ``Witness``."""
+    def ended(self, link: Link, reason: DetachReason) -> None:
+        """See ``RouterObserver``."""
         peer: Any = link.session.connection.owner
         if peer is not None:
-            peer.link_ended(link, parting)
+            peer.link_ended(link, reason)
 
     def activated(self, activation: Activation) -> None:
-        """See ``Witness``."""
+        """See ``RouterObserver``."""
         rule = activation.auto.rule
         log.info("Auto Link Activated %s on %s", quoted(rule.name), _where(rule.connection, activation.container))
 
     def failed(self, activation: Activation) -> None:
-        """See ``Witness``."""
+        """See ``RouterObserver``."""
         auto = activation.auto
         where = _where(auto.rule.connection, activation.container)
         log.info("Auto Link Activation Failed. %s %s on %s", activation.why, quoted(auto.rule.name), where)
@@ -56,7 +56,7 @@ class OwnLinks(Witness):
         self._bell.set()
 
     def idle(self, activation: Activation) -> None:
-        """See ``Witness``."""
+        """See ``RouterObserver``."""
         self._due.pop(activation, None)
 
     def _route_changed(self, route: LinkRoute, container: Container, active: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import trio
 
 from trouter.core.attach import PeerTerms
-from trouter.core.containers import ROUTE_CONTAINER, Container, Parting
+from trouter.core.containers import ROUTE_CONTAINER, Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
@@ -49,7 +49,7 @@ from .hold import Hold
 from .login import Login
 from .membership import Membership
 from .policing import CONNECTION_DENIED
-from .secure import BARE, Ground
+from .secure import PLAINTEXT, SecurityLayer
 from .sessions import Sessions
 from .shared import PeerSettings, Services
 from .tenancy import NoTenant
@@ -75,9 +75,9 @@ class Peer:
         facts: PeerFacts,
         settings: PeerSettings,
         services: Services,
-        ground: Ground = BARE,
+        security: SecurityLayer = PLAINTEXT,
     ) -> None:
-        self._ground = ground
+        self._security = security
         self.facts = facts
         self.settings = settings
         self.user = ""
@@ -112,7 +112,7 @@ class Peer:
         self._transport = Transport(
             self,
             sock,
-            ground.channel,
+            security.channel,
             self.connection,
             settings.limits,
             self._account,
@@ -183,9 +183,9 @@ class Peer:
         return self.settings.name
 
     @property
-    def ground(self) -> Ground:
+    def security(self) -> SecurityLayer:
         """What the connection stands on."""
-        return self._ground
+        return self._security
 
     @property
     def trace(self) -> bool:
@@ -211,9 +211,9 @@ class Peer:
         """The connection as one on which the router attaches links of its own."""
         return self._sessions.as_container(self.settings.given_name)
 
-    def link_ended(self, link: Link, parting: Parting) -> None:
+    def link_ended(self, link: Link, reason: DetachReason) -> None:
         """The router ends a link of the connection's for a reason of its own."""
-        self._sessions.ended(link, parting)
+        self._sessions.ended(link, reason)
 
     def row(self, now_s: float) -> dict[str, object]:
         """What management shows (management.md 11)."""
@@ -241,7 +241,7 @@ class Peer:
             async with trio.open_nursery() as nursery:
                 self._nursery = self._transport.nursery = nursery
                 self._hub.flush()  # what an outgoing connection begins with
-                began_s = trio.current_time() if self._ground.began_s is None else self._ground.began_s
+                began_s = trio.current_time() if self._security.began_s is None else self._security.began_s
                 with trio.CancelScope(deadline=began_s + self.settings.handshake_timeout_s) as handshake:
                     self._handshake = handshake
                     await self._receive_early()
@@ -301,7 +301,7 @@ class Peer:
     async def _receive_early(self) -> None:
         """Take in what came before our turn."""
         self._hub.tell_time()
-        if self._transport.receive_early(self._ground.early):
+        if self._transport.receive_early(self._security.early):
             self._hub.flush()
             await self._handle_events()
             await self._transport.wait_for_room()
@@ -447,7 +447,7 @@ class Peer:
     def _admit(self, entrance: Entrance) -> Admission | None:
         """What the policy lets the peer in as, whose it is and what it is held to; None if it was turned away."""
         settings = self.settings
-        applicant = entrance.applicant(
+        request = entrance.request(
             mechanism=self.mechanism,
             listener=self.listener,
             role=self.role,
@@ -456,22 +456,22 @@ class Peer:
         )
         try:
             entrance.check()
-            admission = self._policing.admit(applicant)
+            admission = self._policing.admit(request)
             if admission is None:
                 self._turn_away(CONNECTION_DENIED)
                 return None
             self.tenant = entrance.tenant(self._hub.router.table.tenants, admission.vhost)
         except NoTenant as refusal:
-            self._policing.deny_tenant(applicant, str(refusal))
+            self._policing.deny_tenant(request, str(refusal))
             server_log.info("%s Connection from %s refused: %s", self._label, self._other, refusal)
             self._turn_away(refusal.error)
             return None
         tenant = "" if self.tenant is None else self.tenant.name
-        if self._policing.is_barred(applicant, admission, tenant):
+        if self._policing.is_blocked(request, admission, tenant):
             self._turn_away(CONNECTION_DENIED)
             return None
         self._entrance = entrance
-        held = self._policing.hold(applicant, admission, self, tenant)
+        held = self._policing.hold(request, admission, self, tenant)
         self._hold = Hold(self._policing, self._plugins, held, stamps=settings.stamp_user_id)
         return admission
 

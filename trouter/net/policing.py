@@ -34,9 +34,9 @@ from trouter.wire.performatives import Error
 
 from .denial_text import closed, denied
 from .lockout import place_of
-from .orders import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Orders, Target
 from .recorder import Recorder
 from .sampling import Sampler, Sampling
+from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, Target
 from .text import and_more
 
 RESOURCE: Final = "amqp:resource-limit-exceeded"
@@ -94,7 +94,7 @@ class _Told(NamedTuple):
     """A denial as it is told."""
 
     row: Row
-    who: Applicant | None
+    who: OpenRequest | None
     where: Denial
     rule: str
     text: str
@@ -133,7 +133,7 @@ class VhostCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Applicant:
+class OpenRequest:
     """Who opens a connection, as the policy sees it. ``host`` is an address; ``outgoing``: we called."""
 
     number: int
@@ -180,7 +180,7 @@ _NOBODY: Final = _Nobody()
 class Held:
     """A connection that was let in, and under which terms it is open now. ``name`` is what it is counted under."""
 
-    applicant: Applicant
+    request: OpenRequest
     admission: Admission
     holder: Holder
     name: str
@@ -197,26 +197,26 @@ class Held:
         return tuple(dict.fromkeys(filter(None, (self.admission.vhost, self.tenant))))
 
 
-def _request(applicant: Applicant) -> ConnectionRequest:
+def _request(request: OpenRequest) -> ConnectionRequest:
     return ConnectionRequest(
-        connection_id=applicant.number,
-        user=applicant.user,
-        authenticated=applicant.authenticated,
-        remote_host=applicant.host,
-        listener=applicant.listener,
-        role=applicant.role,
-        hostname=applicant.hostname,
-        outgoing=applicant.outgoing,
+        connection_id=request.number,
+        user=request.user,
+        authenticated=request.authenticated,
+        remote_host=request.host,
+        listener=request.listener,
+        role=request.role,
+        hostname=request.hostname,
+        outgoing=request.outgoing,
     )
 
 
 def _concerns(target: Target, held: Held) -> bool:
     """Whether a decision may be about a connection."""
     if target.action == BLOCK_HOST:
-        return place_of(held.applicant.host) == target.subject
+        return place_of(held.request.host) == target.subject
     if target.action == SLOW_TENANT:
         return target.subject in held.scopes
-    return held.applicant.user == target.subject
+    return held.request.user == target.subject
 
 
 #: Where no policy is in force, or the requester is not known.
@@ -234,7 +234,7 @@ class Policing:
         recorder: Recorder,
         plugins: Plugins,
         now: Callable[[], float] = trio.current_time,
-        orders: Orders | None = None,
+        sanctions: Sanctions | None = None,
     ) -> None:
         self.policy = Policy.compile(PolicyEntity(), ())
         self.counts = PolicyCounts()
@@ -245,7 +245,7 @@ class Policing:
         self._held: dict[int, Held] = {}
         #: What is recorded of messages, by vhost.
         self.samplings = NO_SAMPLINGS
-        self._orders = Orders(now) if orders is None else orders
+        self._sanctions = Sanctions(now) if sanctions is None else sanctions
 
     # --- sockets
 
@@ -266,36 +266,36 @@ class Policing:
 
     # --- connections
 
-    def admit(self, applicant: Applicant) -> Admission | None:
+    def admit(self, request: OpenRequest) -> Admission | None:
         """The terms under which a connection may open, if it may; ``hold`` it then."""
-        verdict = self._judge(self.policy, applicant)
+        verdict = self._judge(self.policy, request)
         if isinstance(verdict, Admission):
-            over = self._over(verdict, applicant)
-            quota = "" if over else self.quotas.may_open(verdict.quotas, applicant.user, applicant.host)
+            over = self._over(verdict, request)
+            quota = "" if over else self.quotas.may_open(verdict.quotas, request.user, request.host)
             if not over and not quota:
-                self._allowed("open", applicant, verdict, verdict.rule)
+                self._allowed("open", request, verdict, verdict.rule)
                 return verdict
             denial = Denial(over[0] if over else Reason.QUOTA, verdict.vhost, verdict.group)
-            self._deny_open(applicant, denial, quota or f"{verdict.vhost}:{verdict.group}:{'+'.join(over)}")
+            self._deny_open(request, denial, quota or f"{verdict.vhost}:{verdict.group}:{'+'.join(over)}")
         else:
-            self._deny_open(applicant, verdict, verdict.rule)
+            self._deny_open(request, verdict, verdict.rule)
         return None
 
-    def deny_tenant(self, applicant: Applicant, why: str) -> None:
+    def deny_tenant(self, request: OpenRequest, why: str) -> None:
         """Refuse a connection through a multi-tenant listener that has no tenant."""
-        self._deny(Denied.TENANT, applicant, Denial(Reason.NO_VHOST), f"tenant:{why}", applicant.hostname, None, None)
+        self._deny(Denied.TENANT, request, Denial(Reason.NO_VHOST), f"tenant:{why}", request.hostname, None, None)
 
-    def is_barred(self, applicant: Applicant, admission: Admission, tenant: str = "") -> bool:
+    def is_blocked(self, request: OpenRequest, admission: Admission, tenant: str = "") -> bool:
         """Whether a decision keeps out a connection that may open otherwise; counted and told if so."""
-        held = Held(applicant, admission, _NOBODY, applicant.name, tenant)
-        barred = self._bars(held)
-        if barred:
-            self._deny_by(barred, held)
-        return bool(barred)
+        held = Held(request, admission, _NOBODY, request.name, tenant)
+        blocked = self._block_on(held)
+        if blocked:
+            self._deny_by(blocked, held)
+        return bool(blocked)
 
-    def hold(self, applicant: Applicant, admission: Admission, holder: Holder, tenant: str = "") -> Held:
+    def hold(self, request: OpenRequest, admission: Admission, holder: Holder, tenant: str = "") -> Held:
         """Count a connection that was admitted, until ``leave``."""
-        held = self._held[applicant.number] = Held(applicant, admission, holder, applicant.name, tenant)
+        held = self._held[request.number] = Held(request, admission, holder, request.name, tenant)
         if admission.vhost:
             self._counts_of(admission.vhost).connections_approved += 1
             self._enter(held)
@@ -309,7 +309,7 @@ class Policing:
         """
         held = self._held.pop(number, None)
         if held is not None:
-            log.debug("[C%d] %s", number, closed(held.applicant.name, resources, held.denials, len(self._held)))
+            log.debug("[C%d] %s", number, closed(held.request.name, resources, held.denials, len(self._held)))
             held.holder = _NOBODY  # so that it goes at once, with all that refers to it
             self._unbind(held)
             self._forget(held)
@@ -337,42 +337,42 @@ class Policing:
             return not (number and self.policy.entity.enable_vhost_policy)
         return held.admission.may_send(address).allowed
 
-    def _judge(self, policy: Policy, applicant: Applicant) -> Admission | Denial:
+    def _judge(self, policy: Policy, request: OpenRequest) -> Admission | Denial:
         """What the policy says; a plugin may have said first which vhost's it is, or what stands for its addresses."""
-        policy_vhost, permissions = applicant.policy_vhost, applicant.permissions
-        answer = self._plugins.vhost_policy(_request(applicant))
+        policy_vhost, permissions = request.policy_vhost, request.permissions
+        answer = self._plugins.vhost_policy(_request(request))
         if answer is not None:
             if answer.denied or (answer.vhost and not policy.entity.enable_vhost_policy):
                 return Denial(Reason.PLUGIN, answer.vhost if answer.vhost in policy.vhosts else "")
             policy_vhost = answer.vhost or policy_vhost
             permissions = permissions if answer.permissions is None else answer.permissions
-        exempt = applicant.role == "inter-router" or (applicant.outgoing and applicant.role == "edge")
+        exempt = request.role == "inter-router" or (request.outgoing and request.role == "edge")
         return policy.admit(
-            applicant.hostname,
-            applicant.user,
-            applicant.host,
-            authenticated=applicant.authenticated,
+            request.hostname,
+            request.user,
+            request.host,
+            authenticated=request.authenticated,
             policy_vhost=None if exempt else policy_vhost,
-            connector=applicant.outgoing or exempt,
+            connector=request.outgoing or exempt,
             permissions=permissions,
         )
 
-    def _over(self, admission: Admission, applicant: Applicant) -> tuple[Reason, ...]:
+    def _over(self, admission: Admission, request: OpenRequest) -> tuple[Reason, ...]:
         counts = self.vhosts.get(admission.vhost) if admission.vhost else None
         open_now = ConnectionCounts() if counts is None else counts.open
-        return open_now.over(admission.limits, applicant.user, applicant.host)
+        return open_now.over(admission.limits, request.user, request.host)
 
     def _enter(self, held: Held) -> None:
         """Count it among its vhost's; one client may come to two listeners from the same port."""
-        applicant, counts = held.applicant, self._counts_of(held.admission.vhost)
-        held.name = applicant.name if applicant.name not in counts.open else f"{applicant.name}[C{applicant.number}]"
-        counts.open.enter(held.name, applicant.user, applicant.host)
+        request, counts = held.request, self._counts_of(held.admission.vhost)
+        held.name = request.name if request.name not in counts.open else f"{request.name}[C{request.number}]"
+        counts.open.enter(held.name, request.user, request.host)
 
     def _bind(self, held: Held) -> None:
         """Hold it to the quotas of its admission."""
-        quotas, applicant = (*held.admission.quotas, *self._slowing(held)), held.applicant
+        quotas, request = (*held.admission.quotas, *self._slowing(held)), held.request
         if quotas:
-            held.share = self.quotas.share(quotas, applicant.user, applicant.host, held.holder.received_bytes)
+            held.share = self.quotas.share(quotas, request.user, request.host, held.holder.received_bytes)
 
     def _unbind(self, held: Held) -> None:
         if held.share is not None:
@@ -398,9 +398,9 @@ class Policing:
     def sampler(self, held: Held, log: MessageLog | None) -> Sampler | None:
         """What records messages that come on a connection, and tells ``log`` of them; None for nothing."""
         sampling = self.samplings.get(held.admission.vhost)
-        if sampling is None or held.applicant.role in ROUTER_ROLES:
+        if sampling is None or held.request.role in ROUTER_ROLES:
             return None
-        who = held.applicant
+        who = held.request
         about = {"conn": who.number, "vhost": held.admission.vhost, "user": who.user or None, "host": who.host}
         about["tenant"] = held.tenant or None
         return Sampler(sampling, about, self._recorder.emit, self.quotas.now, log)
@@ -416,29 +416,29 @@ class Policing:
                 self._unbind(held)
                 self._bind(held)
                 self._follow(held)
-            elif barred := self._bars(held):
-                self._deny_by(barred, held)
+            elif blocked := self._block_on(held):
+                self._deny_by(blocked, held)
                 held.holder.turn_out(CONNECTION_DENIED)
 
-    def _bars(self, held: Held) -> str:
-        """The decision that bars a connection, by its name; empty for none."""
-        applicant = held.applicant
-        if applicant.role in ROUTER_ROLES or applicant.outgoing:
+    def _block_on(self, held: Held) -> str:
+        """The decision that blocks a connection, by its name; empty for none."""
+        request = held.request
+        if request.role in ROUTER_ROLES or request.outgoing:
             return ""
-        if self._orders.bars_host(applicant.host):
+        if self._sanctions.blocks_host(request.host):
             return BLOCK_HOST
-        return LOCK_USER if self._orders.bars_user(applicant.user, *held.scopes) else ""
+        return LOCK_USER if self._sanctions.blocks_user(request.user, *held.scopes) else ""
 
     def _deny_by(self, action: str, held: Held) -> None:
         where = Denial(Reason.DECISION, held.admission.vhost, held.admission.group)
-        self._deny(Denied.ORDER, held.applicant, where, f"decision:{action}", held.applicant.hostname, None, None)
+        self._deny(Denied.ORDER, held.request, where, f"decision:{action}", held.request.hostname, None, None)
 
     def _slowing(self, held: Held) -> Iterator[QuotaRule]:
         """What decisions add to the quotas of a connection."""
-        if held.applicant.role in ROUTER_ROLES:
+        if held.request.role in ROUTER_ROLES:
             return
         for scope in held.scopes:
-            rate = self._orders.rate(scope)
+            rate = self._sanctions.rate(scope)
             if rate is not None:
                 yield QuotaRule(scope, f"decision:{scope}", "", Quotas(max_messages_per_second=rate), enforced=True)
 
@@ -455,9 +455,9 @@ class Policing:
         for held in list(self._held.values()):
             if self._stays(held, before, policy):
                 continue
-            verdict = self._judge(policy, held.applicant)
+            verdict = self._judge(policy, held.request)
             if isinstance(verdict, Denial):
-                self._deny_open(held.applicant, verdict, verdict.rule)
+                self._deny_open(held.request, verdict, verdict.rule)
                 held.holder.turn_out(CONNECTION_DENIED)
             elif verdict != held.admission or sampled.get(verdict.vhost) is not samplings.get(verdict.vhost):
                 self._move(held, verdict)
@@ -491,7 +491,7 @@ class Policing:
         try:
             held.holder.follow(held.admission)
         except Exception:
-            log.exception("[C%d] cannot follow the policy, connection closed", held.applicant.number)
+            log.exception("[C%d] cannot follow the policy, connection closed", held.request.number)
             held.holder.turn_out(CONNECTION_DENIED)
 
     # --- what is told
@@ -514,7 +514,7 @@ class Policing:
                 held.denials[what.value.vhost] = held.denials.get(what.value.vhost, 0) + 1
             admission = held.admission
             where = Denial(Reason.NO_GROUP, admission.vhost, admission.group)
-            self._deny(what, held.applicant, where, rule, text, address, direction)
+            self._deny(what, held.request, where, rule, text, address, direction)
 
     def _tell_alarm(self, alarm: QuotaAlarm) -> None:
         """A quota is met, or is not any more: once each."""
@@ -545,14 +545,14 @@ class Policing:
         level = self.rights(number).level
         self.deny(Denied.MANAGEMENT, held, f"management:{level}", text=what)
 
-    def _deny_open(self, applicant: Applicant, denial: Denial, rule: str) -> None:
-        what = Denied.CONNECTOR if applicant.outgoing else Denied.OPEN
-        self._deny(what, applicant, denial, rule, applicant.hostname, None, None)
+    def _deny_open(self, request: OpenRequest, denial: Denial, rule: str) -> None:
+        what = Denied.CONNECTOR if request.outgoing else Denied.OPEN
+        self._deny(what, request, denial, rule, request.hostname, None, None)
 
     def _deny(
         self,
         what: Denied,
-        who: Applicant | None,
+        who: OpenRequest | None,
         where: Denial,
         rule: str,
         text: str,
@@ -592,25 +592,25 @@ class Policing:
 
     def allow(self, operation: str, held: Held, rule: str, *, address: str | None, direction: str) -> None:
         """Record that something was allowed."""
-        self._allowed(operation, held.applicant, held.admission, rule, address, direction)
+        self._allowed(operation, held.request, held.admission, rule, address, direction)
 
     def _allowed(
         self,
         operation: str,
-        applicant: Applicant,
+        request: OpenRequest,
         admission: Admission,
         rule: str,
         address: str | None = None,
         direction: str | None = None,
     ) -> None:
         if self._recorder.active and not admission.unrestricted:
-            record = self._record(applicant, admission.vhost, admission.group, operation, rule, "allowed", allow=True)
+            record = self._record(request, admission.vhost, admission.group, operation, rule, "allowed", allow=True)
             record.addr, record.dir = address, direction
             self._recorder.emit(record)
 
     @staticmethod
     def _record(
-        who: Applicant | None, vhost: str, group: str, operation: str, rule: str, reason: str, *, allow: bool
+        who: OpenRequest | None, vhost: str, group: str, operation: str, rule: str, reason: str, *, allow: bool
     ) -> PolicyDecision:
         return PolicyDecision(
             conn=0 if who is None else who.number,

@@ -45,7 +45,7 @@ log = logging.getLogger("trouter.SERVER")
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SecurityLayer:
     """What a connection stands on: nothing but its socket, or TLS."""
 
     channel: TlsChannel | None = None
@@ -70,14 +70,14 @@ class Resumable:
 
 
 #: A peer, as far as it is known once TLS is over, and what it stands on.
-Met = tuple[PeerFacts, Ground]
+Met = tuple[PeerFacts, SecurityLayer]
 #: A socket, and what is read from it is the connection.
-BARE: Final = Ground()
+PLAINTEXT: Final = SecurityLayer()
 
 
-def resumable(host: str, ground: Ground) -> Resumable | None:
+def resumable(host: str, security: SecurityLayer) -> Resumable | None:
     """What can be resumed of a connection to ``host`` that is over."""
-    session = None if ground.channel is None else ground.channel.session
+    session = None if security.channel is None else security.channel.session
     return None if session is None else Resumable(host, session)
 
 
@@ -128,10 +128,10 @@ class Secure:
         if profiles is None:
             return
         for connection in list(self._connections.values()):
-            ground = connection.ground
-            outdated = ground.profile and ground.ordinal < profiles.oldest_valid(ground.profile)
+            security = connection.security
+            outdated = security.profile and security.ordinal < profiles.oldest_valid(security.profile)
             if outdated and not connection.closing:
-                log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, ground.profile)
+                log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, security.profile)
                 connection.force_close(OUT_OF_DATE)
 
     def ends(self) -> Iterable[tuple[str, float]]:
@@ -160,7 +160,7 @@ class Secure:
             with trio.move_on_after(timeout_s) as whole:
                 layer, early = await read_opening(sock)
                 if layer is Layer.OTHER:
-                    return facts, Ground(early=early, began_s=began_s)
+                    return facts, SecurityLayer(early=early, began_s=began_s)
                 with trio.move_on_after(HANDSHAKE_S):
                     return await self._accept_tls(sock, facts, entity, early, began_s)
             if whole.cancelled_caught:
@@ -183,8 +183,8 @@ class Secure:
         await channel.handshake(sock, early)
         profile = loaded.entity
         trusted = entity.trusted_certs_file or ""
-        ground = Ground(channel, b"", began_s, channel.chain(), profile.name, profile.ordinal, trusted)
-        return await self._judge(facts, ground, loaded, maps_user=True), ground
+        security = SecurityLayer(channel, b"", began_s, channel.chain(), profile.name, profile.ordinal, trusted)
+        return await self._judge(facts, security, loaded, maps_user=True), security
 
     async def dial(
         self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str, known: Resumable | None = None
@@ -210,8 +210,8 @@ class Secure:
             channel = _client_channel(context, host, use)
         with trio.move_on_after(HANDSHAKE_S):
             await channel.handshake(sock)
-            ground = Ground(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
-            return await self._judge(facts, ground, loaded, maps_user=False), ground
+            security = SecurityLayer(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
+            return await self._judge(facts, security, loaded, maps_user=False), security
         raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
 
     async def call(self, sock: socket.socket, name: str, host: str, *, verify_hostname: bool = True) -> TlsChannel:
@@ -227,46 +227,46 @@ class Secure:
             raise TlsFailed(f"TLS: {objection}")
         return channel
 
-    async def _judge(self, facts: PeerFacts, ground: Ground, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
+    async def _judge(self, facts: PeerFacts, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
         """Return the facts of the peer, completed; TlsFailed if its certificate is not valid, or stands for no user."""
-        channel = ground.channel
+        channel = security.channel
         assert channel is not None  # noqa: S101 - there was a handshake
         subject = serial = user = ""
-        if ground.chain:
-            subject, serial, user = await self._identify(ground, loaded, maps_user=maps_user)
+        if security.chain:
+            subject, serial, user = await self._identify(security, loaded, maps_user=maps_user)
         name, bits = channel.cipher
         version = channel.version
         self._recorder.emit(_outcome(facts, ok=True, version=version, cipher=name, subject=subject, serial=serial))
         return replace(
             facts,
             encrypted=True,
-            tls=TlsFacts(version, name, bits, subject, ground.chain[0] if ground.chain else b"", user),
+            tls=TlsFacts(version, name, bits, subject, security.chain[0] if security.chain else b"", user),
             channel_bindings=channel.bindings(loaded.certificate),
         )
 
-    async def _identify(self, ground: Ground, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
+    async def _identify(self, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
         """Return subject, serial number and user of the peer's certificate, no user unless asked; TlsFailed."""
         from cryptography import x509  # noqa: PLC0415
 
         from .tls.names import distinguished_name  # noqa: PLC0415
 
-        objection = await self._objection(ground)
+        objection = await self._objection(security)
         if objection:
             raise TlsFailed(f"TLS: {objection}")
-        certificate = x509.load_der_x509_certificate(ground.chain[0])
+        certificate = x509.load_der_x509_certificate(security.chain[0])
         subject, serial = distinguished_name(certificate.subject), f"{certificate.serial_number:X}"
         if not maps_user:
             return subject, serial, ""
-        answer = self._plugins.map_uid(CertificateFacts(subject, ground.chain[0]), loaded.facts)
+        answer = self._plugins.map_uid(CertificateFacts(subject, security.chain[0]), loaded.facts)
         if isinstance(answer, Refused):
             raise TlsFailed(f"TLS: {answer.reason}")
         return subject, serial, answer
 
-    async def _objection(self, ground: Ground) -> str:
+    async def _objection(self, security: SecurityLayer) -> str:
         """Why the peer's certificates are not to be believed now; "" if they are."""
         if self._profiles is None:
             return "its sslProfile is gone"
-        return await self._profiles.objection(ground.chain, ground.profile, ground.trusted_file)
+        return await self._profiles.objection(security.chain, security.profile, security.trusted_file)
 
     def _tell_failure(self, facts: PeerFacts, why: str, alert: str) -> None:
         listener, number = facts.listener, facts.connection_id
@@ -310,7 +310,7 @@ class Secure:
 
     async def recheck(self) -> None:
         """Close connections whose certificates have expired or been revoked."""
-        shown = iter([each for each in self._connections.values() if each.ground.chain])
+        shown = iter([each for each in self._connections.values() if each.security.chain])
         async with trio.open_nursery() as nursery:
             for _ in range(RECHECKS_AT_ONCE):
                 nursery.start_soon(self._recheck, shown)
@@ -318,7 +318,7 @@ class Secure:
     async def _recheck(self, connections: Iterator[ConnectionFacts]) -> None:
         for connection in connections:
             await trio.lowlevel.checkpoint()
-            objection = await self._objection(connection.ground)
+            objection = await self._objection(connection.security)
             if objection and self._connections.get(connection.number) is connection and not connection.closing:
                 log.info("[C%d] closed: %s", connection.number, objection)
                 self._recorder.emit(TlsOutcome(conn=connection.number, ok=False, reason=objection))

@@ -17,7 +17,7 @@ import trio
 
 from trouter.core.attach import DISALLOWED, PeerTerms
 from trouter.core.attach import hold as hold_messages
-from trouter.core.containers import Container, Parting
+from trouter.core.containers import Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.ports import Gate
@@ -401,14 +401,14 @@ class Sessions:
         self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
-    def ended(self, link: Link, parting: Parting) -> None:
+    def ended(self, link: Link, reason: DetachReason) -> None:
         """The router ends a link of the connection's for a reason of its own."""
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
-        why = "" if parting.error is None else f": {parting.error.description or parting.error.condition}"
+        why = "" if reason.error is None else f": {reason.error.description or reason.error.condition}"
         self._tell_end(link, "detached by the router", blocked, why)
-        condition = None if parting.error is None else parting.error.condition
-        self._records.gone(self._hub.router, link, "routed", closed=parting.closed, condition=condition)
+        condition = None if reason.error is None else reason.error.condition
+        self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
 
     def _lose(self, session: Session) -> None:
         """The session is lost with its connection; note what the peer had on it. A second call does nothing."""

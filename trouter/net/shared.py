@@ -19,10 +19,10 @@ from .connections import Connections
 from .guard import Guard
 from .hub import Hub
 from .memory import MemoryWatch
-from .orders import Orders
 from .policing import Policing
 from .poller import Poller
 from .recorder import Recorder
+from .sanctions import Sanctions
 from .secure import Secure
 from .tenancy import Tenancy
 from .ticker import Ticker
@@ -85,10 +85,10 @@ class Services:
     auth_services: AuthServices = field(init=False)
 
     def __post_init__(self) -> None:
-        orders = Orders(trio.current_time)
-        object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder), orders=orders))
+        sanctions = Sanctions(trio.current_time)
+        object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder), sanctions=sanctions))
         object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
-        object.__setattr__(self, "policing", Policing(self.recorder, self.plugins, orders=orders))
+        object.__setattr__(self, "policing", Policing(self.recorder, self.plugins, sanctions=sanctions))
         object.__setattr__(
             self, "auth_services", AuthServices(self.secure, self.recorder, secure_defaults=self.secure_defaults)
         )

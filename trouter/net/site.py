@@ -118,7 +118,7 @@ class RouterSite:
     def turns_away(self, remote: tuple[str, int]) -> bool:
         """Whether too many connections come from there; what is spoken through them comes later."""
         guard = self._services.guard
-        return guard.turns_away(*remote, guard.bars(remote[0], "normal") or guard.handshakes.too_fast(remote[0]))
+        return guard.turns_away(*remote, guard.blocks(remote[0], "normal") or guard.handshakes.too_fast(remote[0]))
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
@@ -131,9 +131,9 @@ class RouterSite:
             return None
         from .tls.stream import SecureStream  # noqa: PLC0415
 
-        facts, ground = met
+        facts, security = met
         below = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        return Secured(SecureStream(below, ground.channel, ground.early), met if facts.encrypted else None)
+        return Secured(SecureStream(below, security.channel, security.early), met if facts.encrypted else None)
 
     async def serve_amqp(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None

@@ -47,7 +47,7 @@ from trouter.pipeline.rows import rows_of
 from trouter.pipeline.tables import KEEP_S, locked, make_folder, replace, sync
 from trouter.records.marks import write_mark
 from trouter.records.reader import LAST_US, Corrupt
-from trouter.records.segments import EMPTY, OPEN, Place, file_label, segments_in
+from trouter.records.segments import EMPTY, OPEN, SegmentPosition, file_label, segments_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -201,7 +201,7 @@ class _Compaction:
         self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._staged = self._folder / ".staging" / self._name
         #: Segments that were looked at, with the checksum of each in whole.
-        self._seen: dict[Place, int] = {}
+        self._seen: dict[SegmentPosition, int] = {}
         #: Files that are to be named: kind, day, and the path under the folder where they are staged.
         self._files: list[tuple[str, str, str]] = []
 
@@ -242,7 +242,7 @@ class _Compaction:
 
     # --- segments and manifests
 
-    def _proved(self, places: Sequence[Place]) -> list[_Found]:
+    def _proved(self, places: Sequence[SegmentPosition]) -> list[_Found]:
         """The segments that are new, proved, in their order."""
         complete = [place for place in places if place.rest not in {OPEN, EMPTY}]
         self._summary.unfinished = sum(place.rest == OPEN for place in places)
@@ -266,7 +266,7 @@ class _Compaction:
         self._summary.known += len(complete) - len(new)
         return sorted(found.values(), key=lambda each: (each.boot, each.first, -each.last))
 
-    def _is_known(self, place: Place) -> bool:
+    def _is_known(self, place: SegmentPosition) -> bool:
         """Whether a segment is, by all that can be seen without reading it, one that was compacted."""
         facts = self._manifest.segments.get(place.name)
         try:

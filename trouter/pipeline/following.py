@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from trouter.pipeline.proof import there
 from trouter.records.reader import SegmentReader, last_number
-from trouter.records.segments import EMPTY, OPEN, Place, opened, segments_in
+from trouter.records.segments import EMPTY, OPEN, SegmentPosition, opened, segments_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +61,7 @@ class _Slice(InputPartition):
 class _Segment(NamedTuple):
     """A complete segment and the number of its last record."""
 
-    place: Place
+    place: SegmentPosition
     last: int
 
     @property

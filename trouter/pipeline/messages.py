@@ -94,7 +94,7 @@ class Unsendable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowPosition:
     """Where rows stand: query (or the prefix that was asked for), batch and partition."""
 
     query: str
@@ -150,7 +150,7 @@ def _names() -> list[str]:
 class Encoder:
     """Encodes the rows of one partition, batch after batch. ``anonymous``: each row must say where it goes."""
 
-    def __init__(self, place: Place, *, anonymous: bool = False) -> None:
+    def __init__(self, place: RowPosition, *, anonymous: bool = False) -> None:
         self._row = 0
         self._anonymous = anonymous
         self._id = f"{place.query}/{place.batch}/{place.partition}/".encode()

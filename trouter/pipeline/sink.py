@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import Row, StructType
 
 from trouter.pipeline.connecting import peers
-from trouter.pipeline.messages import Encoder, Place, Unsendable, check_columns
+from trouter.pipeline.messages import Encoder, RowPosition, Unsendable, check_columns
 from trouter.pipeline.options import BadOption, OnReject, Options
 from trouter.pipeline.sending import Tally, Terms, send_rows
 from trouter.pipeline.shapes import arrow_schema
@@ -68,7 +68,7 @@ class _Sink:
         partition = context.partitionId() if context is not None else 0
         local = (lambda _: None) if context is None else context.getLocalProperty
         query = self.options.id_prefix or local(_QUERY) or self.query
-        place = Place(query, int(local(_EPOCH) or 0), partition)
+        place = RowPosition(query, int(local(_EPOCH) or 0), partition)
         options = self.options
         terms = Terms(
             peers(options),

@@ -10,7 +10,17 @@ import msgspec
 
 from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.schema import RecordsDropped
-from trouter.records.segments import EMPTY, MANIFEST, OPEN, Entry, Place, file_label, opened, place_of, segments_in
+from trouter.records.segments import (
+    EMPTY,
+    MANIFEST,
+    OPEN,
+    Entry,
+    SegmentPosition,
+    file_label,
+    opened,
+    place_of,
+    segments_in,
+)
 
 _ENTRY: Final = msgspec.json.Decoder(Entry)
 
@@ -45,7 +55,7 @@ class _Stream:
 def check_file(path: Path) -> Report:
     """Prove one segment; OSError."""
     checker = _Checker()
-    checker.read(place_of(path) or Place("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path))
+    checker.read(place_of(path) or SegmentPosition("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path))
     checker.explain()
     return checker.report
 
@@ -67,10 +77,10 @@ class _Checker:
         self.report = Report()
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._seen: dict[str, tuple[int, int, int, int]] = {}
-        self._before: Place | None = None
+        self._before: SegmentPosition | None = None
         self._expected = 0
 
-    def read_next(self, place: Place) -> None:
+    def read_next(self, place: SegmentPosition) -> None:
         """Read a segment that comes, in order, after the one before; its numbers must go on from there."""
         before = self._before
         if before is None or (before.router, before.boot) != (place.router, place.boot):
@@ -88,7 +98,7 @@ class _Checker:
         last = self.read(place)
         self._expected = place.first if last is None else last + 1
 
-    def read(self, place: Place) -> int | None:
+    def read(self, place: SegmentPosition) -> int | None:
         """Read one segment; the number of its last record, None if that is not known."""
         path, stream = place.path, self._stream(place)
         self.report.segments += 1
@@ -114,10 +124,10 @@ class _Checker:
                 self.report.notes.append(f"{path}: was recovered, the router ended before it was complete")
         return reader.last
 
-    def _stream(self, place: Place) -> _Stream:
+    def _stream(self, place: SegmentPosition) -> _Stream:
         return self._streams.setdefault((place.router, place.boot), _Stream())
 
-    def _tell(self, router: str, place: Place, dropped: RecordsDropped) -> None:
+    def _tell(self, router: str, place: SegmentPosition, dropped: RecordsDropped) -> None:
         """Note which numbers a record says are missing."""
         boot = place.boot if dropped.boot is None else dropped.boot
         label = place.router and file_label(router)

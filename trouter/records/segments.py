@@ -91,7 +91,7 @@ class Envelope(msgspec.Struct):
     t: int = -1
 
 
-class Place(NamedTuple):
+class SegmentPosition(NamedTuple):
     """What the name of a segment says, and where in the order of all segments it stands."""
 
     router: str
@@ -122,17 +122,17 @@ def manifest_name(label: str, boot: int) -> str:
     return f"{label}~{boot}{MANIFEST}"
 
 
-def place_of(path: Path) -> Place | None:
+def place_of(path: Path) -> SegmentPosition | None:
     """What a file's name says; None if it is no segment's."""
     found = _NAME.fullmatch(path.name)
     return (
         None
         if found is None
-        else Place(found["router"], int(found["boot"]), int(found["first"]), found["rest"] or "", path)
+        else SegmentPosition(found["router"], int(found["boot"]), int(found["first"]), found["rest"] or "", path)
     )
 
 
-def segments_in(folder: Path) -> list[Place]:
+def segments_in(folder: Path) -> list[SegmentPosition]:
     """The segments of a folder in the order of router, boot and number; OSError."""
     with os.scandir(folder) as entries:
         places = [place for entry in entries if (place := place_of(folder / entry.name)) is not None]

@@ -29,7 +29,7 @@ from trouter.records.segments import (
     OPEN,
     Entry,
     Header,
-    Place,
+    SegmentPosition,
     Trailer,
     file_label,
     line_of,
@@ -120,7 +120,7 @@ class _Segment:
 class _Kept(NamedTuple):
     """A segment that is complete."""
 
-    place: Place
+    place: SegmentPosition
     bytes: int
     changed_us: int
 
@@ -148,7 +148,7 @@ class SegmentWriter:
         #: Marks that did not fit their segments, and when they were made.
         self._doubted: dict[str, int] = {}
         #: Complete segments that are to be compressed.
-        self._plain: deque[Place] = deque()
+        self._plain: deque[SegmentPosition] = deque()
         #: Segments that could not be completed because the disk failed.
         self._torn: list[Path] = []
         self._lock = -1
@@ -451,7 +451,7 @@ class SegmentWriter:
 
     # --- room
 
-    def _keep(self, place: Place, size: int, changed_us: int) -> None:
+    def _keep(self, place: SegmentPosition, size: int, changed_us: int) -> None:
         self._kept.append(_Kept(place, size, changed_us))
         self._kept_bytes += size
         if not place.rest:
@@ -545,7 +545,7 @@ class SegmentWriter:
                 (self.folder / manifest_name(self._label, place.boot)).unlink()
         return True
 
-    def _tell_of_holes(self, place: Place, last: int, count: int) -> None:
+    def _tell_of_holes(self, place: SegmentPosition, last: int, count: int) -> None:
         """Have records tell what the deletion of a segment left, and again what only that segment told of."""
         hole = self._holes.add(Hole(place.boot, self._begin_of_hole(place.boot, place.first), last))
         own = place.boot == self.boot

@@ -8,7 +8,7 @@ from typing import Final
 
 from trouter.config.json_form import parse_value
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar
-from trouter.config.problems import ConfigurationError, Findings, Place, Problem, nearest
+from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition, nearest
 from trouter.security.expectations import Expectation, Expectations
 from trouter.security.explain import Question
 
@@ -23,13 +23,13 @@ def read_expectations(path: Path) -> Expectations:
         with path.open("rb") as file:
             octets = file.read(MAX_OCTETS + 1)
         if len(octets) > MAX_OCTETS:
-            raise ConfigurationError([Problem(Place(str(path)), f"is larger than {MAX_OCTETS} octets")])
+            raise ConfigurationError([Problem(SourcePosition(str(path)), f"is larger than {MAX_OCTETS} octets")])
         text = octets.decode()
     except OSError as failure:
         message = f"cannot be read: {failure.strerror or failure}"
-        raise ConfigurationError([Problem(Place(str(path)), message)]) from failure
+        raise ConfigurationError([Problem(SourcePosition(str(path)), message)]) from failure
     except UnicodeDecodeError as failure:
-        raise ConfigurationError([Problem(Place(str(path)), "is not UTF-8 text")]) from failure
+        raise ConfigurationError([Problem(SourcePosition(str(path)), "is not UTF-8 text")]) from failure
     node = parse_value(text.removeprefix("\ufeff"), str(path), findings)
     read = None if node is None else _file(node, path, findings)
     if read is None or findings.errors:
@@ -80,7 +80,7 @@ class _Map:
         self.findings.error(node.place, "must be true or false", key=key)
         return default
 
-    def texts(self, key: str) -> tuple[tuple[str, Place], ...]:
+    def texts(self, key: str) -> tuple[tuple[str, SourcePosition], ...]:
         """A text, or a list of them, each with its place."""
         node = self.node(key)
         if node is None:

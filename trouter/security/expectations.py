@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trouter.config.problems import Place
+from trouter.config.problems import SourcePosition
 from trouter.security.explain import Question, explain, shown_name
 from trouter.security.policy import Policy
 
@@ -15,17 +15,17 @@ from trouter.security.policy import Policy
 class Expectation:
     """One row: a connection, and what is expected of it and of addresses."""
 
-    place: Place
+    place: SourcePosition
     question: Question
     #: Whether it may open; what decides, if that is expected too.
     open: bool = True
     rule: str = ""
     group: str = ""
     #: Addresses, each with the place where it stands.
-    may_receive: tuple[tuple[str, Place], ...] = ()
-    may_not_receive: tuple[tuple[str, Place], ...] = ()
-    may_send: tuple[tuple[str, Place], ...] = ()
-    may_not_send: tuple[tuple[str, Place], ...] = ()
+    may_receive: tuple[tuple[str, SourcePosition], ...] = ()
+    may_not_receive: tuple[tuple[str, SourcePosition], ...] = ()
+    may_send: tuple[tuple[str, SourcePosition], ...] = ()
+    may_not_send: tuple[tuple[str, SourcePosition], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

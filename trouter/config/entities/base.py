@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeVar
 
-from trouter.config.problems import Place
+from trouter.config.problems import SourcePosition
 from trouter.config.schema import BASES, EntityType, Kind, attribute
 
-NOWHERE: Final = Place("(no file)")
+NOWHERE: Final = SourcePosition("(no file)")
 #: The place of what was created while the router ran.
-MANAGEMENT: Final = Place("(management)")
+MANAGEMENT: Final = SourcePosition("(management)")
 
 DISTRIBUTIONS: Final = ("multicast", "closest", "balanced", "unavailable")
 ROLES: Final = ("normal", "inter-router", "route-container", "edge")
@@ -33,7 +33,7 @@ class Entity:
         Kind.STRING, "A name for management and logs, unique among entities.", "", update=False, unique=True
     )
     #: The section it was read from, for messages; no attribute.
-    place: Place = field(default=NOWHERE, repr=False, compare=False)
+    place: SourcePosition = field(default=NOWHERE, repr=False, compare=False)
     #: How many of its type stand before it, where that tells it from the others; no attribute.
     number: int = field(default=0, repr=False, compare=False)
     #: The attributes as they were given, by field; no attribute.

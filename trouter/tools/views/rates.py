@@ -5,15 +5,15 @@ from __future__ import annotations
 from trouter.tools import formats
 
 #: Router, listing, row and column of a counter.
-Place = tuple[str, str, str, str]
+RateKey = tuple[str, str, str, str]
 
 
 class Rates:
     """What counters showed at the last look and at this one."""
 
     def __init__(self) -> None:
-        self._before: dict[Place, float] = {}
-        self._now: dict[Place, float] = {}
+        self._before: dict[RateKey, float] = {}
+        self._now: dict[RateKey, float] = {}
         self._before_s = self._now_s = 0.0
 
     def look(self, at_s: float) -> None:
@@ -21,13 +21,13 @@ class Rates:
         self._before, self._now = self._now, {}
         self._before_s, self._now_s = self._now_s, at_s
 
-    def of(self, place: Place, value: object) -> float | None:
+    def of(self, key: RateKey, value: object) -> float | None:
         """How much the counter grew in a second; None where that cannot be told, as when it began anew."""
         count = formats.number(value)
         if count is None:
             return None
-        self._now[place] = count
-        before = self._before.get(place)
+        self._now[key] = count
+        before = self._before.get(key)
         passed_s = self._now_s - self._before_s
         if before is None or count < before or passed_s <= 0:
             return None

@@ -8,13 +8,13 @@ from trouter.engine.link import Link
 
 if TYPE_CHECKING:
     from .autolinks import Activation
-    from .containers import Parting
+    from .containers import DetachReason
 
 
-class Witness:
+class RouterObserver:
     """Hears, and does not look."""
 
-    def ended(self, link: Link, parting: Parting) -> None:
+    def ended(self, link: Link, reason: DetachReason) -> None:
         """The router ends a link; the peer has yet to be told."""
 
     def activated(self, activation: Activation) -> None:

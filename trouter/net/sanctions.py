@@ -1,7 +1,7 @@
 """What was decided about users, hosts and tenants, for as long as it stands. Nothing here waits, and no I/O is done.
 
-There is one order for one subject: a later one takes the place of the former. Ids that were obeyed are remembered, so
-that the same decision, sent again, changes nothing; of many the oldest are forgotten.
+There is one sanction for one subject: a later one takes the place of the former. Ids that were obeyed are remembered,
+so that the same decision, sent again, changes nothing; of many the oldest are forgotten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_SEEN: Final = 10_000
 
 
 class Target(NamedTuple):
-    """What an order is about."""
+    """What a sanction is about."""
 
     action: str
     subject: str
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Sanction:
     """A decision in force; ``until_s`` by the clock of the event loop, ``by`` whom it came from."""
 
     target: Target
@@ -42,22 +42,22 @@ class Order:
     until_s: float
 
 
-class Orders:
-    """All orders of a router. ``now`` tells the time in seconds, from anywhere."""
+class Sanctions:
+    """All sanctions of a router. ``now`` tells the time in seconds, from anywhere."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._standing: dict[Target, Order] = {}
+        self._standing: dict[Target, Sanction] = {}
         self._seen: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._standing)
 
-    def __iter__(self) -> Iterator[Order]:
+    def __iter__(self) -> Iterator[Sanction]:
         return iter(list(self._standing.values()))
 
-    def get(self, target: Target) -> Order | None:
-        """The order about this, if there is one."""
+    def get(self, target: Target) -> Sanction | None:
+        """The sanction about this, if there is one."""
         return self._standing.get(target)
 
     def seen(self, decision: Decision) -> bool | None:
@@ -71,40 +71,40 @@ class Orders:
         if len(self._seen) > MAX_SEEN:
             self._seen.popitem(last=False)
 
-    def put(self, order: Order) -> None:
-        """Put an order in force."""
-        self._standing[order.target] = order
+    def put(self, sanction: Sanction) -> None:
+        """Put a sanction in force."""
+        self._standing[sanction.target] = sanction
 
-    def lift(self, target: Target) -> Order | None:
-        """End the order on ``target``; return it, or None if there was none."""
+    def lift(self, target: Target) -> Sanction | None:
+        """End the sanction on ``target``; return it, or None if there was none."""
         return self._standing.pop(target, None)
 
-    def over(self) -> list[Order]:
-        """Return the orders whose time is over."""
+    def over(self) -> list[Sanction]:
+        """Return the sanctions whose time is over."""
         now_s = self._now()
-        return [order for order in self._standing.values() if order.until_s <= now_s]
+        return [sanction for sanction in self._standing.values() if sanction.until_s <= now_s]
 
     @property
     def next_s(self) -> float:
         """When the next one ends; infinity when none does."""
-        return min((order.until_s for order in self._standing.values()), default=float("inf"))
+        return min((sanction.until_s for sanction in self._standing.values()), default=float("inf"))
 
     # --- what others go by
 
-    def bars_user(self, user: str, *scopes: str) -> bool:
+    def blocks_user(self, user: str, *scopes: str) -> bool:
         """Whether a user may not come in: nowhere, or not into one of these vhosts or tenants."""
         if not self._standing or not user:
             return False
         return any(Target(LOCK_USER, user, scope) in self._standing for scope in ("", *scopes))
 
-    def bars_host(self, host: str) -> bool:
+    def blocks_host(self, host: str) -> bool:
         """Whether a decision blocks ``host``."""
         return bool(self._standing) and Target(BLOCK_HOST, place_of(host)) in self._standing
 
     def rate(self, tenant: str) -> int | None:
         """The messages a second that a tenant or a vhost is held to; None for as many as it likes."""
-        order = self._standing.get(Target(SLOW_TENANT, tenant)) if self._standing and tenant else None
-        return None if order is None else order.decision.rate
+        sanction = self._standing.get(Target(SLOW_TENANT, tenant)) if self._standing and tenant else None
+        return None if sanction is None else sanction.decision.rate
 
 
 def target_of(decision: Decision) -> Target:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.net.connector import MAX_ALTERNATES, Place, Places
+from trouter.net.connector import MAX_ALTERNATES, Endpoint, FailoverList
 
-FIRST = Place("first", "5672")
+FIRST = Endpoint("first", "5672")
 
 
 def listed(*hosts: str) -> list[dict[str, object]]:
@@ -14,46 +14,46 @@ def listed(*hosts: str) -> list[dict[str, object]]:
 
 
 def test_each_place_is_tried_twice_and_then_the_next_and_so_round() -> None:
-    places = Places(FIRST)
-    places.learn(listed("second", "third"))
+    endpoints = FailoverList(FIRST)
+    endpoints.learn(listed("second", "third"))
     tried = []
     for _ in range(7):
-        tried.append(places.current.host)
-        places.failed()
+        tried.append(endpoints.current.host)
+        endpoints.failed()
     assert tried == ["first", "first", "second", "second", "third", "third", "first"]
 
 
 def test_a_place_that_answered_has_its_two_tries_again() -> None:
-    places = Places(FIRST)
-    places.learn(listed("second"))
-    places.failed()
-    places.opened()
-    places.failed()
-    assert places.current == FIRST
+    endpoints = FailoverList(FIRST)
+    endpoints.learn(listed("second"))
+    endpoints.failed()
+    endpoints.opened()
+    endpoints.failed()
+    assert endpoints.current == FIRST
 
 
 def test_a_new_list_drops_what_was_learned_but_for_the_configured_place_and_the_one_in_use() -> None:
-    places = Places(FIRST)
-    places.learn(listed("second", "third"))
+    endpoints = FailoverList(FIRST)
+    endpoints.learn(listed("second", "third"))
     for _ in range(2):
-        places.failed()
-    places.learn(listed("fourth"))
-    assert str(places) == "amqp://second:5672, amqp://first:5672, amqp://fourth:5672"
+        endpoints.failed()
+    endpoints.learn(listed("fourth"))
+    assert str(endpoints) == "amqp://second:5672, amqp://first:5672, amqp://fourth:5672"
 
 
 def test_an_empty_list_leaves_the_configured_place() -> None:
-    places = Places(FIRST)
-    places.learn(listed("second"))
-    places.learn([])
-    assert str(places) == "amqp://first:5672"
+    endpoints = FailoverList(FIRST)
+    endpoints.learn(listed("second"))
+    endpoints.learn([])
+    assert str(endpoints) == "amqp://first:5672"
 
 
 @pytest.mark.parametrize("nothing", [None, "second", 7, {"network-host": "second"}])
 def test_what_is_no_list_changes_nothing(nothing: object) -> None:
-    places = Places(FIRST)
-    places.learn(listed("second"))
-    places.learn(nothing)
-    assert len(places) == 2
+    endpoints = FailoverList(FIRST)
+    endpoints.learn(listed("second"))
+    endpoints.learn(nothing)
+    assert len(endpoints) == 2
 
 
 @pytest.mark.parametrize(
@@ -78,18 +78,18 @@ def test_what_is_no_list_changes_nothing(nothing: object) -> None:
     ],
 )
 def test_entries_that_cannot_be_used_or_are_known_are_left_out(odd: object) -> None:
-    places = Places(FIRST)
-    places.learn([odd, *listed("second")])
-    assert str(places) == "amqp://first:5672, amqp://second:5672"
+    endpoints = FailoverList(FIRST)
+    endpoints.learn([odd, *listed("second")])
+    assert str(endpoints) == "amqp://first:5672, amqp://second:5672"
 
 
 def test_a_list_without_end_is_cut() -> None:
-    places = Places(FIRST)
-    places.learn(listed(*(f"h{number}" for number in range(10_000))))
-    assert len(places) == MAX_ALTERNATES + 1
+    endpoints = FailoverList(FIRST)
+    endpoints.learn(listed(*(f"h{number}" for number in range(10_000))))
+    assert len(endpoints) == MAX_ALTERNATES + 1
 
 
 def test_ports_may_be_numbers_and_absent_and_hosts_ipv6() -> None:
-    places = Places(FIRST)
-    places.learn([{"network-host": "::1", "port": 5}, {"network-host": "h"}])
-    assert str(places) == "amqp://first:5672, amqp://[::1]:5, amqp://h:5672"
+    endpoints = FailoverList(FIRST)
+    endpoints.learn([{"network-host": "::1", "port": 5}, {"network-host": "h"}])
+    assert str(endpoints) == "amqp://first:5672, amqp://[::1]:5, amqp://h:5672"
