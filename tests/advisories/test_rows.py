@@ -64,7 +64,7 @@ FOUND: dict[str, tuple[str, ...]] = {
              "net.lockout.a_million_names_take_bounded_room"),
     "Q-26": ("e2e.policy.an_anonymous_message_goes_only_where_its_sender_may_send",
              "e2e.policy.a_message_in_the_name_of_another_is_rejected"),
-    "Q-27": ("net.places.entries_that_cannot_be_used_or_are_known_are_left_out",
+    "Q-27": ("net.failover_list.entries_that_cannot_be_used_or_are_known_are_left_out",
              "tls.pieces.credentials_go_only_where_the_configuration_says",
              "tls.pieces.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
     "Q-28": ("advisories.authorization.q_28_reserved_properties_are_refused_one_by_one",

@@ -13,7 +13,7 @@ def listed(*hosts: str) -> list[dict[str, object]]:
     return [{"network-host": host, "port": "5672"} for host in hosts]
 
 
-def test_each_place_is_tried_twice_and_then_the_next_and_so_round() -> None:
+def test_each_endpoint_is_tried_twice_and_then_the_next_and_so_round() -> None:
     endpoints = FailoverList(FIRST)
     endpoints.learn(listed("second", "third"))
     tried = []
@@ -23,7 +23,7 @@ def test_each_place_is_tried_twice_and_then_the_next_and_so_round() -> None:
     assert tried == ["first", "first", "second", "second", "third", "third", "first"]
 
 
-def test_a_place_that_answered_has_its_two_tries_again() -> None:
+def test_an_endpoint_that_answered_has_its_two_tries_again() -> None:
     endpoints = FailoverList(FIRST)
     endpoints.learn(listed("second"))
     endpoints.failed()
@@ -32,7 +32,7 @@ def test_a_place_that_answered_has_its_two_tries_again() -> None:
     assert endpoints.current == FIRST
 
 
-def test_a_new_list_drops_what_was_learned_but_for_the_configured_place_and_the_one_in_use() -> None:
+def test_a_new_list_drops_what_was_learned_but_for_the_configured_endpoint_and_the_one_in_use() -> None:
     endpoints = FailoverList(FIRST)
     endpoints.learn(listed("second", "third"))
     for _ in range(2):
@@ -41,7 +41,7 @@ def test_a_new_list_drops_what_was_learned_but_for_the_configured_place_and_the_
     assert str(endpoints) == "amqp://second:5672, amqp://first:5672, amqp://fourth:5672"
 
 
-def test_an_empty_list_leaves_the_configured_place() -> None:
+def test_an_empty_list_leaves_the_configured_endpoint() -> None:
     endpoints = FailoverList(FIRST)
     endpoints.learn(listed("second"))
     endpoints.learn([])
