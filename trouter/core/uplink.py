@@ -8,8 +8,6 @@ the address has receivers elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter.engine.link import Link, OutgoingLink
@@ -17,27 +15,25 @@ from trouter.engine.ports import LinkPort
 from trouter.engine.session import Session
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Source, Target
-from trouter.wire.types import Int, UInt
+from trouter.wire.types import Int
 
 from .addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from .announcing import Announcer
 from .containers import Container, DetachReason, own_link
-from .edges import DOWNLINK, HEARTBEAT, LOOKUP, LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES, TRACKING
+from .edges import DOWNLINK, HEARTBEAT, LOOKUP, TRACKING
 from .egress import Egress
 from .gather import gather
 from .ingress import Ingress
 from .latency import family_of
+from .lookups import Lookups, Query, made_up
 from .network import LINK_ROUTE_LETTERS
 from .notes import Note, read, write
 from .ports import Pulse
 from .record import Record
 from .refusals import Refused
-from .routed import routed_address
-from .routes import IN, OUT
 
 if TYPE_CHECKING:
     from .router import Router
-    from .terms import PeerTerms
 
 #: Sessions: for links that carry clients' messages, and for what routers tell each other.
 SESSIONS: Final = 2
@@ -47,28 +43,8 @@ REPLY_CREDIT: Final = 250
 MANAGEMENT: Final = "$management"
 #: Between two heartbeats.
 BEAT_S: Final = 2.0
-#: How long an answer to a look-up is waited for.
-LOOKUP_S: Final = 3.0
 _MAX_BEAT: Final = 2**31
 _EXPIRY: Final = "link-detach"
-
-
-class Found(Enum):
-    """What is known of a client's address: its messages are routed, or its links are, or these have nowhere to go."""
-
-    MESSAGES = "messages"
-    LINKS = "links"
-    NOWHERE = "nowhere"
-
-
-class Query:
-    """A look-up under way; ``answer`` is there when ``done`` is called."""
-
-    def __init__(self, text: str, is_sender: bool, done: Callable[[], None]) -> None:
-        self.text = text
-        self.is_sender = is_sender
-        self.answer = Found.MESSAGES
-        self.done = done
 
 
 class ProxyEgress(Egress):
@@ -113,8 +89,7 @@ class Uplink:
         self._management: Any = None
         self._responses: Any = None
         self._announcer = Announcer(router.table.router_id, self._request, self._complain)
-        self._lookup: Any = None
-        self._replies: Any = None
+        self._lookups = Lookups(router)
         self._heartbeat: Any = None
         self._beats = 0
         self._receivers: dict[Record, Ingress] = {}
@@ -123,9 +98,6 @@ class Uplink:
         self._used_for: dict[Ingress | Egress, Record] = {}
         #: The addresses that have receivers elsewhere, of those that have a link to send on.
         self._taken: set[Record] = set()
-        self._queries: dict[str, Query] = {}
-        self._unsent: list[str] = []
-        self._numbers = count(1)
 
     # --- its links
 
@@ -137,8 +109,9 @@ class Uplink:
         self._tracking = self._receive_notes(control, Source(TRACKING), TRACKING_CREDIT, self._track)
         self._management = self._ask_on(control, MANAGEMENT)
         self._responses = self._receive_notes(control, Source(dynamic=True), RESPONSE_CREDIT, self._take_response)
-        self._lookup = self._ask_on(control, LOOKUP)
-        self._replies = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, self._take_reply)
+        lookups = self._lookups
+        lookups.asks_on = self._ask_on(control, LOOKUP)
+        lookups.replies_on = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, lookups.take)
         self._heartbeat = self._ask_on(control, HEARTBEAT)
         record = router.table.obtain_uplink()
         self._anonymous.record = record
@@ -156,9 +129,7 @@ class Uplink:
             return
         self._ended = True
         self._router.set_uplink(None, None)
-        queries, self._queries = self._queries, {}
-        for query in queries.values():
-            query.done()
+        self._lookups.end()
 
     def _ask_on(self, session: Session, service: str) -> Egress:
         """A link to a service of the interior router's: without a source, as the older router attaches it."""
@@ -220,11 +191,9 @@ class Uplink:
     def answered(self, link: Link) -> None:
         """The interior router answered one of our attaches."""
         if self._responses is not None and link is self._responses.link:
-            self._announcer.begin(_made_up(link))
-        elif self._replies is not None and link is self._replies.link:
-            unsent, self._unsent = self._unsent, []
-            for number in unsent:
-                self._send_query(number)
+            self._announcer.begin(made_up(link))
+        else:
+            self._lookups.answered(link)
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
         """One of our links is over: by the interior router's word, or with its session."""
@@ -238,10 +207,8 @@ class Uplink:
             self.on_trouble(_why(reason, "downlink"))
         elif sink is self._tracking:
             self.on_trouble(_why(reason, "tracking"))
-        elif sink is self._lookup or sink is self._replies:
-            self._lookup = None
-            for number in list(self._queries):
-                self._answer(number, Found.MESSAGES)
+        elif sink is self._lookups.asks_on or sink is self._lookups.replies_on:
+            self._lookups.lose()
         elif sink is self._heartbeat:
             self._heartbeat = None
         elif sink is self._management or sink is self._responses:
@@ -390,55 +357,11 @@ class Uplink:
 
     def ask(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
         """Ask whether links to an address are routed; None without a look-up link. ``done`` is called once."""
-        if self._lookup is None or self._ended:
-            return None
-        query = Query(text, is_sender, done)
-        number = str(next(self._numbers))
-        self._queries[number] = query
-        self._send_query(number)
-        return query
+        return None if self._ended else self._lookups.ask(text, is_sender, done)
 
     def give_up(self, query: Query) -> None:
         """The answer comes too late."""
-        for number, each in list(self._queries.items()):
-            if each is query:
-                del self._queries[number]
-
-    def _send_query(self, number: str) -> None:
-        query = self._queries.get(number)
-        address = _made_up(self._replies.link)
-        if query is None:
-            return
-        if not address:
-            self._unsent.append(number)
-            return
-        asked = Note(
-            [query.text, query.is_sender],
-            reply_to=address,
-            correlation_id=number,
-            properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE)},
-        )
-        self._router.send_on(self._lookup, write(asked))
-
-    def _take_reply(self, message: bytes) -> None:
-        try:
-            reply = read(message)
-        except DecodeError:
-            return
-        if not isinstance(reply.correlation_id, str):
-            return
-        found = Found.MESSAGES
-        if reply.properties.get("status") == OK and isinstance(reply.body, list) and len(reply.body) == 2:
-            is_route, has_destination = reply.body
-            if is_route is True:
-                found = Found.LINKS if has_destination is True else Found.NOWHERE
-        self._answer(reply.correlation_id, found)
-
-    def _answer(self, number: str, found: Found) -> None:
-        query = self._queries.pop(number, None)
-        if query is not None:
-            query.answer = found
-            query.done()
+        self._lookups.give_up(query)
 
     # --- link routes
 
@@ -472,33 +395,6 @@ class Uplink:
         if self._heartbeat is not None and self._heartbeat.link.ready():
             self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
             self._beats += 1
-
-
-def question(router: Router, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
-    """What is to be asked elsewhere before a client's attach is answered: an address, and whether the client sends.
-
-    None when the answer is known here: a link route of this router's own answers while it has a container.
-    """
-    wanted = link.remote_attach
-    if router.uplink is None or terms.via_edge or wanted is None:
-        return None
-    text = routed_address(wanted.source if wanted.role else wanted.target)
-    if text is None:
-        return None
-    address = router.table.parse(text, tenant=terms.tenant)
-    if address.letter != MOBILE or address.text in SERVICES or router.table.is_served(address):
-        return None
-    space = "" if terms.tenant is None else terms.tenant.space
-    pattern = router.routes.find(address.text, IN if link.incoming else OUT, space)
-    has_container = pattern is not None and len(pattern.hops) > 0
-    return None if has_container else (address.text, link.incoming)
-
-
-def _made_up(link: Link) -> str:
-    """The address that the other end made for a link of ours with a dynamic source; "" before it has."""
-    source = None if link.remote_attach is None else link.remote_attach.source
-    address = source.address if isinstance(source, Source) else None
-    return address if isinstance(address, str) else ""
 
 
 def _lasting(terminus: Any) -> Any:

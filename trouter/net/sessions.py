@@ -20,10 +20,10 @@ from trouter.core.attach import hold as hold_messages
 from trouter.core.containers import Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
+from trouter.core.lookups import Found
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
 from trouter.core.trunking import ControlIngress
-from trouter.core.uplink import Found
 from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded

@@ -8,9 +8,10 @@ from typing import Protocol
 import trio
 
 from trouter.core.containers import Container
+from trouter.core.lookups import LOOKUP_S, Found, question
 from trouter.core.refusals import Refused
 from trouter.core.terms import PeerTerms
-from trouter.core.uplink import BEAT_S, LOOKUP_S, SESSIONS, Found, Uplink, question
+from trouter.core.uplink import BEAT_S, SESSIONS, Uplink
 from trouter.engine.faults import Misuse
 from trouter.engine.link import Link
 from trouter.engine.session import Session

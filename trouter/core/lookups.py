@@ -1,0 +1,156 @@
+"""What an edge router asks the interior router before it answers a client's attach (inter-router.md 6.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.engine.link import Link
+from trouter.wire.errors import DecodeError
+from trouter.wire.performatives import Source
+from trouter.wire.types import UInt
+
+from .addresses import MOBILE
+from .edges import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
+from .notes import Note, read, write
+from .routed import routed_address
+from .routes import IN, OUT
+
+if TYPE_CHECKING:
+    from .router import Router
+    from .terms import PeerTerms
+
+#: How long an answer to a look-up is waited for.
+LOOKUP_S: Final = 3.0
+
+
+class Found(Enum):
+    """What is known of a client's address: its messages are routed, or its links are, or these have nowhere to go."""
+
+    MESSAGES = "messages"
+    LINKS = "links"
+    NOWHERE = "nowhere"
+
+
+class Query:
+    """A look-up under way; ``answer`` is there when ``done`` is called."""
+
+    def __init__(self, text: str, is_sender: bool, done: Callable[[], None]) -> None:
+        self.text = text
+        self.is_sender = is_sender
+        self.answer = Found.MESSAGES
+        self.done = done
+
+
+class Lookups:
+    """The look-ups of an uplink: questions go out on ``asks_on``, answers come on ``replies_on``."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        #: An ``Egress`` and an ``Ingress``; None before they are attached, ``asks_on`` also once it is of no use.
+        self.asks_on: Any = None
+        self.replies_on: Any = None
+        self._queries: dict[str, Query] = {}
+        self._unsent: list[str] = []
+        self._numbers = count(1)
+
+    def ask(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
+        """Ask whether links to an address are routed; None without a look-up link. ``done`` is called once."""
+        if self.asks_on is None:
+            return None
+        query = Query(text, is_sender, done)
+        number = str(next(self._numbers))
+        self._queries[number] = query
+        self._send(number)
+        return query
+
+    def give_up(self, query: Query) -> None:
+        """Ask no more for an answer that comes too late."""
+        for number, each in list(self._queries.items()):
+            if each is query:
+                del self._queries[number]
+
+    def answered(self, link: Link) -> None:
+        """Send what was asked too early, if ``link`` is that for answers and its address is known now."""
+        if self.replies_on is not None and link is self.replies_on.link:
+            unsent, self._unsent = self._unsent, []
+            for number in unsent:
+                self._send(number)
+
+    def lose(self) -> None:
+        """One of the two links is over: take it that messages are routed."""
+        self.asks_on = None
+        for number in list(self._queries):
+            self._answer(number, Found.MESSAGES)
+
+    def end(self) -> None:
+        """Tell all who wait that no answer will come."""
+        queries, self._queries = self._queries, {}
+        for query in queries.values():
+            query.done()
+
+    def _send(self, number: str) -> None:
+        query = self._queries.get(number)
+        address = made_up(self.replies_on.link)
+        if query is None:
+            return
+        if not address:
+            self._unsent.append(number)
+            return
+        asked = Note(
+            [query.text, query.is_sender],
+            reply_to=address,
+            correlation_id=number,
+            properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE)},
+        )
+        self._router.send_on(self.asks_on, write(asked))
+
+    def take(self, message: bytes) -> None:
+        """Take the interior router's answer to a question."""
+        try:
+            reply = read(message)
+        except DecodeError:
+            return
+        if not isinstance(reply.correlation_id, str):
+            return
+        found = Found.MESSAGES
+        if reply.properties.get("status") == OK and isinstance(reply.body, list) and len(reply.body) == 2:
+            is_route, has_destination = reply.body
+            if is_route is True:
+                found = Found.LINKS if has_destination is True else Found.NOWHERE
+        self._answer(reply.correlation_id, found)
+
+    def _answer(self, number: str, found: Found) -> None:
+        query = self._queries.pop(number, None)
+        if query is not None:
+            query.answer = found
+            query.done()
+
+
+def question(router: Router, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
+    """What is to be asked elsewhere before a client's attach is answered: an address, and whether the client sends.
+
+    None when the answer is known here: a link route of this router's own answers while it has a container.
+    """
+    wanted = link.remote_attach
+    if router.uplink is None or terms.via_edge or wanted is None:
+        return None
+    text = routed_address(wanted.source if wanted.role else wanted.target)
+    if text is None:
+        return None
+    address = router.table.parse(text, tenant=terms.tenant)
+    if address.letter != MOBILE or address.text in SERVICES or router.table.is_served(address):
+        return None
+    space = "" if terms.tenant is None else terms.tenant.space
+    pattern = router.routes.find(address.text, IN if link.incoming else OUT, space)
+    has_container = pattern is not None and len(pattern.hops) > 0
+    return None if has_container else (address.text, link.incoming)
+
+
+def made_up(link: Link) -> str:
+    """The address that the other end made for a link of ours with a dynamic source; "" before it has."""
+    source = None if link.remote_attach is None else link.remote_attach.source
+    address = source.address if isinstance(source, Source) else None
+    return address if isinstance(address, str) else ""
