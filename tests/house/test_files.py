@@ -15,6 +15,8 @@ REGISTRY = re.compile(r"https?://[^\s\"']*(registry\.npm|pythonhosted|pypi\.org/
 FILES = [path for path in tracked_files() if path.suffix in TEXT]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8", errors="replace")
+#: The longest module that a room may have; a room that has longer ones is not here yet.
+MOST_LINES = {"core": 500}
 README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")
 TARGETS = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
 
@@ -54,6 +56,12 @@ def test_the_chapters_of_the_readme_come_in_their_order() -> None:
     assert re.findall(r"^## (.*)", README, re.MULTILINE)[:4] == ["Two commands", "An example", "Measured", "The house"]
 
 
+@pytest.mark.parametrize(("room", "most"), MOST_LINES.items())
+def test_a_module_is_short_enough_to_be_read_at_once(room: str, most: int) -> None:
+    long = {path.name: count for path in (ROOT / "trouter" / room).glob("*.py") if (count := _lines(path)) > most}
+    assert long == {}
+
+
 def test_every_room_is_on_the_map() -> None:
     rooms = {path.parent.name for path in (ROOT / "trouter").glob("*/__init__.py")}
     on_the_map = set(re.findall(r"^  (\w+)/", README, re.MULTILINE))
@@ -68,3 +76,7 @@ def test_the_lock_pins_everything_that_is_asked_for() -> None:
     names = {re.match(r"[\w.-]+", item)[0].lower().replace("_", "-") for item in asked}  # type: ignore[index]
     assert names - {"trouter"} <= pinned
     assert not re.search(r"^(?!#)(?!\S+==\S+$).+", lock, re.MULTILINE)
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())

@@ -1,36 +1,29 @@
 cimport cython
 
 from trouter.engine cimport deliveries
-from trouter.core.counters cimport AddressCounters, Counters, Tally
+from trouter.core.backlog cimport Backlog
+from trouter.core.counters cimport AddressCounters, Tally
 from trouter.core.fanout cimport tell_sender
 from trouter.core.message cimport Message
 from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint, Pulse
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.session cimport Session
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+from trouter.engine.ports cimport Delivery, LinkPort
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
 cdef Py_ssize_t _MOST_ORIGINS
 
 
-cdef class Egress(LinkSink):
-    cdef public OutgoingLink link
-    cdef public Pulse pulse
+cdef class Egress(Backlog):
     cdef public Py_ssize_t capacity
     cdef public bint plain
     cdef public bint presettles
-    cdef public object queue
-    cdef public Py_ssize_t backlog
-    cdef Py_ssize_t _dropped
-    cdef list _presettled
     cdef public Py_ssize_t unsettled
     cdef public Py_ssize_t most_unsettled
-    cdef public Counters counters
     cdef public object record
     cdef public object trunk
-    cdef public object pool
     cdef public object streams
     cdef public Outstanding lent
     cdef public object log
@@ -39,7 +32,6 @@ cdef class Egress(LinkSink):
     cdef public Py_ssize_t connection_number
     cdef public double attached_at_s
     cdef public object pace
-    cdef public Py_ssize_t family
     cdef public double dry_since_s
     cdef public Py_ssize_t entered_here
     cdef public dict entered_there
@@ -57,11 +49,6 @@ cdef class Egress(LinkSink):
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint _may_begin(self, OutgoingLink link)
     cdef _settled_one(self)
-    cdef bint _is_next(self, Delivery out)
-    cdef _take_next(self)
-    @cython.locals(out=Delivery)
-    cdef _pass_dropped(self)
-    cdef _take_out(self, Delivery out)
     cpdef progress(self, Delivery out)
     @cython.locals(out=Delivery, message=Message, sender=OutgoingLink)
     cpdef on_credit(self, LinkPort link)
@@ -71,10 +58,6 @@ cdef class Egress(LinkSink):
     cdef _push(self, Delivery out, Message message)
     @cython.locals(partner=Delivery)
     cdef _sent(self, Delivery out)
-    @cython.locals(waiting=Delivery)
-    cdef _drop_presettled(self)
-    cdef _may_drop(self, Delivery out)
-    cdef _count_dropped(self)
     @cython.locals(partner=Delivery, settled=bint)
     cpdef on_disposition(self, Delivery out)
     cdef _give_up(self, Delivery out)

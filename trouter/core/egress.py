@@ -7,14 +7,14 @@ the sender as they come, encoded as they came (routing.md 2.4-2.9, 4.5, 4.6).
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from trouter.engine import deliveries
 from trouter.engine.link import OutgoingLink
-from trouter.engine.ports import Delivery, LinkPort, LinkSink
+from trouter.engine.ports import Delivery, LinkPort
 
-from .counters import AddressCounters, Counters, Tally
+from .backlog import Backlog
+from .counters import AddressCounters, Tally
 from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -28,34 +28,25 @@ _LAST_OUTCOME = 0x27
 _MOST_ORIGINS = 256
 
 
-class Egress(LinkSink):
+class Egress(Backlog):
     """One outgoing link's deliveries, waiting and unsettled."""
 
     __slots__ = (
-        "_dropped",
         "_last_origin",
         "_last_tally",
-        "_presettled",
         "attached_at_s",
-        "backlog",
         "capacity",
         "connection_number",
-        "counters",
         "dry_since_s",
         "entered_here",
         "entered_there",
-        "family",
         "identity",
         "lent",
-        "link",
         "log",
         "most_unsettled",
         "pace",
         "plain",
-        "pool",
         "presettles",
-        "pulse",
-        "queue",
         "record",
         "streams",
         "totals",
@@ -64,24 +55,15 @@ class Egress(LinkSink):
     )
 
     def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
-        self.link = link
-        self.pulse = pulse
+        super().__init__(link, pulse)
         self.capacity = capacity
         #: Router annotations are left out of what is sent.
         self.plain = plain
         #: The receiver asked for settled deliveries only.
         self.presettles = presettles
-        self.queue: deque[Delivery] = deque()
-        #: How many wait in the queue; kept beside it for the data path.
-        self.backlog = 0
-        #: How many stand there that were thrown away; they keep their place, which is never the first.
-        self._dropped = 0
-        #: Those in the queue that may be thrown away, and some that have left it.
-        self._presettled: list[Delivery] = []
         self.unsettled = 0
         #: As many unsettled deliveries as the receiver may have; more wait until it has settled some.
         self.most_unsettled = 1 << 62
-        self.counters = Counters()
         self.record: Any = None
         #: The connection to another router that it is on, a ``Trunk``; None on other connections.
         self.trunk: Any = None
@@ -91,8 +73,6 @@ class Egress(LinkSink):
         self.entered_there: dict[str, Tally] = {}
         self._last_origin: str | None = None
         self._last_tally: Tally | None = None
-        #: The ``Streams`` that the link is one of; None for every other link.
-        self.pool: Any = None
         #: Where links are taken from for unfinished messages, which this one would otherwise carry: a ``Streams``, or
         #: None; and how many of its deliveries are unsettled on such links.
         self.streams: Any = None
@@ -106,8 +86,6 @@ class Egress(LinkSink):
         self.connection_number = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
-        #: The class of its address, an index into ``latency.FAMILIES``.
-        self.family = 0
         #: When the receiver's credit ran out, as long as it is out; negative for not known.
         self.dry_since_s = pulse.now_s
 
@@ -147,7 +125,7 @@ class Egress(LinkSink):
         if source.trunk is None:
             self.entered_here += 1
         elif self.trunk is None:
-            self._note_origin(source.origin)
+            self._note_origin(source.arrival.origin)
         if delivery.remote_settled:
             out.settled = True
         else:
@@ -161,7 +139,7 @@ class Egress(LinkSink):
             self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:
             if self.backlog == 0 and self._may_begin(link):
-                if self.plain and not source.rewrites:
+                if self.plain and not source.arrival.rewrites:
                     out.offset = link.send(out, data, start, end, False) - start
                 else:
                     written = source.write(data, start, end, self.plain)
@@ -234,34 +212,6 @@ class Egress(LinkSink):
                     self.on_credit(link)
         return start
 
-    def _is_next(self, out: Delivery) -> bool:
-        return self.backlog > 0 and self.queue[0] is out
-
-    def _take_next(self) -> None:
-        self.queue.popleft()
-        self.backlog -= 1
-        if self._dropped > 0:
-            self._pass_dropped()
-        if self.pool is not None and self.backlog == 0:
-            self.pool.give_back(self)
-
-    def _pass_dropped(self) -> None:
-        """See to it that none that was thrown away comes first."""
-        while self._dropped > 0:
-            out = self.queue[0]
-            if not out.aborted:
-                break
-            self.queue.popleft()
-            self._dropped -= 1
-
-    def _take_out(self, out: Delivery) -> None:
-        """Remove one that may stand anywhere in the queue."""
-        self.queue.remove(out)
-        self.backlog -= 1
-        self._pass_dropped()
-        if self.pool is not None and self.backlog == 0:
-            self.pool.give_back(self)
-
     def progress(self, out: Delivery) -> None:
         """More of ``out``'s message is here."""
         if self._is_next(out):
@@ -333,35 +283,6 @@ class Egress(LinkSink):
         if partner is not None:  # the receiver wanted it settled, the sender did not: we accept for the receiver
             out.partner = None
             tell_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
-
-    def _drop_presettled(self) -> None:
-        """Throw away the pre-settled deliveries that wait, but for the queue's first and any half written (2.8).
-
-        The others in the queue, however many, are not looked at.
-        """
-        for each in self._presettled:
-            waiting = each
-            if not (waiting.begun or waiting.complete or waiting is self.queue[0]):
-                self._count_dropped()
-                waiting.message.leave(waiting)
-                waiting.complete = waiting.aborted = True
-                self.backlog -= 1
-                self._dropped += 1
-        self._presettled.clear()
-        if self._dropped > self.backlog:
-            self.queue = deque([each for each in self.queue if not each.aborted])
-            self._dropped = 0
-
-    def _may_drop(self, out: Delivery) -> None:
-        """Note a delivery whose outcome no sender waits for; those noted are not many more than those that wait."""
-        self._presettled.append(out)
-        if len(self._presettled) > 2 * self.backlog + 8:
-            self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]
-
-    def _count_dropped(self) -> None:
-        self.counters.presettled += 1
-        self.counters.dropped_presettled += 1
-        self.pulse.outcomes.dropped[self.family] += 1
 
     # --- what the receiver says
 

@@ -108,7 +108,7 @@ class Entrance(InEndpoint):
         """The message under way is one of ``source``'s."""
         self.connection_number = source.connection_number
         self.tenant = source.tenant
-        self.priority = source.priority if priority < 0 else priority
+        self.arrival.priority = source.arrival.priority if priority < 0 else priority
 
 
 class Exchange(Forwarder):

@@ -167,7 +167,7 @@ def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Eg
         stream: Egress | None = trunk.streams.take()
         if stream is not None:
             return stream
-    return trunk.way(source.priority)
+    return trunk.way(source.arrival.priority)
 
 
 class Closest(Forwarder):
@@ -249,7 +249,7 @@ class Balanced(Forwarder):
             for each in self._find_candidates(source):
                 router = each
                 trunk: Trunk = router.trunk  # type: ignore[assignment]  # it can be reached
-                if trunk is source.trunk or trunk.way(source.priority) is None:
+                if trunk is source.trunk or trunk.way(source.arrival.priority) is None:
                     continue
                 under_way = trunk.outstanding_of(self)
                 load = under_way.count + router.cost
@@ -288,10 +288,10 @@ class Balanced(Forwarder):
         network: Network = source.pulse.network
         if self._generation != network.generation:
             self._work_out(network)
-        found = self._candidates.get(source.origin)
+        found = self._candidates.get(source.arrival.origin)
         if found is None:
-            beyond = network.beyond(source.origin)
-            if not beyond and not network.knows(source.origin):
+            beyond = network.beyond(source.arrival.origin)
+            if not beyond and not network.knows(source.arrival.origin):
                 beyond = network.beyond("")
             nearest: dict[Trunk | None, RemoteRouter] = {}
             for router in self.remotes:
@@ -301,7 +301,7 @@ class Balanced(Forwarder):
             found.sort(key=_ROUTER_ID)
             if len(self._candidates) > _MOST_ORIGINS:
                 self._candidates.clear()
-            self._candidates[source.origin] = found
+            self._candidates[source.arrival.origin] = found
         return found
 
     def _best_here(self, source: InEndpoint) -> Egress | None:
@@ -399,17 +399,17 @@ class Multicast(Forwarder):
         network: Network = source.pulse.network
         if self._generation != network.generation:
             self._work_out(network)
-        trunks = self._across.get(source.origin)
+        trunks = self._across.get(source.arrival.origin)
         if trunks is None:
-            beyond = network.beyond(source.origin)
+            beyond = network.beyond(source.arrival.origin)
             trunks = list(dict.fromkeys([each.trunk for each in self.remotes if each.id in beyond]))  # type: ignore[misc]
             if len(self._across) > _MOST_ORIGINS:
                 self._across.clear()
-            self._across[source.origin] = trunks
+            self._across[source.arrival.origin] = trunks
         ways = []
         for each in trunks:
             trunk = each
-            if trunk is source.trunk or trunk.name in source.trace:
+            if trunk is source.trunk or trunk.name in source.arrival.trace:
                 continue
             egress = _way(trunk, source, message)
             if egress is not None:

@@ -12,10 +12,11 @@ from trouter.wire.annotations import compose_annotations
 from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
+from .arrival import DEFAULT_PRIORITY
 from .fanout import tell_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE
-from .ports import DEFAULT_PRIORITY, InEndpoint, Pulse
+from .ports import InEndpoint, Pulse
 from .tenants import Tenant
 
 _HIGHEST_PRIORITY: Final = 9
@@ -92,7 +93,8 @@ class InsideSender(InEndpoint):
     def describe(self, message: bytes) -> None:
         """The message under way from here on; InvalidMessage if it is none."""
         self._scan.scan(message, 0, len(message), THROUGH_ANNOTATIONS, True)
-        self.priority = DEFAULT_PRIORITY if self._scan.priority < 0 else min(self._scan.priority, _HIGHEST_PRIORITY)
+        said = self._scan.priority
+        self.arrival.priority = DEFAULT_PRIORITY if said < 0 else min(said, _HIGHEST_PRIORITY)
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message as it is: the router sends nothing that needs stripping."""

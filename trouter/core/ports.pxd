@@ -1,3 +1,4 @@
+from trouter.core.arrival cimport Arrival
 from trouter.core.counters cimport Counters
 from trouter.core.latency cimport Latency, Outcomes
 from trouter.core.message cimport Message
@@ -29,13 +30,12 @@ cdef class InEndpoint(LinkSink):
     cdef public object trunk
     cdef public bint via_edge
     cdef public bint by_name
-    cdef public int priority
-    cdef public str origin
-    cdef public tuple trace
-    cdef public bint rewrites
+    cdef public Arrival arrival
 
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
 
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef bytes write_head(self, Message message, bytes head, bint plain)
+    cpdef bytes write_onward(self, Message message, str to, int phase)
     cpdef accept(self, Delivery delivery)
     cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 from trouter.engine.ports import Delivery, LinkSink
 
+from .arrival import Arrival
 from .counters import Counters
 from .latency import Outcomes
 from .message import Message
@@ -22,8 +23,6 @@ class Gate(Protocol):
 
 #: The largest message for a consumer inside the router, in octets; below a session's window.
 MAX_INSIDE_BYTES: Final = 1024 * 1024
-#: Of messages that say nothing of it (inter-router.md 1.6).
-DEFAULT_PRIORITY: Final = 4
 
 
 class Pulse:
@@ -81,15 +80,12 @@ class InEndpoint(LinkSink):
     """Where deliveries enter: an incoming link, or something inside the router that sends."""
 
     __slots__ = (
+        "arrival",
         "by_name",
         "connection_number",
         "counters",
-        "origin",
-        "priority",
         "pulse",
-        "rewrites",
         "tenant",
-        "trace",
         "trunk",
         "via_edge",
     )
@@ -108,13 +104,8 @@ class InEndpoint(LinkSink):
         self.via_edge = False
         #: Each message names its address, on a link that has none.
         self.by_name = True
-        #: Of the message under way: its priority, 0 to 9, the router where it entered ("" for here), and the routers
-        #: that it has passed, as annotations name them.
-        self.priority = DEFAULT_PRIORITY
-        self.origin = ""
-        self.trace: tuple[str, ...] = ()
-        #: And whether it came with routers' annotations, which most receivers are not to see.
-        self.rewrites = False
+        #: The message under way.
+        self.arrival = Arrival()
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
         """The message under way, whole in ``data[start:end]``, with routers' annotations or (``plain``) without."""
@@ -122,6 +113,14 @@ class InEndpoint(LinkSink):
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """The message in ``data[start:end]``, kept, with its heads ready."""
+        raise LookupError
+
+    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
+        """``head`` with the router's annotations, or (``plain``) without those of any router."""
+        raise LookupError
+
+    def write_onward(self, message: Message, to: str, phase: int) -> bytes:
+        """The first piece of ``message`` as it goes on to another address: it enters the network here, for ``to``."""
         raise LookupError
 
     def accept(self, delivery: Delivery) -> None:

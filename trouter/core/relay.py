@@ -14,7 +14,8 @@ from trouter.wire.sections import InvalidMessage
 
 from .counters import AddressCounters
 from .egress import Egress
-from .ingress import INVALID_MESSAGE, Ingress
+from .ingress import Ingress
+from .intake import INVALID_MESSAGE
 from .message import Message
 from .outcomes import REJECTED
 from .ports import Pulse

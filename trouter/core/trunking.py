@@ -11,11 +11,11 @@ from trouter.engine.ports import Delivery, LinkPort
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
+from .arrival import DEFAULT_PRIORITY
 from .egress import Egress
 from .ingress import Ingress
 from .messagelog import SentLog
 from .network import PRIORITIES, Trunk
-from .ports import DEFAULT_PRIORITY
 from .streams import Streams
 
 if TYPE_CHECKING:

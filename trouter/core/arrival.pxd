@@ -1,0 +1,16 @@
+from trouter.core.message cimport Message
+from trouter.core.passage cimport Passage
+
+
+cdef class Arrival:
+    cdef public int priority
+    cdef public str origin
+    cdef public tuple trace
+    cdef public bint rewrites
+    cdef public Passage passage
+    cdef public str to
+    cdef public int phase
+    cdef public Py_ssize_t cut_from
+    cdef public Py_ssize_t cut_to
+
+    cdef describe(self, Message message, str to, int phase, Py_ssize_t start)

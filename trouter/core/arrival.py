@@ -1,0 +1,47 @@
+"""The message that is under way through the router from where it came in, while its receivers are looked for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .message import Message
+from .passage import Passage
+
+#: Of messages that say nothing of it (inter-router.md 1.6).
+DEFAULT_PRIORITY: Final = 4
+
+
+class Arrival:
+    """What forwarders and outgoing links ask of it. Each place where messages come in has one, and keeps it.
+
+    It holds for one message, from when that is routed to when the next one is; what is kept for longer is noted in a
+    ``Message``.
+    """
+
+    __slots__ = ("cut_from", "cut_to", "origin", "passage", "phase", "priority", "rewrites", "to", "trace")
+
+    def __init__(self) -> None:
+        #: 0 to 9.
+        self.priority: int = DEFAULT_PRIORITY
+        #: The router where it entered ("" for here), and the routers that it has passed, as annotations name them.
+        self.origin = ""
+        self.trace: tuple[str, ...] = ()
+        #: It came with routers' annotations, which most receivers are not to see.
+        self.rewrites = False
+        #: What routers said of it, None if it came without annotations.
+        self.passage: Passage | None = None
+        #: What it is to go by elsewhere, where that is not what its sender wrote.
+        self.to: str | None = None
+        self.phase = 0
+        #: Where annotations stand in it, or would stand.
+        self.cut_from = 0
+        self.cut_to = 0
+
+    def describe(self, message: Message, to: str | None, phase: int, start: int) -> None:
+        """Note in ``message`` what the router says of it, which goes by ``to`` elsewhere and began at ``start``."""
+        message.passage = self.passage
+        message.rewrites = self.rewrites
+        message.to = to
+        message.phase = phase
+        message.cut_from = self.cut_from - start
+        message.cut_to = self.cut_to - start

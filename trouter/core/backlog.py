@@ -1,0 +1,91 @@
+"""The deliveries that wait for an outgoing link, in their order; pre-settled ones may be dropped (routing.md 2.8)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from trouter.engine.link import OutgoingLink
+from trouter.engine.ports import Delivery, LinkSink
+
+from .counters import Counters
+from .ports import Pulse
+
+
+class Backlog(LinkSink):
+    """One outgoing link's queue."""
+
+    __slots__ = ("_dropped", "_presettled", "backlog", "counters", "family", "link", "pool", "pulse", "queue")
+
+    def __init__(self, link: OutgoingLink, pulse: Pulse) -> None:
+        self.link = link
+        self.pulse = pulse
+        self.queue: deque[Delivery] = deque()
+        #: How many wait in the queue; kept beside it for the data path.
+        self.backlog = 0
+        #: How many stand there that were thrown away; they keep their place, which is never the first.
+        self._dropped = 0
+        #: Those in the queue that may be thrown away, and some that have left it.
+        self._presettled: list[Delivery] = []
+        self.counters = Counters()
+        #: The class of its address, an index into ``latency.FAMILIES``.
+        self.family = 0
+        #: The ``Streams`` that the link is one of; None for every other link.
+        self.pool: Any = None
+
+    def _is_next(self, out: Delivery) -> bool:
+        return self.backlog > 0 and self.queue[0] is out
+
+    def _take_next(self) -> None:
+        self.queue.popleft()
+        self.backlog -= 1
+        if self._dropped > 0:
+            self._pass_dropped()
+        if self.pool is not None and self.backlog == 0:
+            self.pool.give_back(self)
+
+    def _pass_dropped(self) -> None:
+        """See to it that none that was thrown away comes first."""
+        while self._dropped > 0:
+            out = self.queue[0]
+            if not out.aborted:
+                break
+            self.queue.popleft()
+            self._dropped -= 1
+
+    def _take_out(self, out: Delivery) -> None:
+        """Remove one that may stand anywhere in the queue."""
+        self.queue.remove(out)
+        self.backlog -= 1
+        self._pass_dropped()
+        if self.pool is not None and self.backlog == 0:
+            self.pool.give_back(self)
+
+    def _drop_presettled(self) -> None:
+        """Throw away the pre-settled deliveries that wait, but for the queue's first and any half written (2.8).
+
+        The others in the queue, however many, are not looked at.
+        """
+        for each in self._presettled:
+            waiting = each
+            if not (waiting.begun or waiting.complete or waiting is self.queue[0]):
+                self._count_dropped()
+                waiting.message.leave(waiting)
+                waiting.complete = waiting.aborted = True
+                self.backlog -= 1
+                self._dropped += 1
+        self._presettled.clear()
+        if self._dropped > self.backlog:
+            self.queue = deque([each for each in self.queue if not each.aborted])
+            self._dropped = 0
+
+    def _may_drop(self, out: Delivery) -> None:
+        """Note a delivery whose outcome no sender waits for; those noted are not many more than those that wait."""
+        self._presettled.append(out)
+        if len(self._presettled) > 2 * self.backlog + 8:
+            self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]
+
+    def _count_dropped(self) -> None:
+        self.counters.presettled += 1
+        self.counters.dropped_presettled += 1
+        self.pulse.outcomes.dropped[self.family] += 1

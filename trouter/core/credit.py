@@ -1,0 +1,129 @@
+"""How much credit the sender on an incoming link is granted, and when (routing.md 1.6, 3.1-3.3).
+
+Credit waits for a consumer, and comes back as deliveries are done with; ``_grant`` is where all of it is handed out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trouter.engine.link import IncomingLink
+from trouter.engine.ports import LinkPort
+
+from .ports import InEndpoint, Pulse
+from .record import Record
+
+
+class Credit(InEndpoint):
+    """The sender's credit. ``record`` is the link's address, None for an anonymous link."""
+
+    __slots__ = (
+        "capacity",
+        "dry_since_s",
+        "gate",
+        "link",
+        "noted",
+        "of_container",
+        "pending",
+        "record",
+        "unsettled",
+    )
+
+    def __init__(self, link: IncomingLink, pulse: Pulse, record: Record | None, capacity: int) -> None:
+        super().__init__(pulse)
+        self.link = link
+        self.record = record
+        self.by_name = record is None
+        self.capacity = capacity
+        #: Credit that waits for a consumer.
+        self.pending = 0
+        #: What had come when less credit was owed than is granted at once, negative where none is owed so.
+        self.noted = -1
+        #: Deliveries that have taken a credit for now: not here in full, or settled by neither side.
+        self.unsettled = 0
+        #: The ``Gate`` that is asked before credit is granted, or None.
+        self.gate: Any = None
+        #: The peer is a route container.
+        self.of_container = False
+        #: When the sender's credit ran out, as long as it is out; negative for not known.
+        self.dry_since_s = pulse.now_s
+
+    def open(self) -> None:
+        """Give the sender its first credit, or keep it until a consumer exists (routing.md 1.6)."""
+        self.pending = self.capacity
+        if self.record is None or self.record.reachable():
+            self.destination_appeared()
+
+    def destination_appeared(self) -> None:
+        """The address has a consumer again: hand out what was kept back (3.2); a drain is called off."""
+        if (self.pending > 0 or self.link.draining) and not self.pulse.draining:
+            count = self.pending
+            self.pending = 0
+            self._grant(count)
+
+    def on_drained(self, link: LinkPort) -> None:
+        """The sender gave its credit back (3.3)."""
+        self.pending = self.capacity - self.unsettled
+        self.dry_since_s = self.pulse.now_s
+        if self.record is None or self.record.reachable():
+            self.destination_appeared()
+
+    def on_overdrawn(self, link: LinkPort) -> None:
+        """Count a delivery that comes without credit; the log is to tell of the link once."""
+        self.pulse.overdrawn += 1
+        if self.link.overdrawn == 1:
+            self.pulse.overdrawing.append(self.link)
+
+    def _top_up(self) -> None:
+        """Give back the credit of deliveries that are done with, a few at a time while the sender has plenty.
+
+        What is owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. What is
+        too little to be granted now is granted when nothing more comes: there are senders that go on only for a flow.
+
+        A broker is granted more only once all that it was granted has come, however long that takes. RabbitMQ takes a
+        flow for credit besides what it has under way: several in a row would have it send more and more without credit.
+        """
+        link = self.link
+        owed = self.capacity - self.pending - link.credit
+        prompt = self.via_edge or self.trunk is not None  # between routers, credit does not wait for outcomes (3.1)
+        if not prompt:
+            owed -= self.unsettled
+        if link.draining or self.pulse.draining:
+            self.pending += owed
+        elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
+            if link.credit <= 0 and not prompt and self.record is not None and not self.record.reachable():
+                self.pending += owed
+            else:
+                self._grant(owed)
+        elif owed > 0 and self.noted < 0 and not self.of_container:
+            self.noted = self.counters.deliveries
+            self.pulse.note_owing(self)
+
+    def return_owed(self) -> bool:
+        """Grant what is owed, however little, if nothing has come since that was noted; False if something has."""
+        came = self.counters.deliveries
+        if came != self.noted:
+            self.noted = came
+            return False
+        self.noted = -1
+        link = self.link
+        if link.attached and link.credit > 0 and not link.draining and not self.pulse.draining:
+            owed = self.capacity - self.pending - link.credit
+            if not (self.via_edge or self.trunk is not None):
+                owed -= self.unsettled
+            if owed > 0:
+                self._grant(owed)
+        return True
+
+    def top_up(self) -> None:
+        """Grant what is owed, now that the gate may let more of it through."""
+        self._top_up()
+
+    def _grant(self, count: int) -> None:
+        if self.gate is not None:
+            count = self.gate.take(self, count)
+            if count == 0 and not self.link.draining:
+                return
+        self.link.grant(count)
+        if self.link.credit > 0:
+            self.dry_since_s = -1.0

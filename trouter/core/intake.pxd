@@ -1,0 +1,39 @@
+cimport cython
+
+from trouter.core.check cimport MessageCheck
+from trouter.core.egress cimport Egress
+from trouter.core.message cimport Message
+from trouter.core.passage cimport Passage
+from trouter.core.settlement cimport Settlement
+from trouter.engine.ports cimport Delivery, LinkPort
+from trouter.wire cimport octets
+from trouter.wire.order cimport SectionOrder
+
+cdef Py_ssize_t _STREAM_AT
+
+
+cdef class Intake(Settlement):
+    cdef public object log
+    cdef public bint prompt
+    cdef public MessageCheck check
+    cdef SectionOrder _order
+    cdef Py_ssize_t _window_bytes
+
+    cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(message=Message)
+    cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(whole=bytes, settled=bint, copy=Delivery, egress=Egress)
+    cdef _continue(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef _tell_of(self, Message message, bytes whole)
+    cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(only=Delivery, sole=Egress, copy=Delivery, egress=Egress)
+    cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef bint _must_not_wait(self, Message message)
+    @cython.locals(more=Py_ssize_t)
+    cdef bint _waits_on(self, Message message, Py_ssize_t most)
+    cdef bint _must_gather(self, Message message, Passage passage)
+    cpdef on_aborted(self, LinkPort link, Delivery delivery)
+    @cython.locals(message=Message, out=Delivery, egress=Egress)
+    cdef _take_back(self, Delivery delivery)
+    @cython.locals(delivery=Delivery)
+    cpdef lost(self, list own=*)

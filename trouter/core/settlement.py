@@ -1,0 +1,156 @@
+"""What the sender on an incoming link is told of its deliveries, what it says of them, and what is counted.
+
+Obeys routing.md 2.6 (undeliverable), 2.8 (pre-settled) and 4.4 (outcomes while a message is still coming).
+"""
+
+from __future__ import annotations
+
+from trouter.engine.link import IncomingLink
+from trouter.engine.ports import Delivery, LinkPort
+
+from .credit import Credit
+from .egress import Egress
+from .latency import family_of
+from .message import Message
+from .outcomes import ACCEPTED, ACCEPTED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE
+from .ports import Pulse
+from .record import Record
+
+
+class Settlement(Credit):
+    """How the deliveries of an incoming link end: a delivery that is done with gives its credit back."""
+
+    __slots__ = ("family",)
+
+    def __init__(self, link: IncomingLink, pulse: Pulse, record: Record | None, capacity: int) -> None:
+        super().__init__(link, pulse, record, capacity)
+        #: The class of its address, an index into ``latency.FAMILIES``.
+        self.family = family_of(None if record is None else record.key)
+
+    # --- what the sender hears
+
+    def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
+        """The message has no receiver (2.6): released, or dropped; a targeted link is drained rather than paid back."""
+        if self.record is None or self.via_edge or self.record.forwarder.standing:
+            self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+            return
+        self.counters.undeliverable += 1
+        if message is not None:
+            message.now_routed()
+        self.link.drain()
+        if delivery.remote_settled:
+            self._count_dropped()
+        else:
+            self._end(delivery, RELEASED, RELEASED_STATE)
+
+    def _refuse(self, delivery: Delivery, message: Message | None, code: int, state: bytes) -> None:
+        """The router itself answers a delivery."""
+        if message is not None:
+            message.now_routed()
+            message.forget()
+        if code == RELEASED:
+            self.counters.undeliverable += 1
+        if delivery.remote_settled:
+            self._count_dropped()
+        else:
+            self._end(delivery, code, state)
+
+    def _end(self, delivery: Delivery, code: int, state: bytes | None) -> None:
+        """Give a delivery its outcome; while input still comes, the settlement waits for its end."""
+        if delivery.complete:
+            self._finish(delivery, code, state)
+            return
+        delivery.context = b"" if state is None else state
+        if state is not None:
+            delivery.link.session.settle_incoming(delivery, code, state, False)
+
+    def _finish(self, delivery: Delivery, code: int, state: bytes | None) -> None:
+        """Settle towards the sender a delivery that is here in full, and count its end."""
+        delivery.link.session.settle_incoming(delivery, code, state, True)
+        self.unsettled -= 1
+        self._count_end(delivery, code)
+
+    def accept(self, delivery: Delivery) -> None:
+        """See ``InEndpoint.accept``; nothing is said to the sender while its message is still coming."""
+        if delivery.complete:
+            self.answer(delivery, ACCEPTED, ACCEPTED_STATE, True)
+        else:
+            delivery.state_code = ACCEPTED
+            delivery.context = ACCEPTED_STATE
+
+    def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell the sender what its receiver said; an outcome that it heard once is final."""
+        if delivery.remote_settled:
+            return
+        if delivery.state_code != 0 and isinstance(delivery.context, bytes):
+            code = delivery.state_code
+            state = delivery.context
+        if settled and delivery.complete:
+            self._finish(delivery, code, state)
+            self._top_up()
+        elif settled:
+            message: Message | None = delivery.message
+            if message is not None:
+                message.forget()
+            self._end(delivery, code, state)
+        elif state is not delivery.context:
+            delivery.link.session.settle_incoming(delivery, code, state, False)
+            if delivery.copies is None and ACCEPTED <= code <= MODIFIED:
+                delivery.context = state
+
+    # --- what the sender says
+
+    def on_disposition(self, delivery: Delivery) -> None:
+        """Relay the sender's state or settlement to the receivers of the message."""
+        settled = delivery.remote_settled
+        self._relay_sender(delivery, delivery.remote_code, delivery.remote_state, settled)
+        if settled and not delivery.settled:
+            delivery.settled = True
+            self._count_end(delivery, delivery.state_code)
+            if delivery.complete:
+                self.unsettled -= 1
+                self._top_up()
+
+    def _relay_sender(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Tell every copy that the sender's word still matters to."""
+        for each in delivery.copies[:] if delivery.copies is not None else [delivery.partner]:
+            out = each
+            if out is None:
+                continue
+            if isinstance(out.link.sink, Egress):
+                egress = out.link.sink
+                egress.sender_says(out, code, state, settled)
+            elif settled:
+                out.partner = None
+        if settled:
+            delivery.partner = None
+            delivery.copies = None
+
+    # --- what is counted
+
+    def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
+        """Count a delivery that its link has rejected."""
+        delivery.arrived_at = self.pulse.now_s
+        self.counters.deliveries += 1
+        if delivery.remote_settled:
+            self._count_dropped()
+        else:
+            self._count_end(delivery, REJECTED)
+
+    def _count_end(self, delivery: Delivery, code: int) -> None:
+        age_s = self.pulse.now_s - delivery.arrived_at
+        self.counters.count(code, age_s)
+        self.pulse.latency.count(self.family, code, age_s)
+        if self.pulse.times is not None and self.record is not None:
+            times = self.pulse.times
+            times.count(self.record, age_s)
+
+    def _count_presettled(self) -> None:
+        self.counters.presettled += 1
+        if self.trunk is None:  # the router's own count is of what clients send
+            self.pulse.outcomes.presettled[self.family] += 1
+
+    def _count_dropped(self) -> None:
+        self._count_presettled()
+        self.counters.dropped_presettled += 1
+        self.pulse.outcomes.dropped[self.family] += 1
