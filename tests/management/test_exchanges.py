@@ -192,4 +192,4 @@ def test_an_explanation_tells_of_the_exchange(own: Node) -> None:
     own.create(BINDING, {"exchangeName": "ex", "nextHopAddress": "hop"})
     own.connection.create_receiver("hop")
     explained = own.node("EXPLAIN", address="events")
-    assert explained["verdict"] == "taken by exchange ex, which has 1 binding; nobody receives from rest"
+    assert explained["verdict"] == "taken by exchange ex, which has 1 binding; no client receives from rest"

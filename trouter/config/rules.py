@@ -223,13 +223,15 @@ def _listener(draft: Draft) -> None:
     if "ssl_profile" not in draft.given:
         for field in ("require_ssl", "require_encryption"):
             if draft.value(field):
-                draft.doubt("encryption-without-profile", "nobody could connect without an sslProfile", field)
+                draft.doubt("encryption-without-profile", "no client could connect without an sslProfile", field)
         if draft.value("client_cert") not in {None, "none"}:
-            draft.error("nobody could connect without an sslProfile", "client_cert", "add sslProfile: NAME")
+            draft.error("no client could connect without an sslProfile", "client_cert", "add sslProfile: NAME")
         if draft.value("trusted_certs_file"):
             draft.warning("has no effect without an sslProfile", "trusted_certs_file")
         if set(draft.value("sasl_mechanisms") or ()) == {"EXTERNAL"}:
-            message = "nobody could connect: EXTERNAL needs a certificate, and without an sslProfile nobody shows one"
+            message = (
+                "no client could connect: EXTERNAL needs a certificate, and without an sslProfile no client shows one"
+            )
             draft.doubt("encryption-without-profile", message, "sasl_mechanisms")
     if draft.value("client_cert") == "none" and "EXTERNAL" in (draft.value("sasl_mechanisms") or ()):
         draft.error("EXTERNAL in saslMechanisms needs client certificates", "client_cert", "write required or optional")

@@ -229,7 +229,7 @@ def _judge(router: Router, address: Address, rule: AddressRule, record: Record) 
 def _judge_exchange(exchange: Exchange) -> str:
     where = _count(exchange.bindings, "binding")
     unserved = [hop.to for hop in exchange.places() if hop.record.destinations() == 0]
-    missing = f"; nobody receives from {', '.join(unserved[:_NAMED])}" if unserved else ""
+    missing = f"; no client receives from {', '.join(unserved[:_NAMED])}" if unserved else ""
     more = f" and {len(unserved) - _NAMED} more" if len(unserved) > _NAMED else ""
     return f"taken by exchange {exchange.rule.name}, which has {where}{missing}{more}"
 
