@@ -153,7 +153,7 @@ def test_limits_count_whichever_way_somebody_comes(scene: Scene, first: str, hos
 
 @pytest.mark.parametrize("way", ["tcp", "tls"])
 @pytest.mark.parametrize("user_id", [b"alice", b"\xff\xfe", b"x" * 10_000, "alice"])
-def test_q_02_who_has_no_name_speaks_for_nobody(scene: Scene, way: str, user_id: object) -> None:
+def test_who_has_no_name_speaks_for_nobody(scene: Scene, way: str, user_id: object) -> None:
     with Peer(scene.router.ports[WAYS.index(way)], opened=False) as peer:
         if way == "tls":
             context = ssl.create_default_context(cafile=str(scene.authority.file))
@@ -229,13 +229,13 @@ def test_dispatch_1821_a_wrong_policy_ends_the_start_and_says_why(tmp_path: Path
 
 
 @pytest.mark.parametrize("key", sorted({*RESERVED_PROPERTIES, "qd.conn-id", "x-opt-qd.address"}))
-def test_q_28_reserved_properties_are_refused_one_by_one(key: str) -> None:
+def test_reserved_properties_are_refused_one_by_one(key: str) -> None:
     load(text=OWN.format("mine"))
     with pytest.raises(ConfigurationError, match=re.escape(key)):
         load(text=OWN.format(key))
 
 
-def test_q_28_the_keys_that_are_reserved() -> None:
+def test_the_keys_that_are_reserved() -> None:
     assert {
         "product",
         "version",

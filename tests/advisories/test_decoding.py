@@ -464,15 +464,13 @@ ALTERNATES: dict[str, Any] = {
 
 @pytest.mark.parametrize("listener", [0, 1])
 @pytest.mark.parametrize("name", ALTERNATES)
-def test_q_01_alternates_that_a_client_names_are_nobodys_business(
-    router: RunningRouter, name: str, listener: int
-) -> None:
+def test_alternates_that_a_client_names_are_nobodys_business(router: RunningRouter, name: str, listener: int) -> None:
     properties = {"failover-server-list": ALTERNATES[name]}
     with Peer(router.ports[listener], hostname="h.example", properties=properties) as peer:
         peer.attach_receiver("x")
 
 
-def test_q_01_ten_thousand_alternates_are_too_many(router: RunningRouter) -> None:
+def test_ten_thousand_alternates_are_too_many(router: RunningRouter) -> None:
     alternates = sized(0xD0, b"\xc1\x01\0" * 10_000, 10_000)
     octets = open_with(sized(0xD1, b"\xa3\x14failover-server-list" + alternates, 2))
     for port in router.ports:

@@ -106,7 +106,7 @@ def everything(node: Node) -> Iterator[Any]:
                 yield node.ask("UPDATE", {"password": "x", "saslPassword": []}, type=kind, identity=row[place])[:3]
 
 
-def test_q_21_secrets_are_nowhere(router: RunningRouter) -> None:
+def test_secrets_are_nowhere(router: RunningRouter) -> None:
     """At every level of the log, in every answer, in plain, base64, hexadecimal and percent form."""
     for response in (MARKERS["of a user"], MARKERS["of a user"] + "x"):
         with Peer(router.port, opened=False) as peer:

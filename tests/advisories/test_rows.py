@@ -18,9 +18,9 @@ TESTS = ROOT / "tests"
 NO = "not here: "
 
 FOUND: dict[str, tuple[str, ...]] = {
-    "Q-01": ("advisories.decoding.q_01_alternates_that_a_client_names_are_nobodys_business",
-             "advisories.decoding.q_01_ten_thousand_alternates_are_too_many"),
-    "Q-02": ("advisories.authorization.q_02_who_has_no_name_speaks_for_nobody",
+    "Q-01": ("advisories.decoding.alternates_that_a_client_names_are_nobodys_business",
+             "advisories.decoding.ten_thousand_alternates_are_too_many"),
+    "Q-02": ("advisories.authorization.who_has_no_name_speaks_for_nobody",
              "e2e.policy.a_message_in_the_name_of_another_is_rejected"),
     "Q-03": ("config.broken.a_broken_file_is_told_what_is_wrong_where_and_what_to_do",
              "plugins.uid_format.a_format_makes_the_user"),
@@ -36,7 +36,7 @@ FOUND: dict[str, tuple[str, ...]] = {
              "e2e.tenants.what_begins_with_an_underscore_is_closed",
              "e2e.tenants.nobody_opens_without_a_tenant_of_its_own", "management.tenants.no_tenant_changes_anything",
              "management.tenants.what_is_of_another_cannot_be_read"),
-    "Q-11": ("net.policing.q_11_limits_of_users_and_hosts_stay_their_own_through_a_change",
+    "Q-11": ("net.policing.limits_of_users_and_hosts_stay_their_own_through_a_change",
              "security.vhosts.a_change_does_not_mix_up_users_and_hosts"),
     "Q-12": ("security.addresses.a_pattern_is_for_addresses", "security.addresses.an_entry_is_for_addresses"),
     "Q-13": ("security.addresses.an_entry_is_for_addresses", "config.policy.an_item_of_a_list_may_hold_a_comma",
@@ -54,7 +54,7 @@ FOUND: dict[str, tuple[str, ...]] = {
     "Q-20": ("tls.profiles.what_cannot_be_used_is_refused_by_its_name",
              "tls.listeners.who_stops_before_or_in_the_handshake_is_not_kept",
              "management.live_updates.what_has_no_certificate_is_refused_for_what_it_is"),
-    "Q-21": ("advisories.management.q_21_secrets_are_nowhere", "net.trace.what_authenticates_is_hidden"),
+    "Q-21": ("advisories.management.secrets_are_nowhere", "net.trace.what_authenticates_is_hidden"),
     "Q-22": ("management.changes.management_may_not_write_where_it_likes", "e2e.policy.levels_of_management"),
     "Q-23": ("e2e.policy.a_message_that_is_too_large_ends_its_link_on_the_frame_that_is_too_much",),
     "Q-24": ("e2e.policy.a_change_is_for_those_who_are_there_too",
@@ -65,10 +65,10 @@ FOUND: dict[str, tuple[str, ...]] = {
     "Q-26": ("e2e.policy.an_anonymous_message_goes_only_where_its_sender_may_send",
              "e2e.policy.a_message_in_the_name_of_another_is_rejected"),
     "Q-27": ("net.failover_list.entries_that_cannot_be_used_or_are_known_are_left_out",
-             "tls.pieces.credentials_go_only_where_the_configuration_says",
-             "tls.pieces.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
-    "Q-28": ("advisories.authorization.q_28_reserved_properties_are_refused_one_by_one",
-             "advisories.authorization.q_28_the_keys_that_are_reserved"),
+             "tls.parts.credentials_go_only_where_the_configuration_says",
+             "tls.parts.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
+    "Q-28": ("advisories.authorization.reserved_properties_are_refused_one_by_one",
+             "advisories.authorization.the_keys_that_are_reserved"),
 }  # fmt: skip
 
 REPORTED: dict[str, tuple[str, ...]] = {
@@ -87,7 +87,7 @@ REPORTED: dict[str, tuple[str, ...]] = {
     "DISPATCH-883": ("advisories.decoding.dispatch_883_properties_of_every_type",
                      "advisories.decoding.dispatch_883_properties_that_are_no_map"),
     "DISPATCH-519": ("e2e.policy.an_anonymous_message_goes_only_where_its_sender_may_send",
-                     "core.section_3_credit.3_1_what_the_router_refuses_is_paid_back_at_once"),
+                     "core.credit.what_the_router_refuses_is_paid_back_at_once"),
     "DISPATCH-975, 1628, 1641": ("e2e.policy.a_message_that_is_too_large_ends_its_link_on_the_frame_that_is_too_much",
                                  "engine.limits.a_limit_holds_at_n_and_at_n_plus_1"),
     "DISPATCH-2307": ("advisories.decoding.dispatch_2307_a_container_may_have_a_long_name",
@@ -140,7 +140,7 @@ DECODING: dict[str, tuple[str, ...]] = {
                        "wire.codec.any_octets_decode_or_are_refused_and_skip_agrees"),
     "CVE-2026-67240": (NO + "no filter is applied and no pattern is a user's",
                        "advisories.absent.no_pattern_is_anybody_elses",
-                       "core.section_1_attach.1_5_a_filter_is_not_echoed_because_none_is_applied"),
+                       "core.attaching.a_filter_is_not_echoed_because_none_is_applied"),
     "CVE-2026-67419, 75880": ("core.patterns.rows_of_wildcards_are_normalised",
                               "core.patterns.a_search_takes_at_most_nodes_times_positions",
                               "security.addresses.a_search_made_long_on_purpose_is_given_up_and_denied"),
@@ -203,13 +203,13 @@ RIGHTS: dict[str, tuple[str, ...]] = {
                                      "plugins.uid_format.a_name_with_control_characters_is_refused",
                                      "http.metrics.any_configured_name_makes_a_text_that_parses"),
     "CVE-2026-67221, 66068, CVE-2025-50200, CVE-2025-27391, GHSA-6gmw-wxch-cvvc": (
-        "advisories.management.q_21_secrets_are_nowhere", "config.secrets.no_secret_of_a_configuration_is_shown",
+        "advisories.management.secrets_are_nowhere", "config.secrets.no_secret_of_a_configuration_is_shown",
         "e2e.dump.connectors_say_how_far_they_are_and_keep_their_passwords"),
     "CVE-2026-27446, 57967, 49362, 49363, 49364": (
         "advisories.authentication.nothing_is_done_for_who_was_refused",
         "advisories.decoding.nothing_is_done_before_the_open",
         "e2e.policy.nothing_that_comes_with_a_denied_open_is_looked_at",
-        "core.section_1_attach.1_7_no_terminus_outlives_its_link"),
+        "core.attaching.no_terminus_outlives_its_link"),
     "CVE-2026-39304": ("tls.listeners.keys_cannot_be_changed_for_ever",),
     "CVE-2022-23913, 2021-4040": ("e2e.bad_input.a_receiver_that_never_reads_costs_no_more_than_a_window",
                                   "engine.faults.memory_up_to_the_limit_may_be_held_and_what_is_refused_is_not_counted",
@@ -236,7 +236,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     "nodes of a frame": ("advisories.decoding.values_of_a_performative_are_counted",),
     "symbols of 1,024 octets": ("wire.codec.a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are",),
     "link names of 8,192 octets, container ids of 1,024 octets": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",),
-    "addresses of 4,096 octets": ("core.section_1_attach.1_1_longer_addresses_are_refused",),
+    "addresses of 4,096 octets": ("core.attaching.longer_addresses_are_refused",),
     "addresses without NUL, CR and LF": ("advisories.authorization.no_address_has_control_characters",),
     "the processor's time": ("advisories.decoding.no_open_costs_much_more_than_an_ordinary_one",),
 }  # fmt: skip

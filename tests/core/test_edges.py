@@ -80,7 +80,7 @@ def tracking(edge: MemoryClient, credit: int = 32) -> MemoryReceiver:
 # --------------------------------------------------------------------------------------------------------- messages
 
 
-def test_6_2_what_is_for_an_edge_router_goes_over_its_downlink_with_everything_that_routers_say() -> None:
+def test_what_is_for_an_edge_router_goes_over_its_downlink_with_everything_that_routers_say() -> None:
     above = router()
     told: list[tuple[str, int, bool]] = []
     above.core.network.on_local = lambda *what: told.append(what)
@@ -102,7 +102,7 @@ def test_6_2_what_is_for_an_edge_router_goes_over_its_downlink_with_everything_t
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_6_7_nothing_goes_back_over_the_connection_that_it_came_on(address: str) -> None:
+def test_nothing_goes_back_over_the_connection_that_it_came_on(address: str) -> None:
     above = router()
     edge = edge_of(above)
     mine = edge.receiver(address, credit=10)
@@ -119,7 +119,7 @@ def test_6_7_nothing_goes_back_over_the_connection_that_it_came_on(address: str)
     assert others.bodies == [b"0", b"1", b"2", b"3"]
 
 
-def test_3_1_an_edge_router_gets_its_credit_back_whatever_becomes_of_its_messages() -> None:
+def test_an_edge_router_gets_its_credit_back_whatever_becomes_of_its_messages() -> None:
     """It is never drained either: tracking is what holds it back (inter-router.md 6.4)."""
     above = router()
     edge = edge_of(above, capacity=10)
@@ -137,7 +137,7 @@ def test_3_1_an_edge_router_gets_its_credit_back_whatever_becomes_of_its_message
     assert sender.credit > 0
 
 
-def test_6_7_the_interior_router_is_where_an_edge_routers_messages_enter() -> None:
+def test_the_interior_router_is_where_an_edge_routers_messages_enter() -> None:
     above = router()
     edge = edge_of(above)
     other = edge_of(above)
@@ -154,7 +154,7 @@ def test_6_7_the_interior_router_is_where_an_edge_routers_messages_enter() -> No
     }
 
 
-def test_1_3_an_edge_routers_fallback_sender_sends_to_the_fallback() -> None:
+def test_an_edge_routers_fallback_sender_sends_to_the_fallback() -> None:
     above = router()
     edge = edge_of(above)
     client = above.connect()
@@ -169,7 +169,7 @@ def test_1_3_an_edge_routers_fallback_sender_sends_to_the_fallback() -> None:
 # --------------------------------------------------------------------------------------------------------- tracking
 
 
-def test_6_4_an_edge_router_hears_who_takes_what_it_sends() -> None:
+def test_an_edge_router_hears_who_takes_what_it_sends() -> None:
     above = router()
     edge = edge_of(above)
     link = tracking(edge)
@@ -194,7 +194,7 @@ def test_6_4_an_edge_router_hears_who_takes_what_it_sends() -> None:
     assert link.received[0].annotations == {"x-opt-qd.ingress": "0/A", "x-opt-qd.trace": ["0/A"]}
 
 
-def test_6_4_what_has_no_credit_is_told_as_it_stands_when_there_is_some() -> None:
+def test_what_has_no_credit_is_told_as_it_stands_when_there_is_some() -> None:
     above = router()
     edge = edge_of(above)
     link = tracking(edge, credit=0)
@@ -215,7 +215,7 @@ def test_6_4_what_has_no_credit_is_told_as_it_stands_when_there_is_some() -> Non
     assert len(link.received) == 1, "it is as it was told"
 
 
-def test_6_4_what_was_attached_before_the_tracking_link_is_told_too() -> None:
+def test_what_was_attached_before_the_tracking_link_is_told_too() -> None:
     above = router()
     edge = edge_of(above)
     edge.sender("x")
@@ -242,7 +242,7 @@ def test_6_4_what_was_attached_before_the_tracking_link_is_told_too() -> None:
         (None, None, {}, 4),
     ],
 )
-def test_6_6_a_look_up_is_answered(address: Any, is_sender: Any, properties: dict[str, Any], status: int) -> None:
+def test_a_look_up_is_answered(address: Any, is_sender: Any, properties: dict[str, Any], status: int) -> None:
     above = router()
     edge = edge_of(above)
     replies = edge.receiver(dynamic=True, credit=10)
@@ -256,7 +256,7 @@ def test_6_6_a_look_up_is_answered(address: Any, is_sender: Any, properties: dic
     assert found[0x74] == {"version": 1, "opcode": 1, "status": status}
 
 
-def test_6_6_what_is_no_question_is_dropped_and_the_link_stays() -> None:
+def test_what_is_no_question_is_dropped_and_the_link_stays() -> None:
     above = router()
     edge = edge_of(above)
     link = edge.sender(LOOKUP)
@@ -268,7 +268,7 @@ def test_6_6_what_is_no_question_is_dropped_and_the_link_stays() -> None:
     assert link.credit > 16
 
 
-def test_6_5_who_began_to_send_heartbeats_is_held_to_them() -> None:
+def test_who_began_to_send_heartbeats_is_held_to_them() -> None:
     above = router()
     client = above.connect()
     assert above.core.edges.silent() == set()
@@ -304,7 +304,7 @@ def test_6_5_who_began_to_send_heartbeats_is_held_to_them() -> None:
         ("edge", False, HEARTBEAT),
     ],
 )
-def test_1_4_a_service_attached_wrongly_is_closed_without_a_word(role: str, incoming: bool, address: str) -> None:
+def test_a_service_attached_wrongly_is_closed_without_a_word(role: str, incoming: bool, address: str) -> None:
     above = router()
     client = edge_of(above) if role == "edge" else above.connect()
     link = client.sender(address) if incoming else client.receiver(address)
@@ -314,7 +314,7 @@ def test_1_4_a_service_attached_wrongly_is_closed_without_a_word(role: str, inco
     assert client.closed is None
 
 
-def test_1_3_a_client_is_no_edge_router() -> None:
+def test_client_is_no_edge_router() -> None:
     above = router()
     client = above.connect()
     assert downlink(client).error == Error("qd:forbidden", "Connectivity to the node is forbidden")

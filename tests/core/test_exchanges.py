@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.core.joined import Joined
-from tests.core.test_section_2_forwarders import Inside, leave
-from tests.core.test_section_3_credit import small_window
+from tests.core.test_credit import small_window
+from tests.core.test_forwarding import Inside, leave
 from trouter.core.attach import PeerTerms
 from trouter.core.exchanges import MAX_EXCHANGES, Binding, BindingRule, Exchange, ExchangeRule
 from trouter.core.ports import MAX_INSIDE_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.test_section_3_credit import RULES, check_credit, send, settle
+from tests.core.test_credit import RULES, check_credit, send, settle
 from trouter.core.attach import PeerTerms
 from trouter.testing import MemoryRouter
 from trouter.testing.memory import LIMITS

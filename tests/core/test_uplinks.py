@@ -84,7 +84,7 @@ def bodies(links: Sequence[MemoryReceiver]) -> list[bytes]:
     return [body for link in links for body in link.bodies]
 
 
-def test_6_2_the_links_are_attached_in_their_order() -> None:
+def test_the_links_are_attached_in_their_order() -> None:
     edge = Edge()
     kinds = [(type(each), address_of(each)) for each in edge.above.attached]
     assert kinds == [
@@ -112,7 +112,7 @@ def test_6_2_the_links_are_attached_in_their_order() -> None:
 # -------------------------------------------------------------------------------------------------------- addresses
 
 
-def test_6_3_an_address_has_links_as_long_as_it_has_users() -> None:
+def test_an_address_has_links_as_long_as_it_has_users() -> None:
     edge = Edge()
     client = edge.router.connect()
     receiver, second, sender = client.receiver("x"), client.receiver("x"), client.sender("x")
@@ -140,7 +140,7 @@ def test_6_3_an_address_has_links_as_long_as_it_has_users() -> None:
         ("spare", "", [(0, ()), (0, ("qd.fallback",)), (1, ())]),
     ],
 )
-def test_6_3_phases_and_fallbacks_survive_the_hop(address: str, capability: str, there: list[Any]) -> None:
+def test_phases_and_fallbacks_survive_the_hop(address: str, capability: str, there: list[Any]) -> None:
     """0: to send on, 1: to receive on, as the edge router sees it."""
     edge = Edge()
     client = edge.router.connect()
@@ -155,7 +155,7 @@ def test_6_3_phases_and_fallbacks_survive_the_hop(address: str, capability: str,
     assert sorted(found) == there
 
 
-def test_6_4_producers_have_credit_while_somebody_elsewhere_takes_what_they_send() -> None:
+def test_producers_have_credit_while_somebody_elsewhere_takes_what_they_send() -> None:
     edge = Edge()
     client = edge.router.connect()
     sender = client.sender("x")
@@ -178,7 +178,7 @@ def test_6_4_producers_have_credit_while_somebody_elsewhere_takes_what_they_send
     assert sender.drains
 
 
-def test_6_4_what_was_sent_goes_up_even_if_its_producer_is_gone() -> None:
+def test_what_was_sent_goes_up_even_if_its_producer_is_gone() -> None:
     edge = Edge()
     client = edge.router.connect()
     sender = client.sender("x")
@@ -236,7 +236,7 @@ def test_tracking_that_cannot_be_believed_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(("address", "here", "there"), [("near", 4, 0), ("many", 4, 4), ("far", 2, 2)])
-def test_6_8_consumers_here_and_elsewhere_share_as_the_address_says(address: str, here: int, there: int) -> None:
+def test_consumers_here_and_elsewhere_share_as_the_address_says(address: str, here: int, there: int) -> None:
     """Nothing of ``closest`` goes up past a consumer here."""
     edge = Edge(capacity=100)
     client = edge.router.connect()
@@ -255,7 +255,7 @@ def test_6_8_consumers_here_and_elsewhere_share_as_the_address_says(address: str
 
 
 @pytest.mark.parametrize("to", ["nobody.here", "_topo/0/B/x", "_edge/E2/x", "amqp:/_topo/0/A/temp.1"])
-def test_6_8_what_is_elsewhere_goes_over_the_anonymous_link(to: str) -> None:
+def test_what_is_elsewhere_goes_over_the_anonymous_link(to: str) -> None:
     edge = Edge()
     client = edge.router.connect()
     up = edge.above.attached[0]
@@ -272,7 +272,7 @@ def test_6_8_what_is_elsewhere_goes_over_the_anonymous_link(to: str) -> None:
     assert up.received[1].annotations == {"x-opt-qd.ingress": "0/E1", "x-opt-qd.trace": ["0/E1"]}
 
 
-def test_6_8_a_multicast_for_consumers_here_goes_up_too() -> None:
+def test_a_multicast_for_consumers_here_goes_up_too() -> None:
     edge = Edge()
     client = edge.router.connect()
     up = edge.above.attached[0]
@@ -383,7 +383,7 @@ def answers() -> Answers:
         ("0", [True, True], Found.MESSAGES),
     ],
 )
-def test_6_6_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: Any, body: Any, found: Found) -> None:
+def test_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: Any, body: Any, found: Found) -> None:
     query = answers.ask()
     answers.reply(status, body, "unknown")
     assert answers.done == 0
@@ -393,7 +393,7 @@ def test_6_6_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: A
     assert (answers.done, query.answer) == (1, found), "once"
 
 
-def test_6_6_a_route_of_its_own_counts_while_it_has_a_container() -> None:
+def test_a_route_of_its_own_counts_while_it_has_a_container() -> None:
     """An edge router asks as long as its own route leads nowhere."""
     edge = Edge()
     core = edge.router.core
@@ -407,7 +407,7 @@ def test_6_6_a_route_of_its_own_counts_while_it_has_a_container() -> None:
     assert question(core, ingress.link, client.terms) is None
 
 
-def test_6_6_a_question_says_what_is_to_be_known(answers: Answers) -> None:
+def test_a_question_says_what_is_to_be_known(answers: Answers) -> None:
     answers.ask("some/address")
     (asked,) = answers.link.received
     found: dict[int, Any] = {}
@@ -467,7 +467,7 @@ def test_a_link_that_is_refused_is_told_and_tried_again_with_the_next_user() -> 
     assert edge.broken == []
 
 
-def test_6_5_heartbeats_are_sent_as_far_as_they_are_wanted() -> None:
+def test_heartbeats_are_sent_as_far_as_they_are_wanted() -> None:
     edge = Edge()
     beats = edge.one("_$qd.edge_heartbeat")
     for _ in range(5):

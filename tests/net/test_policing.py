@@ -159,7 +159,7 @@ def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
 
 
 @pytest.mark.parametrize("order", [("1", "100"), ("100", "1")])
-def test_q_11_limits_of_users_and_hosts_stay_their_own_through_a_change(order: tuple[str, str]) -> None:
+def test_limits_of_users_and_hosts_stay_their_own_through_a_change(order: tuple[str, str]) -> None:
     per_user, per_host = order
     text = (
         "policy {{ enableVhostPolicy: yes }}\n"

@@ -1,7 +1,7 @@
 """The rows of routing.md section 8 that concern networks, and the tests that would fail if one did not hold.
 
 Rows are in the order of the section; what stands behind the colon is the part of a row that the tests are about. Parts
-that concern one router only have their tests in tests/core, under the numbers of the sections that they come from. A
+that concern one router only have their tests in tests/core, whose table gives them by section. A
 test is named as folder.module.function, without what all of them share (tests. and test_). The text behind ``NO`` is
 the reason for which a part is not here; the tests beside it show that it is refused.
 """
@@ -18,7 +18,7 @@ ONE_ROUTER_TOO: dict[str, tuple[str, ...]] = {
     "Annotations: ingress, trace and the user's own keys over hops": (
         "core.networks.trace_and_ingress_tell_the_way_and_the_sender_s_annotations_stay",
         "network.spans.every_outcome_comes_back_from_any_distance",
-        "core.edges.6_7_the_interior_router_is_where_an_edge_routers_messages_enter"),
+        "core.edges.the_interior_router_is_where_an_edge_routers_messages_enter"),
 }  # fmt: skip
 
 MESH: dict[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ MESH: dict[str, tuple[str, ...]] = {
         "network.spans.closest_goes_to_the_nearest_router_until_its_receiver_leaves"),
     "Mesh: balanced uses both sides": (
         "core.networks.balanced_looks_at_each_connection_once_however_many_routers_lie_behind",
-        "core.uplinks.6_8_consumers_here_and_elsewhere_share_as_the_address_says"),
+        "core.uplinks.consumers_here_and_elsewhere_share_as_the_address_says"),
     "Mesh: in-transit counters": ("core.networks.what_routers_count",
                                   "network.seeing.transit_is_counted_where_messages_pass"),
     "Mesh: the table of wildcards": ("core.patterns.reference_table",),
@@ -78,14 +78,14 @@ MULTICAST: dict[str, tuple[str, ...]] = {
         "network.edges.everybody_gets_one_copy_of_a_multicast",
         "network.spans.a_multicast_reaches_everybody_once_from_everywhere",
         "network.edges.a_large_message_crosses_everything_whole",
-        "core.uplinks.6_8_a_multicast_for_consumers_here_goes_up_too"),
+        "core.uplinks.a_multicast_for_consumers_here_goes_up_too"),
     "Multicast: the precedence of outcomes, with one step and with three": (
         "core.across.the_highest_outcome_of_a_multicast_wins_wherever_it_comes_from",),
     "Multicast: receivers that leave in the middle": (
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
         "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_nobody_up"),
     "Multicast: senders wait for a subscriber, anonymous ones do not": (
-        "core.uplinks.6_4_producers_have_credit_while_somebody_elsewhere_takes_what_they_send",
+        "core.uplinks.producers_have_credit_while_somebody_elsewhere_takes_what_they_send",
         "network.edges.messages_for_nobody_come_back"),
     "Multicast: nothing is left of it": (
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
@@ -123,7 +123,7 @@ DISTRIBUTION: dict[str, tuple[str, ...]] = {
         "core.networks.a_fallback_that_cannot_be_reached_does_not_keep_the_message"),
     "Fallback: every placement at edge and interior routers": (
         "network.edges.phases_and_fallbacks_stay_what_they_are",
-        "core.uplinks.6_3_phases_and_fallbacks_survive_the_hop"),
+        "core.uplinks.phases_and_fallbacks_survive_the_hop"),
     "Auto-links: for the whole network": ("network.link_routes.auto_links_serve_the_whole_network",),
 }  # fmt: skip
 
@@ -192,14 +192,14 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
         "network.edges.everybody_gets_one_copy_of_a_multicast",
         "network.edges.a_large_message_crosses_everything_whole"),
     "Edge: who takes what, as it changes": (
-        "core.edges.6_4_an_edge_router_hears_who_takes_what_it_sends",
-        "core.edges.6_4_what_was_attached_before_the_tracking_link_is_told_too"),
+        "core.edges.an_edge_router_hears_who_takes_what_it_sends",
+        "core.edges.what_was_attached_before_the_tracking_link_is_told_too"),
     "Edge: the other uplink takes over": ("network.edge_uplinks.the_other_uplink_takes_over_with_every_address",),
     "Edge: links of a routed way": (
         "core.link_routes_across.the_attach_arrives_with_everything_and_its_name_is_made_unique_once",),
     "Edge: misuse of heartbeats": (
-        "core.edges.6_5_who_began_to_send_heartbeats_is_held_to_them",
-        "core.edges.1_4_a_service_attached_wrongly_is_closed_without_a_word"),
+        "core.edges.who_began_to_send_heartbeats_is_held_to_them",
+        "core.edges.a_service_attached_wrongly_is_closed_without_a_word"),
     "Connection: what is said of where else to go": (
         "e2e.open.properties_and_places_to_fail_over_to_are_told",
         "net.failover_list.ports_may_be_numbers_and_absent_and_hosts_ipv6"),

@@ -15,7 +15,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
                       "config.load.an_old_name_works_with_a_warning"),
     "0 `{user}` and `${user}`": ("config.policy.the_users_token_is_told_from_its_text",),
     "1.1 R-1.1a what the first octets are": (
-        "tls.pieces.the_first_octets_tell_the_layer", "tls.listeners.amqps_own_header_for_tls_begins_tls",
+        "tls.parts.the_first_octets_tell_the_layer", "tls.listeners.amqps_own_header_for_tls_begins_tls",
         "engine.faults.a_fault_is_told_on_its_scope_and_the_rest_goes_on",
         "e2e.bad_input.connection_is_refused_for", "e2e.bad_input.a_peer_is_cut_off_before_it_has_opened",
         "engine.sasl.what_is_neither_layer_is_told_so_in_amqp", "http.live.plain_amqp_is_not_spoken_here"),
@@ -73,8 +73,8 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
                        "e2e.sasl_plugins.a_connector_that_may_use_one_mechanism_uses_no_other"),
     "1.11 R-1.11a the server proves itself": (
         "e2e.sasl_plugins.a_connector_does_not_believe_a_server_that_proves_nothing",),
-    "1.11 R-1.11b where else to go": ("tls.pieces.credentials_go_only_where_the_configuration_says",
-                                      "tls.pieces.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
+    "1.11 R-1.11b where else to go": ("tls.parts.credentials_go_only_where_the_configuration_says",
+                                      "tls.parts.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
     "1.11 R-1.11c its own passwords in clear": ("e2e.connectors.plain_without_tls_logs_in_unless_defaults_are_secure",
                                                 "e2e.sasl_plugins.a_connector_proves_its_password_where_it_may_not_send_it"),
 }  # fmt: skip
@@ -164,12 +164,12 @@ POLICY: dict[str, tuple[str, ...]] = {
     "4.10 counters of connections": (
         "security.counts.one_more_is_held_to_every_limit",
         "security.counts.users_that_come_and_go_leave_nothing_behind",
-        "net.policing.q_11_limits_of_users_and_hosts_stay_their_own_through_a_change"),
+        "net.policing.limits_of_users_and_hosts_stay_their_own_through_a_change"),
     "4.11 who is exempt": ("net.policing.who_is_exempt", "security.vhosts.a_connector_is_held_to_the_connector_group",
                            "security.vhosts.a_connector_without_policy_vhost_is_exempt"),
     "4.11 R-4.11 listeners for routers": (
         "config.strictness.a_listener_for_routers_opens_unless_defaults_are_secure",
-        "core.section_1_attach.1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden",
+        "core.attaching.a_router_link_on_an_ordinary_connection_is_forbidden",
         "network.secured.a_router_joins_by_its_certificate_or_its_password",
         "network.secured.a_router_that_cannot_prove_who_it_is_stays_outside",
         "network.secured.nobody_joins_without_proof_where_it_is_asked_for"),

@@ -88,7 +88,7 @@ def leave(how: str, link: MemorySender | MemoryReceiver, sent: SentMessage | Non
 # --- 2.1
 
 
-def test_2_1_the_priority_of_an_address_changes_no_octet_of_its_messages() -> None:
+def test_the_priority_of_an_address_changes_no_octet_of_its_messages() -> None:
     room = Room()
     (receiver,) = room.receivers("urgent.x", 1)
     assert room.router.core.table.records["M0urgent.x"].priority == 9
@@ -98,7 +98,7 @@ def test_2_1_the_priority_of_an_address_changes_no_octet_of_its_messages() -> No
     assert receiver.received[0].payload == message
 
 
-def test_2_1_tags_are_a_counter_of_eight_octets() -> None:
+def test_tags_are_a_counter_of_eight_octets() -> None:
     room = Room()
     first, second = room.receivers("closest", 2)
     room.send(room.client.sender("closest"), 4)
@@ -106,7 +106,7 @@ def test_2_1_tags_are_a_counter_of_eight_octets() -> None:
     assert tags == {number.to_bytes(8, "little") for number in range(4)}
 
 
-def test_2_1_a_copy_inherits_settled_and_the_state_on_the_transfer() -> None:
+def test_a_copy_inherits_settled_and_the_state_on_the_transfer() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     sender = room.client.sender("x")
@@ -119,7 +119,7 @@ def test_2_1_a_copy_inherits_settled_and_the_state_on_the_transfer() -> None:
     assert [message.transfer_state for message in receiver.received] == [None, state, None]
 
 
-def test_2_1_credit_does_not_gate_the_choice() -> None:
+def test_credit_does_not_gate_the_choice() -> None:
     room = Room()
     poor, rich = room.receivers("closest", 1, credit=0)[0], room.receivers("closest", 1)[0]
     room.send(room.client.sender("closest"), 4)
@@ -130,7 +130,7 @@ def test_2_1_credit_does_not_gate_the_choice() -> None:
 
 
 @pytest.mark.parametrize(("hops", "outcome"), [(0, None), (1, None), (2, Released()), (3, Released())])
-def test_2_1_a_trace_of_two_or_more_is_released(hops: int, outcome: object) -> None:
+def test_a_trace_of_two_or_more_is_released(hops: int, outcome: object) -> None:
     room = Room(strips=False)
     (receiver,) = room.receivers("x", 1)
     trace = [f"0/R{number}" for number in range(2, 2 + hops)]
@@ -143,7 +143,7 @@ def test_2_1_a_trace_of_two_or_more_is_released(hops: int, outcome: object) -> N
 # --- 2.2
 
 
-def test_2_2_1_a_consumer_inside_the_router_shields_the_links() -> None:
+def test_a_consumer_inside_the_router_shields_the_links() -> None:
     room = Room()
     (receiver,) = room.receivers("closest", 1)
     first, second = Inside(), Inside()
@@ -155,7 +155,7 @@ def test_2_2_1_a_consumer_inside_the_router_shields_the_links() -> None:
     assert [each.history for each in sent] == [[(Accepted(), True)]] * 5
 
 
-def test_2_2_2_local_links_take_strict_turns() -> None:
+def test_local_links_take_strict_turns() -> None:
     room = Room()
     receivers = [*room.receivers("closest", 1, credit=0), *room.receivers("closest", 2)]
     sender = room.client.sender("closest")
@@ -166,7 +166,7 @@ def test_2_2_2_local_links_take_strict_turns() -> None:
     assert receivers[1].bodies == [b"1", b"4"]
 
 
-def test_2_2_2_turns_survive_coming_and_going() -> None:
+def test_turns_survive_coming_and_going() -> None:
     room = Room()
     receivers = room.receivers("closest", 3)
     sender = room.client.sender("closest")
@@ -183,7 +183,7 @@ def test_2_2_2_turns_survive_coming_and_going() -> None:
 # --- 2.3
 
 
-def test_2_3_idle_links_take_turns() -> None:
+def test_idle_links_take_turns() -> None:
     room = Room()
     receivers = room.receivers("x", 3)
     sender = room.client.sender("x")
@@ -193,7 +193,7 @@ def test_2_3_idle_links_take_turns() -> None:
     assert shares(receivers) == [3, 3, 3]
 
 
-def test_2_3_the_fewest_waiting_or_unsettled_gets_the_next() -> None:
+def test_the_fewest_waiting_or_unsettled_gets_the_next() -> None:
     room = Room()
     receivers = room.receivers("x", 3)
     sender = room.client.sender("x")
@@ -204,7 +204,7 @@ def test_2_3_the_fewest_waiting_or_unsettled_gets_the_next() -> None:
     assert shares(receivers) == [3, 6, 3]
 
 
-def test_2_3_an_earlier_link_wins_a_tie() -> None:
+def test_an_earlier_link_wins_a_tie() -> None:
     room = Room()
     receivers = room.receivers("x", 2)
     sender = room.client.sender("x")
@@ -213,7 +213,7 @@ def test_2_3_an_earlier_link_wins_a_tie() -> None:
     assert shares(receivers) == [2, 1]
 
 
-def test_2_3_a_full_link_is_passed_over_while_another_has_room() -> None:
+def test_a_full_link_is_passed_over_while_another_has_room() -> None:
     room = Room(capacity=3)
     full = room.receivers("x", 1, credit=0)[0]
     sender = room.client.sender("x")
@@ -224,7 +224,7 @@ def test_2_3_a_full_link_is_passed_over_while_another_has_room() -> None:
     assert shares([full, fresh]) == [0, 3]
 
 
-def test_2_3_when_all_are_full_the_least_loaded_gets_it() -> None:
+def test_when_all_are_full_the_least_loaded_gets_it() -> None:
     room = Room(capacity=1)
     receivers = room.receivers("x", 2, credit=0)
     senders = [room.client.sender("x") for _ in range(5)]
@@ -236,7 +236,7 @@ def test_2_3_when_all_are_full_the_least_loaded_gets_it() -> None:
     assert [each.outcome for each in sent] == [None] * 5
 
 
-def test_2_3_one_stalled_receiver_keeps_one_message() -> None:
+def test_one_stalled_receiver_keeps_one_message() -> None:
     room = Room()
     stalled = room.receivers("x", 1, credit=0)[0]
     fast = room.receivers("x", 1)[0]
@@ -249,14 +249,14 @@ def test_2_3_one_stalled_receiver_keeps_one_message() -> None:
     assert shares([stalled, fast]) == [1, 19]
 
 
-def test_2_3_three_receivers_share_250() -> None:
+def test_three_receivers_share_250() -> None:
     room = Room()
     receivers = room.receivers("x", 3)
     room.send(room.client.sender("x"), 250)
     assert sorted(shares(receivers)) == [83, 83, 84]
 
 
-def test_2_3_the_cost_of_a_choice_is_bounded() -> None:
+def test_the_cost_of_a_choice_is_bounded() -> None:
     room = Room()
     receivers = room.receivers("x", 200, credit=10)
     room.send(room.client.sender("x"), 200)
@@ -265,7 +265,7 @@ def test_2_3_the_cost_of_a_choice_is_bounded() -> None:
     assert sum(shares(receivers)) == 400
 
 
-def test_2_3_an_inside_consumer_is_no_candidate_beside_a_link() -> None:
+def test_an_inside_consumer_is_no_candidate_beside_a_link() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     inside = Inside()
@@ -277,7 +277,7 @@ def test_2_3_an_inside_consumer_is_no_candidate_beside_a_link() -> None:
 # --- 2.4
 
 
-def test_2_4_everybody_gets_each_message_once_and_in_order() -> None:
+def test_everybody_gets_each_message_once_and_in_order() -> None:
     room = Room()
     receivers = room.receivers("multicast", 5)
     inside = Inside()
@@ -287,7 +287,7 @@ def test_2_4_everybody_gets_each_message_once_and_in_order() -> None:
     assert [received.message for received in inside.got] == [compose(b"0"), compose(b"1"), compose(b"2")]
 
 
-def test_2_4_the_outcome_comes_after_the_last_copys() -> None:
+def test_the_outcome_comes_after_the_last_copys() -> None:
     room = Room()
     receivers = room.receivers("multicast", 3)
     (sent,) = room.send(room.client.sender("multicast"), 1)
@@ -304,7 +304,7 @@ OUTCOMES = [Rejected(), Accepted(), Modified(), Released()]
 @pytest.mark.parametrize("high", range(4))
 @pytest.mark.parametrize("low", range(4))
 @pytest.mark.parametrize("turned", [False, True])
-def test_2_4_the_highest_outcome_wins(high: int, low: int, turned: bool) -> None:
+def test_the_highest_outcome_wins(high: int, low: int, turned: bool) -> None:
     room = Room()
     first, second = room.receivers("multicast", 2)
     (sent,) = room.send(room.client.sender("multicast"), 1)
@@ -315,7 +315,7 @@ def test_2_4_the_highest_outcome_wins(high: int, low: int, turned: bool) -> None
     assert sent.history == [(OUTCOMES[min(high, low)], True)]
 
 
-def test_2_4_settlement_comes_after_every_copys_settlement() -> None:
+def test_settlement_comes_after_every_copys_settlement() -> None:
     room = Room()
     first, second = room.receivers("multicast", 2)
     (sent,) = room.send(room.client.sender("multicast"), 1)
@@ -328,7 +328,7 @@ def test_2_4_settlement_comes_after_every_copys_settlement() -> None:
     assert sent.history == [(Accepted(), False), (Accepted(), True)]
 
 
-def test_2_4_three_steps_with_a_multicast() -> None:
+def test_a_multicast_settles_in_three_steps() -> None:
     room = Room()
     receivers = room.receivers("multicast", 2)
     (sent,) = room.send(room.client.sender("multicast"), 1)
@@ -341,7 +341,7 @@ def test_2_4_three_steps_with_a_multicast() -> None:
     assert [receiver.received[0].history for receiver in receivers] == [[(Accepted(), True)]] * 2
 
 
-def test_2_4_details_and_non_terminal_states_stay_with_the_copies() -> None:
+def test_details_and_non_terminal_states_stay_with_the_copies() -> None:
     room = Room()
     first, second = room.receivers("multicast", 2)
     (sent,) = room.send(room.client.sender("multicast"), 1)
@@ -354,7 +354,7 @@ def test_2_4_details_and_non_terminal_states_stay_with_the_copies() -> None:
     assert sent.history == [(Rejected(), True)]
 
 
-def test_2_4_a_transactional_outcome_counts_as_rejected() -> None:
+def test_a_transactional_outcome_counts_as_rejected() -> None:
     room = Room()
     first, second = room.receivers("multicast", 2)
     (sent,) = room.send(room.client.sender("multicast"), 1)
@@ -365,7 +365,7 @@ def test_2_4_a_transactional_outcome_counts_as_rejected() -> None:
 
 
 @pytest.mark.parametrize(("credit", "outcome"), [(10, FAILED), (0, Released())])
-def test_2_4_a_lost_receiver_counts_as_modified_or_released(credit: int, outcome: object) -> None:
+def test_a_lost_receiver_counts_as_modified_or_released(credit: int, outcome: object) -> None:
     room = Room()
     staying = room.receivers("multicast", 1)[0]
     leaving = room.other().receiver("multicast", credit=credit)
@@ -379,7 +379,7 @@ def test_2_4_a_lost_receiver_counts_as_modified_or_released(credit: int, outcome
     assert len(sent.history) == 1
 
 
-def test_2_4_a_receiver_lost_after_its_outcome_counts_with_it() -> None:
+def test_a_receiver_lost_after_its_outcome_counts_with_it() -> None:
     room = Room()
     staying = room.receivers("multicast", 1)[0]
     leaving = room.other().receiver("multicast", credit=1)
@@ -392,7 +392,7 @@ def test_2_4_a_receiver_lost_after_its_outcome_counts_with_it() -> None:
     assert sent.history == [(Accepted(), True)]
 
 
-def test_2_4_what_the_sender_says_goes_to_every_copy() -> None:
+def test_what_the_sender_says_goes_to_every_copy() -> None:
     room = Room()
     receivers = room.receivers("multicast", 2)
     waiting = room.receivers("multicast", 1, credit=0)[0]
@@ -405,7 +405,7 @@ def test_2_4_what_the_sender_says_goes_to_every_copy() -> None:
     assert waiting.received[0].settled
 
 
-def test_2_4_receivers_hear_of_a_lost_sender() -> None:
+def test_receivers_hear_of_a_lost_sender() -> None:
     room = Room()
     receivers = room.receivers("multicast", 2)
     leaving = room.other()
@@ -414,7 +414,7 @@ def test_2_4_receivers_hear_of_a_lost_sender() -> None:
     assert [receiver.received[0].history for receiver in receivers] == [[(FAILED, True)]] * 2
 
 
-def test_2_4_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm() -> None:
+def test_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm() -> None:
     room = Room()
     keeping = Inside(keep=True)
     room.router.core.subscribe("multicast", keeping)
@@ -429,7 +429,7 @@ def test_2_4_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm(
     assert room.client.closed is None
 
 
-def test_2_4_a_receiver_without_credit_holds_back_the_outcome_but_not_the_others() -> None:
+def test_a_receiver_without_credit_holds_back_the_outcome_but_not_the_others() -> None:
     room = Room()
     fast = room.receivers("multicast", 1)[0]
     slow = room.receivers("multicast", 1, credit=0)[0]
@@ -443,7 +443,7 @@ def test_2_4_a_receiver_without_credit_holds_back_the_outcome_but_not_the_others
     assert [each.history for each in sent] == [[(Accepted(), True)]] * 3
 
 
-def test_2_4_without_consumers_it_is_as_in_2_6() -> None:
+def test_a_multicast_without_consumers_is_released() -> None:
     room = Room()
     (receiver,) = room.receivers("multicast", 1)
     sender = room.client.sender("multicast")
@@ -455,7 +455,7 @@ def test_2_4_without_consumers_it_is_as_in_2_6() -> None:
     assert sent.history == [(Released(), True)]
 
 
-def test_2_4_settled_receivers_and_others_in_one_multicast() -> None:
+def test_settled_receivers_and_others_in_one_multicast() -> None:
     room = Room()
     wants_settled = room.client.receiver("multicast", credit=5, snd_settle_mode=1)
     other = room.receivers("multicast", 1)[0]
@@ -467,7 +467,7 @@ def test_2_4_settled_receivers_and_others_in_one_multicast() -> None:
     assert sent.history == [(Accepted(), True)]
 
 
-def test_2_4_only_settled_receivers() -> None:
+def test_a_multicast_to_settled_receivers_only() -> None:
     room = Room()
     receivers = [room.client.receiver("multicast", credit=5, snd_settle_mode=1) for _ in range(3)]
     (sent,) = room.send(room.client.sender("multicast"), 1)
@@ -478,7 +478,7 @@ def test_2_4_only_settled_receivers() -> None:
 # --- 2.5
 
 
-def test_2_5_an_anonymous_message_to_an_unavailable_address_is_rejected() -> None:
+def test_an_anonymous_message_to_an_unavailable_address_is_rejected() -> None:
     room = Room()
     sender = room.client.sender()
     sent = sender.send(compose(b"x", to="closed.x"))
@@ -503,7 +503,7 @@ def lone_sender(room: Room) -> MemorySender:
     return sender
 
 
-def test_2_6_targeted_without_destination_unsettled_is_released_and_drained() -> None:
+def test_targeted_without_destination_unsettled_is_released_and_drained() -> None:
     room = Room()
     sender = lone_sender(room)
     (sent,) = room.send(sender, 1)
@@ -511,7 +511,7 @@ def test_2_6_targeted_without_destination_unsettled_is_released_and_drained() ->
     assert sender.drains == [249]
 
 
-def test_2_6_targeted_without_destination_presettled_is_dropped_and_drained() -> None:
+def test_targeted_without_destination_presettled_is_dropped_and_drained() -> None:
     room = Room()
     sender = lone_sender(room)
     (ingress,) = room.router.core.ingresses()
@@ -522,7 +522,7 @@ def test_2_6_targeted_without_destination_presettled_is_dropped_and_drained() ->
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_2_6_anonymous_to_nobody_is_released_and_paid_back(settled: bool) -> None:
+def test_an_anonymous_message_without_a_consumer_is_released_and_paid_back(settled: bool) -> None:
     room = Room()
     room.client.sender("known")
     sender = room.client.sender()
@@ -536,7 +536,7 @@ def test_2_6_anonymous_to_nobody_is_released_and_paid_back(settled: bool) -> Non
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_2_6_anonymous_without_an_address_is_rejected(settled: bool) -> None:
+def test_an_anonymous_message_without_an_address_is_rejected(settled: bool) -> None:
     room = Room()
     sent = room.client.sender().send(compose(b"x"), settled=settled)
     room.router.pump()
@@ -545,7 +545,7 @@ def test_2_6_anonymous_without_an_address_is_rejected(settled: bool) -> None:
     assert room.router.core.pulse.totals.dropped_presettled == settled
 
 
-def test_2_6_the_fallback_gets_what_nobody_else_takes() -> None:
+def test_the_fallback_gets_what_nobody_else_takes() -> None:
     room = Room(strips=False)
     primary = room.client.receiver("fall.x", credit=10)
     fallback = room.client.receiver("fall.x", credit=10, capabilities=("qd.fallback",))
@@ -575,7 +575,7 @@ def test_2_6_the_fallback_gets_what_nobody_else_takes() -> None:
     assert shares([primary, fallback]) == [1, 2]
 
 
-def test_2_6_the_fallback_gets_a_streamed_message_too() -> None:
+def test_the_fallback_gets_a_streamed_message_too() -> None:
     room = Room()
     fallback = room.client.receiver("fall.x", credit=10, capabilities=("qd.fallback",))
     sender = room.client.sender("fall.x")
@@ -586,7 +586,7 @@ def test_2_6_the_fallback_gets_a_streamed_message_too() -> None:
     assert sent.history == [(Accepted(), True)]
 
 
-def test_2_6_a_fallback_sender_does_not_fall_back() -> None:
+def test_a_fallback_sender_does_not_fall_back() -> None:
     room = Room()
     fallback = room.client.receiver("fall.x", credit=10, capabilities=("qd.fallback",))
     sender = room.client.sender("fall.x", capabilities=("qd.fallback",))
@@ -599,7 +599,7 @@ def test_2_6_a_fallback_sender_does_not_fall_back() -> None:
 
 
 @pytest.mark.parametrize("how", ["detach", "end", "drop"])
-def test_2_7_a_lost_receiver_releases_what_it_had_not_and_fails_what_it_had(how: str) -> None:
+def test_a_lost_receiver_releases_what_it_had_not_and_fails_what_it_had(how: str) -> None:
     room = Room()
     leaving = room.other()
     receiver = leaving.receiver("x", credit=2)
@@ -610,7 +610,7 @@ def test_2_7_a_lost_receiver_releases_what_it_had_not_and_fails_what_it_had(how:
     assert [each.history for each in sent] == [[(FAILED, True)]] * 2 + [[(Released(), True)]] * 2
 
 
-def test_2_7_credit_6_of_10_then_close() -> None:
+def test_credit_6_of_10_then_close() -> None:
     room = Room()
     receiver = room.client.receiver("x", credit=6)
     sent = room.send(room.client.sender("x"), 10)
@@ -619,7 +619,7 @@ def test_2_7_credit_6_of_10_then_close() -> None:
     assert [each.outcome for each in sent] == [Accepted()] * 6 + [Released()] * 4
 
 
-def test_2_7_a_receiver_lost_mid_stream_releases() -> None:
+def test_a_receiver_lost_mid_stream_releases() -> None:
     room = Room()
     leaving = room.other()
     leaving.receiver("x", credit=2)
@@ -637,7 +637,7 @@ def test_2_7_a_receiver_lost_mid_stream_releases() -> None:
     assert room.router.held_bytes() == 0
 
 
-def test_2_7_presettled_messages_of_a_lost_receiver_are_dropped() -> None:
+def test_presettled_messages_of_a_lost_receiver_are_dropped() -> None:
     room = Room()
     leaving = room.other()
     leaving.receiver("x")
@@ -648,7 +648,7 @@ def test_2_7_presettled_messages_of_a_lost_receiver_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("how", ["detach", "end", "drop"])
-def test_2_7_a_lost_senders_message_stays_with_its_receiver(how: str) -> None:
+def test_a_lost_senders_message_stays_with_its_receiver(how: str) -> None:
     room = Room()
     receiver = room.client.receiver("x", credit=1)
     leaving = room.other()
@@ -664,7 +664,7 @@ def test_2_7_a_lost_senders_message_stays_with_its_receiver(how: str) -> None:
     assert room.client.closed is None
 
 
-def test_2_7_a_lost_senders_receiver_in_second_mode_is_settled_too() -> None:
+def test_a_lost_senders_receiver_in_second_mode_is_settled_too() -> None:
     room = Room()
     receiver = room.client.receiver("x", credit=1)
     leaving = room.other()
@@ -677,7 +677,7 @@ def test_2_7_a_lost_senders_receiver_in_second_mode_is_settled_too() -> None:
 
 @pytest.mark.parametrize("distribution", ["closest", "multicast"])
 @pytest.mark.parametrize("how", ["detach", "end", "drop", "abort"])
-def test_2_7_a_sender_lost_mid_stream_takes_its_message_back(distribution: str, how: str) -> None:
+def test_a_sender_lost_mid_stream_takes_its_message_back(distribution: str, how: str) -> None:
     room = Room()
     having = room.client.receiver(distribution, credit=2)
     leaving = room.other()
@@ -693,7 +693,7 @@ def test_2_7_a_sender_lost_mid_stream_takes_its_message_back(distribution: str, 
 
 
 @pytest.mark.parametrize("how", ["detach", "drop", "abort"])
-def test_2_7_a_sender_lost_mid_message_leaves_no_trace_with_those_who_got_nothing(how: str) -> None:
+def test_a_sender_lost_mid_message_leaves_no_trace_with_those_who_got_nothing(how: str) -> None:
     room = Room()
     receiver = room.client.receiver("x")
     leaving = room.other()
@@ -707,7 +707,7 @@ def test_2_7_a_sender_lost_mid_message_leaves_no_trace_with_those_who_got_nothin
     assert room.router.held_bytes() == 0
 
 
-def test_2_7_an_outcome_known_before_the_loss_stands() -> None:
+def test_an_outcome_known_before_the_loss_stands() -> None:
     room = Room()
     leaving = room.other()
     receiver = leaving.receiver("x", credit=1)
@@ -718,7 +718,7 @@ def test_2_7_an_outcome_known_before_the_loss_stands() -> None:
     assert sent.history == [(Accepted(), False), (Accepted(), True)]
 
 
-def test_2_7_the_loss_of_a_whole_session_costs_one_look_at_its_deliveries() -> None:
+def test_the_loss_of_a_whole_session_costs_one_look_at_its_deliveries() -> None:
     room = Room()
     leaving = room.other()
     receivers = [leaving.receiver(f"x{number}", credit=5) for number in range(50)]
@@ -730,7 +730,7 @@ def test_2_7_the_loss_of_a_whole_session_costs_one_look_at_its_deliveries() -> N
 # --- 2.8
 
 
-def test_2_8_presettled_credit_comes_back_at_once() -> None:
+def test_presettled_credit_comes_back_at_once() -> None:
     room = Room(capacity=10)
     room.receivers("x", 1, credit=0)
     sender = room.client.sender("x")
@@ -739,7 +739,7 @@ def test_2_8_presettled_credit_comes_back_at_once() -> None:
     assert sender.credit >= 5
 
 
-def test_2_8_capacity_10_without_credit_15_sends_leave_1_and_11_to_15() -> None:
+def test_capacity_10_without_credit_15_sends_leave_1_and_11_to_15() -> None:
     room = Room(capacity=10)
     receiver = room.client.receiver("x")
     (egress,) = room.router.core.egresses()
@@ -756,7 +756,7 @@ def test_2_8_capacity_10_without_credit_15_sends_leave_1_and_11_to_15() -> None:
     assert room.router.held_bytes() == 0
 
 
-def test_2_8_a_message_being_written_is_not_dropped() -> None:
+def test_a_message_being_written_is_not_dropped() -> None:
     room = Room(capacity=3)
     receiver = room.client.receiver("x", credit=1)
     writing = room.client.sender("x").begin(compose(bytes(200_000)), settled=True)
@@ -772,7 +772,7 @@ def test_2_8_a_message_being_written_is_not_dropped() -> None:
     assert [message.body for message in receiver.received[1:]] == [b"1", b"2"]
 
 
-def test_2_8_unsettled_messages_are_not_dropped() -> None:
+def test_unsettled_messages_are_not_dropped() -> None:
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
     unsettled = room.client.sender("x")
@@ -801,9 +801,7 @@ class CountingQueue(deque[Delivery]):
 
 
 @pytest.mark.parametrize("settled_late", [False, True])
-def test_2_8_dropping_does_not_look_at_what_cannot_be_dropped(
-    settled_late: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dropping_does_not_look_at_what_cannot_be_dropped(settled_late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CountingQueue, "looks", 0)
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
@@ -828,7 +826,7 @@ def test_2_8_dropping_does_not_look_at_what_cannot_be_dropped(
     assert receiver.bodies[-1] == b"p99"
 
 
-def test_2_8_what_was_dropped_does_not_pile_up_in_the_queue() -> None:
+def test_what_was_dropped_does_not_pile_up_in_the_queue() -> None:
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
     (egress,) = room.router.core.egresses()
@@ -845,7 +843,7 @@ def test_2_8_what_was_dropped_does_not_pile_up_in_the_queue() -> None:
     assert len(egress.queue) == egress.backlog == 0
 
 
-def test_2_8_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_one_in_front() -> None:
+def test_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_one_in_front() -> None:
     room = Room(capacity=2)
     receiver = room.client.receiver("x")
     (egress,) = room.router.core.egresses()
@@ -864,7 +862,7 @@ def test_2_8_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_o
     assert receiver.bodies == [b"3"]
 
 
-def test_2_8_what_left_the_queue_to_free_its_window_is_not_dropped_again() -> None:
+def test_what_left_the_queue_to_free_its_window_is_not_dropped_again() -> None:
     room = Room(capacity=2)
     receiver = room.client.receiver("x", credit=1)
     room.client.sender("x").begin(compose(bytes(200_000)))
@@ -880,7 +878,7 @@ def test_2_8_what_left_the_queue_to_free_its_window_is_not_dropped_again() -> No
     assert room.router.core.pulse.totals.dropped_presettled == 4
 
 
-def test_2_8_what_its_sender_settled_meanwhile_may_be_dropped_too() -> None:
+def test_what_its_sender_settled_meanwhile_may_be_dropped_too() -> None:
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
     for each in room.send(room.client.sender("x"), 5):
@@ -892,7 +890,7 @@ def test_2_8_what_its_sender_settled_meanwhile_may_be_dropped_too() -> None:
     assert receiver.bodies == [b"0", b"0"]
 
 
-def test_2_8_a_large_backlog_after_the_consumer_has_gone_is_counted() -> None:
+def test_a_large_backlog_after_the_consumer_has_gone_is_counted() -> None:
     room = Room()
     receiver = room.client.receiver("x", credit=10)
     sender = room.client.sender("x")
@@ -909,7 +907,7 @@ def test_2_8_a_large_backlog_after_the_consumer_has_gone_is_counted() -> None:
 
 @pytest.mark.parametrize("failed", [True, False, None])
 @pytest.mark.parametrize("elsewhere", [True, False, None])
-def test_2_9_modified_is_relayed_as_it_was_said(failed: bool | None, elsewhere: bool | None) -> None:
+def test_modified_is_relayed_as_it_was_said(failed: bool | None, elsewhere: bool | None) -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     (sent,) = room.send(room.client.sender("x"), 1)
@@ -919,7 +917,7 @@ def test_2_9_modified_is_relayed_as_it_was_said(failed: bool | None, elsewhere: 
     assert sent.history == [(state, True)]
 
 
-def test_2_9_the_header_is_not_touched() -> None:
+def test_the_header_is_not_touched() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     header = b"\0\x53\x70\xc0\x09\x05\x41\x50\x07\x52\x64\x41\x52\x03"
@@ -931,7 +929,7 @@ def test_2_9_the_header_is_not_touched() -> None:
 # --- 2.10 and 5.6: what is counted
 
 
-def test_2_10_outcomes_are_counted_on_both_links_and_by_the_router() -> None:
+def test_outcomes_are_counted_on_both_links_and_by_the_router() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     (egress,) = room.router.core.egresses()
@@ -949,7 +947,7 @@ def test_2_10_outcomes_are_counted_on_both_links_and_by_the_router() -> None:
     assert (ingress.counters.deliveries, egress.counters.deliveries) == (6, 6)
 
 
-def test_2_10_three_step_outcomes_are_counted_once_on_either_side() -> None:
+def test_three_step_outcomes_are_counted_once_on_either_side() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     (egress,) = room.router.core.egresses()
@@ -963,7 +961,7 @@ def test_2_10_three_step_outcomes_are_counted_once_on_either_side() -> None:
     assert room.router.core.pulse.totals.accepted == 1
 
 
-def test_2_10_a_lost_receivers_deliveries_are_counted() -> None:
+def test_a_lost_receivers_deliveries_are_counted() -> None:
     room = Room()
     receiver = room.client.receiver("x", credit=2)
     room.send(room.client.sender("x"), 5)
@@ -977,7 +975,7 @@ def test_2_10_a_lost_receivers_deliveries_are_counted() -> None:
 
 @pytest.mark.parametrize(("age_s", "delayed"), [(1.0, (0, 0)), (1.5, (1, 0)), (10.0, (1, 0)), (10.5, (0, 1))])
 @pytest.mark.parametrize("settled", [False, True])
-def test_2_10_slow_deliveries_are_counted_by_age(age_s: float, delayed: tuple[int, int], settled: bool) -> None:
+def test_slow_deliveries_are_counted_by_age(age_s: float, delayed: tuple[int, int], settled: bool) -> None:
     room = Room()
     room.router.now_s = 1000.0
     receiver = room.client.receiver("x")
@@ -995,7 +993,7 @@ def test_2_10_slow_deliveries_are_counted_by_age(age_s: float, delayed: tuple[in
     assert (totals.delayed_1s, totals.delayed_10s) == expected
 
 
-def test_2_10_addresses_count_what_comes_and_goes() -> None:
+def test_addresses_count_what_comes_and_goes() -> None:
     room = Room()
     room.receivers("multicast", 2)
     room.router.core.subscribe("multicast", Inside())
@@ -1016,7 +1014,7 @@ def test_2_10_addresses_count_what_comes_and_goes() -> None:
         }
 
 
-def test_2_10_undelivered_messages_count_as_ingress() -> None:
+def test_undelivered_messages_count_as_ingress() -> None:
     room = Room()
     sender = lone_sender(room)
     room.send(sender, 1)
@@ -1024,7 +1022,7 @@ def test_2_10_undelivered_messages_count_as_ingress() -> None:
     assert room.router.core.totals.ingress == 1
 
 
-def test_2_10_fallback_links_count_neither_as_ingress_nor_as_egress() -> None:
+def test_fallback_links_count_neither_as_ingress_nor_as_egress() -> None:
     room = Room()
     room.client.receiver("fall.x", credit=5, capabilities=("qd.fallback",))
     room.send(room.client.sender("fall.x"), 2)

@@ -89,24 +89,24 @@ SECTIONS = (
 
 
 @pytest.mark.parametrize("chosen", range(1, 1 << len(SECTIONS)))
-def test_4_1_any_of_the_sections_may_be_absent(chosen: int) -> None:
+def test_any_of_the_sections_may_be_absent(chosen: int) -> None:
     pair = Pair()
     message = b"".join(part for number, part in enumerate(SECTIONS) if chosen >> number & 1)
     assert pair.passes(message) == message
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 0), (2, 0), (2, 1), (0, 0), (2, 2)])
-def test_4_1_sections_out_of_order_are_refused(first: int, second: int) -> None:
+def test_sections_out_of_order_are_refused(first: int, second: int) -> None:
     assert Pair(target=None).outcome(SECTIONS[first] + SECTIONS[second] + SECTIONS[5]) == INVALID
 
 
-def test_4_1_what_lies_behind_the_annotations_is_not_looked_at_on_a_targeted_link() -> None:
+def test_what_lies_behind_the_annotations_is_not_looked_at_on_a_targeted_link() -> None:
     pair = Pair()
     for message in (b"garbage", SECTIONS[0] + b"\xff" * 20, SECTIONS[2] + b"\0\x53\x73\xc0\x05"):
         assert pair.passes(message) == message
 
 
-def test_4_1_an_anonymous_link_reads_the_properties() -> None:
+def test_an_anonymous_link_reads_the_properties() -> None:
     pair = Pair(target=None)
     assert pair.outcome(b"\0\x53\x73\xc0\x05") == INVALID
     assert pair.outcome(section(0x73, ["id", b"user", 17])) == INVALID
@@ -116,23 +116,23 @@ def test_4_1_an_anonymous_link_reads_the_properties() -> None:
 
 
 @pytest.mark.parametrize("target", ["x", None])
-def test_4_1_a_message_of_no_octets_is_invalid(target: str | None) -> None:
+def test_a_message_of_no_octets_is_invalid(target: str | None) -> None:
     assert Pair(target=target).outcome(b"") == INVALID
 
 
 @pytest.mark.parametrize("cut", range(1, len(SECTIONS[0] + SECTIONS[1] + SECTIONS[2])))
-def test_4_1_a_truncated_head_is_invalid(cut: int) -> None:
+def test_a_truncated_head_is_invalid(cut: int) -> None:
     head = SECTIONS[0] + SECTIONS[1] + SECTIONS[2]
     edges = {len(SECTIONS[0]), len(SECTIONS[0] + SECTIONS[1])}
     assert Pair().outcome(head[:cut]) == (None if cut in edges else INVALID)
 
 
 @pytest.mark.parametrize("head", [section(0x70, {}), section(0x72, []), section(0x71, "text")])
-def test_4_1_header_needs_a_list_and_annotations_a_map(head: bytes) -> None:
+def test_header_needs_a_list_and_annotations_a_map(head: bytes) -> None:
     assert Pair().outcome(head + SECTIONS[5]) in (INVALID, Rejected(Error("amqp:invalid-field", "")))
 
 
-def test_4_1_the_head_may_come_octet_by_octet() -> None:
+def test_the_head_may_come_octet_by_octet() -> None:
     pair = Pair(KEEP, KEEP)
     message = b"".join(SECTIONS)
     sent = pair.sender.begin()
@@ -149,7 +149,7 @@ def test_4_1_the_head_may_come_octet_by_octet() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_4_2_an_invalid_message_is_rejected_and_paid_back(settled: bool) -> None:
+def test_an_invalid_message_is_rejected_and_paid_back(settled: bool) -> None:
     pair = Pair()
     for _ in range(300):
         sent = pair.sender.send(SECTIONS[1] + SECTIONS[0], settled=settled)
@@ -168,20 +168,20 @@ def test_4_2_an_invalid_message_is_rejected_and_paid_back(settled: bool) -> None
         ("x-opt-qd.ingress", ["0/R2"], "ingress router not a string type"),
     ],
 )
-def test_4_2_router_annotations_of_a_wrong_type_are_rejected(name: str, bad: object, text: str) -> None:
+def test_router_annotations_of_a_wrong_type_are_rejected(name: str, bad: object, text: str) -> None:
     message = compose(b"x", annotations={name: bad})
     assert Pair(KEEP).outcome(message) == Rejected(Error("amqp:invalid-field", text))
     assert Pair().outcome(message) is None
 
 
-def test_4_2_an_odd_map_is_rejected() -> None:
+def test_an_odd_map_is_rejected() -> None:
     odd = b"\0\x53\x72\xc1\x04\x03\x40\x40\x40"
     rejection = Rejected(Error("amqp:invalid-field", "Odd Number of Elements in a Map"))
     assert Pair(KEEP).outcome(odd + SECTIONS[5]) == rejection
     assert Pair().outcome(odd + SECTIONS[5]) == rejection
 
 
-def test_4_2_no_address_and_an_unavailable_one() -> None:
+def test_no_address_and_an_unavailable_one() -> None:
     pair = Pair(target=None)
     assert pair.outcome(compose(b"x")) == Rejected(
         Error("amqp:precondition-failed", "Routing failure: no address present")
@@ -194,7 +194,7 @@ def test_4_2_no_address_and_an_unavailable_one() -> None:
 # --- 4.3
 
 
-def test_4_3_a_targeted_message_gets_to_ingress_and_trace() -> None:
+def test_a_targeted_message_gets_to_ingress_and_trace() -> None:
     pair = Pair(receiving=KEEP)
     pair.passes(compose(b"x"))
     annotations = pair.receiver.received[-1].annotations
@@ -202,31 +202,31 @@ def test_4_3_a_targeted_message_gets_to_ingress_and_trace() -> None:
     assert list(annotations.items()) == list(expected(qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"]).items())
 
 
-def test_4_3_the_target_is_named_as_the_client_wrote_it() -> None:
+def test_the_target_is_named_as_the_client_wrote_it() -> None:
     pair = Pair(receiving=KEEP, target="amqp://host/x.")
     assert pair.annotations(k=1) == expected({"k": 1}, qd_to="amqp://host/x.", qd_ingress="0/R1", qd_trace=["0/R1"])
 
 
-def test_4_3_an_anonymous_message_gets_ingress_and_trace() -> None:
+def test_an_anonymous_message_gets_ingress_and_trace() -> None:
     pair = Pair(receiving=KEEP, target=None)
     pair.passes(compose(b"x", to="x"))
     assert pair.receiver.received[-1].annotations == expected(qd_ingress="0/R1", qd_trace=["0/R1"])
 
 
-def test_4_3_ingress_is_kept_and_trace_appended_to() -> None:
+def test_ingress_is_kept_and_trace_appended_to() -> None:
     pair = Pair(KEEP, KEEP)
     found = pair.annotations(qd_ingress="0/R0", qd_trace=["0/R0"])
     assert found == expected(qd_to="x", qd_ingress="0/R0", qd_trace=["0/R0", "0/R1"])
 
 
-def test_4_3_the_phase_is_written_when_it_is_not_0_and_the_stream_mark_passed_on() -> None:
+def test_the_phase_is_written_when_it_is_not_0_and_the_stream_mark_passed_on() -> None:
     pair = Pair(KEEP, KEEP)
     found = pair.annotations(qd_phase=3, qd_stream=1)
     assert found == expected(qd_phase=3, qd_stream=1, qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"])
     assert pair.annotations(qd_phase=0, qd_stream=0) == expected(qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"])
 
 
-def test_4_3_users_annotations_come_first_and_unchanged_wherever_they_stood() -> None:
+def test_users_annotations_come_first_and_unchanged_wherever_they_stood() -> None:
     pair = Pair(KEEP, KEEP)
     found = pair.annotations(a=1, qd_ingress="0/R0", b={"deep": [1, 2]}, qd_trace=["0/R0"], c="last")
     assert found is not None
@@ -236,7 +236,7 @@ def test_4_3_users_annotations_come_first_and_unchanged_wherever_they_stood() ->
     assert list(found.items()) == list(wanted.items())
 
 
-def test_4_3_the_class_key_and_the_bare_prefix_are_swallowed() -> None:
+def test_the_class_key_and_the_bare_prefix_are_swallowed() -> None:
     message = compose(b"x", annotations={"x-opt-qd.class": 1, "x-opt-qd.": 2, "mine": 3})
     for receiving, wanted in (
         (KEEP, expected({"mine": 3}, qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"])),
@@ -259,9 +259,7 @@ MODES = {
 @pytest.mark.parametrize("receiving", MODES)
 @pytest.mark.parametrize("user", [{}, {"mine": 1}])
 @pytest.mark.parametrize("router", [{}, {"qd_ingress": "0/R0", "qd_trace": ["0/R0"]}])
-def test_4_3_every_way_to_strip(
-    sending: str, receiving: str, user: dict[str, object], router: dict[str, object]
-) -> None:
+def test_every_way_to_strip(sending: str, receiving: str, user: dict[str, object], router: dict[str, object]) -> None:
     pair = Pair(MODES[sending], MODES[receiving])
     if user or router:
         found = pair.annotations(**user, **router)
@@ -276,7 +274,7 @@ def test_4_3_every_way_to_strip(
         assert found == expected(user, qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"])
 
 
-def test_4_3_a_to_override_routes_an_anonymous_message_where_it_is_honoured() -> None:
+def test_a_to_override_routes_an_anonymous_message_where_it_is_honoured() -> None:
     message = compose(b"x", to="elsewhere", annotations={"x-opt-qd.to": "x"})
     pair = Pair(KEEP, KEEP, target=None)
     pair.passes(message)
@@ -284,7 +282,7 @@ def test_4_3_a_to_override_routes_an_anonymous_message_where_it_is_honoured() ->
     assert Pair(target=None).outcome(message) == Released()
 
 
-def test_4_3_a_to_override_brings_its_phase() -> None:
+def test_a_to_override_brings_its_phase() -> None:
     pair = Pair(KEEP, KEEP, target=None)
     ahead = pair.receiving.receiver("x", capabilities=("qd.waypoint.5",), credit=5)
     sent = pair.sender.send(compose(b"x", annotations={"x-opt-qd.to": "x", "x-opt-qd.phase": 4}))
@@ -293,13 +291,13 @@ def test_4_3_a_to_override_brings_its_phase() -> None:
     assert (len(pair.receiver.received), len(ahead.received)) == (0, 1)
 
 
-def test_4_3_to_is_ignored_on_a_targeted_link_and_left_as_it_is() -> None:
+def test_to_is_ignored_on_a_targeted_link_and_left_as_it_is() -> None:
     pair = Pair()
     message = compose(b"x", to="elsewhere")
     assert pair.passes(message) == message
 
 
-def test_4_3_delivery_annotations_and_the_bare_message_keep_their_octets() -> None:
+def test_delivery_annotations_and_the_bare_message_keep_their_octets() -> None:
     message = b"".join(SECTIONS)
     pair = Pair(KEEP, KEEP)
     got = pair.passes(message)
@@ -308,14 +306,14 @@ def test_4_3_delivery_annotations_and_the_bare_message_keep_their_octets() -> No
 
 
 @pytest.mark.parametrize("message_format", [0, 1, 0x80013700, 0xFFFFFFFF])
-def test_4_3_the_message_format_is_passed_on(message_format: int) -> None:
+def test_the_message_format_is_passed_on(message_format: int) -> None:
     pair = Pair()
     pair.sender.send(compose(b"x"), message_format=message_format)
     pair.router.pump()
     assert pair.receiver.received[0].delivery.message_format == message_format
 
 
-def test_4_3_a_multicast_writes_each_receiver_its_own_head() -> None:
+def test_a_multicast_writes_each_receiver_its_own_head() -> None:
     router = MemoryRouter(RULES)
     plain, annotated = (router.connect(terms).receiver("multicast", credit=9) for terms in (None, KEEP))
     sender = router.connect(KEEP).sender("multicast")
@@ -334,7 +332,7 @@ def test_4_3_a_multicast_writes_each_receiver_its_own_head() -> None:
 
 @pytest.mark.parametrize("sizes", [[1, 1, 1], [100, 20_000, 1], [140_000, 1], [40_000] * 10])
 @pytest.mark.parametrize("terms", [None, KEEP])
-def test_4_4_a_body_in_many_frames_arrives_octet_for_octet(sizes: Iterable[int], terms: PeerTerms | None) -> None:
+def test_a_body_in_many_frames_arrives_octet_for_octet(sizes: Iterable[int], terms: PeerTerms | None) -> None:
     pair = Pair(terms, terms)
     body = b"".join(bytes([size & 0xFF]) * size for size in sizes)
     message = compose(body)
@@ -348,7 +346,7 @@ def test_4_4_a_body_in_many_frames_arrives_octet_for_octet(sizes: Iterable[int],
     assert pair.router.held_bytes() == 0
 
 
-def test_4_4_an_abort_before_forwarding_is_forgotten() -> None:
+def test_an_abort_before_forwarding_is_forgotten() -> None:
     pair = Pair()
     for _ in range(600):
         sent = pair.sender.send(compose(bytes(1000)), frames=3, abort=True)
@@ -360,7 +358,7 @@ def test_4_4_an_abort_before_forwarding_is_forgotten() -> None:
     assert pair.router.held_bytes() == 0
 
 
-def test_4_4_an_abort_of_what_was_never_sent_is_nothing() -> None:
+def test_an_abort_of_what_was_never_sent_is_nothing() -> None:
     pair = Pair()
     for settled in (False, True):
         pair.sender.begin(settled=settled).abort()
@@ -371,7 +369,7 @@ def test_4_4_an_abort_of_what_was_never_sent_is_nothing() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_4_4_an_abort_after_part_was_sent_reaches_the_receiver(settled: bool) -> None:
+def test_an_abort_after_part_was_sent_reaches_the_receiver(settled: bool) -> None:
     pair = Pair()
     sent = pair.sender.send(compose(bytes(300_000)), frames=10, abort=True, settled=settled)
     pair.router.pump()
@@ -386,7 +384,7 @@ def test_4_4_an_abort_after_part_was_sent_reaches_the_receiver(settled: bool) ->
 
 
 @pytest.mark.parametrize("size", [1000, 300_000])
-def test_4_4_the_settled_flag_may_come_on_the_last_frame(size: int) -> None:
+def test_the_settled_flag_may_come_on_the_last_frame(size: int) -> None:
     pair = Pair()
     sent = pair.sender.begin(compose(bytes(size))[:500])
     pair.router.pump()
@@ -404,7 +402,7 @@ def test_4_4_the_settled_flag_may_come_on_the_last_frame(size: int) -> None:
 
 @pytest.mark.parametrize("outcome", [Accepted(), Released(), Rejected(Error("a:b", "c")), Modified(True)])
 @pytest.mark.parametrize("settled", [False, True])
-def test_4_4_an_outcome_before_the_end_is_told_at_once_and_settled_at_the_end(outcome: object, settled: bool) -> None:
+def test_an_outcome_before_the_end_is_told_at_once_and_settled_at_the_end(outcome: object, settled: bool) -> None:
     pair = Pair()
     sent = pair.sender.begin(compose(bytes(300_000)))
     pair.router.pump()
@@ -424,7 +422,7 @@ def test_4_4_an_outcome_before_the_end_is_told_at_once_and_settled_at_the_end(ou
     assert pair.receiver.bodies == [b"next"]
 
 
-def test_4_4_a_settlement_without_a_state_before_the_end_is_remembered() -> None:
+def test_a_settlement_without_a_state_before_the_end_is_remembered() -> None:
     pair = Pair()
     sent = pair.sender.begin(compose(bytes(300_000)))
     pair.router.pump()
@@ -438,7 +436,7 @@ def test_4_4_a_settlement_without_a_state_before_the_end_is_remembered() -> None
     assert ingress.unsettled == 0
 
 
-def test_4_4_a_non_terminal_state_before_the_end_ends_nothing() -> None:
+def test_a_non_terminal_state_before_the_end_ends_nothing() -> None:
     pair = Pair()
     sent = pair.sender.begin(compose(bytes(300_000)))
     pair.router.pump()
@@ -452,7 +450,7 @@ def test_4_4_a_non_terminal_state_before_the_end_ends_nothing() -> None:
     assert sent.history == [(Received(1, 2), False), (Accepted(), True)]
 
 
-def test_4_4_the_sender_may_settle_before_the_end() -> None:
+def test_the_sender_may_settle_before_the_end() -> None:
     pair = Pair()
     sent = pair.sender.begin(compose(bytes(300_000)))
     pair.router.pump()
@@ -467,7 +465,7 @@ def test_4_4_the_sender_may_settle_before_the_end() -> None:
     assert (ingress.unsettled, egress.unsettled) == (0, 0)
 
 
-def test_4_4_whole_messages_have_one_outcome() -> None:
+def test_whole_messages_have_one_outcome() -> None:
     pair = Pair()
     sent = [pair.sender.send(compose(bytes(50_000))) for _ in range(20)]
     pair.router.pump()
@@ -492,7 +490,7 @@ STATES = [
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
 @pytest.mark.parametrize("settled", [False, True])
-def test_4_5_every_state_is_relayed_to_the_sender(state: object, settled: bool) -> None:
+def test_every_state_is_relayed_to_the_sender(state: object, settled: bool) -> None:
     pair = Pair()
     sent = pair.sender.send(compose(b"x"))
     pair.router.pump()
@@ -503,7 +501,7 @@ def test_4_5_every_state_is_relayed_to_the_sender(state: object, settled: bool) 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
 @pytest.mark.parametrize("settled", [False, True])
-def test_4_5_every_state_is_relayed_to_the_receiver(state: object, settled: bool) -> None:
+def test_every_state_is_relayed_to_the_receiver(state: object, settled: bool) -> None:
     pair = Pair()
     sent = pair.sender.send(compose(b"x"))
     pair.router.pump()
@@ -516,7 +514,7 @@ def raw(state: object) -> object:
     return encode(state) if isinstance(state, Described) else state
 
 
-def test_4_5_non_terminal_states_repeat_and_a_terminal_one_is_final() -> None:
+def test_non_terminal_states_repeat_and_a_terminal_one_is_final() -> None:
     pair = Pair()
     sent = pair.sender.send(compose(b"x"))
     pair.router.pump()
@@ -535,7 +533,7 @@ def test_4_5_non_terminal_states_repeat_and_a_terminal_one_is_final() -> None:
     assert pair.router.core.pulse.totals.accepted == 1
 
 
-def test_4_5_a_state_on_the_transfer_goes_with_the_transfer() -> None:
+def test_a_state_on_the_transfer_goes_with_the_transfer() -> None:
     pair = Pair()
     state = TransactionalState(b"txn")
     pair.sender.send(compose(bytes(300_000)), state=state)
@@ -547,7 +545,7 @@ def test_4_5_a_state_on_the_transfer_goes_with_the_transfer() -> None:
 # --- 4.6
 
 
-def test_4_6_presettled_end_to_end() -> None:
+def test_a_presettled_delivery_is_presettled_end_to_end() -> None:
     pair = Pair()
     sent = [pair.sender.send(compose(b"%d" % number), settled=True, frames=2) for number in range(20)]
     pair.router.pump()
@@ -556,7 +554,7 @@ def test_4_6_presettled_end_to_end() -> None:
     assert all(each.history == [] for each in sent)
 
 
-def test_4_6_the_receiver_settles_first() -> None:
+def test_the_receiver_settles_first() -> None:
     pair = Pair()
     sent = pair.sender.send(compose(b"x"))
     pair.router.pump()
@@ -566,7 +564,7 @@ def test_4_6_the_receiver_settles_first() -> None:
     assert pair.receiver.received[0].history == []
 
 
-def test_4_6_three_steps() -> None:
+def test_a_delivery_settles_in_three_steps() -> None:
     pair = Pair()
     sent = pair.sender.send(compose(b"x"))
     pair.router.pump()
@@ -582,7 +580,7 @@ def test_4_6_three_steps() -> None:
     assert ingress.unsettled == 0
 
 
-def test_4_6_the_sender_settles_first() -> None:
+def test_the_sender_settles_first() -> None:
     pair = Pair()
     sent = [pair.sender.send(compose(b"x")) for _ in range(250)]
     pair.router.pump()
@@ -597,7 +595,7 @@ def test_4_6_the_sender_settles_first() -> None:
     assert sent[0].history == []
 
 
-def test_4_6_the_sender_settles_what_still_waits() -> None:
+def test_the_sender_settles_what_still_waits() -> None:
     pair = Pair()
     waiting = pair.receiving.receiver("y")
     sender = pair.sending.sender("y")
@@ -610,7 +608,7 @@ def test_4_6_the_sender_settles_what_still_waits() -> None:
     assert waiting.received[0].settled
 
 
-def test_4_6_both_settle_at_once() -> None:
+def test_both_settle_at_once() -> None:
     pair = Pair()
     sent = pair.sender.send(compose(b"x"))
     pair.router.pump()
@@ -624,7 +622,7 @@ def test_4_6_both_settle_at_once() -> None:
     assert pair.receiving.closed is None
 
 
-def test_4_6_a_settlement_without_a_state_stays_without_one() -> None:
+def test_a_settlement_without_a_state_stays_without_one() -> None:
     pair = Pair()
     sent = pair.sender.send(compose(b"x"))
     pair.router.pump()
@@ -633,7 +631,7 @@ def test_4_6_a_settlement_without_a_state_stays_without_one() -> None:
     assert sent.history == [(None, True)]
 
 
-def test_4_6_a_batch_is_counted_one_by_one() -> None:
+def test_a_batch_is_counted_one_by_one() -> None:
     pair = Pair()
     sent = [pair.sender.send(compose(b"x")) for _ in range(100)]
     pair.router.pump()
@@ -649,7 +647,7 @@ def test_4_6_a_batch_is_counted_one_by_one() -> None:
 # --- 4.7
 
 
-def test_4_7_header_and_properties_are_not_acted_upon() -> None:
+def test_header_and_properties_are_not_acted_upon() -> None:
     pair = Pair()
     header = section(0x70, [True, None, UInt(1), None, UInt(5)])
     properties = section(0x73, [None] * 8 + [1, 1, "group", UInt(3), "other"])

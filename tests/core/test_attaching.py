@@ -57,43 +57,43 @@ def reaches(router: MemoryRouter, sending: str, receiving: str) -> bool:
         ("a:/b", "b"),
     ],
 )
-def test_1_1_a_scheme_and_host_are_stripped(sending: str, receiving: str) -> None:
+def test_a_scheme_and_host_are_stripped(sending: str, receiving: str) -> None:
     assert reaches(MemoryRouter(), sending, receiving)
 
 
-def test_1_1_a_a_scheme_without_a_slash_belongs_to_the_address() -> None:
+def test_a_scheme_without_a_slash_belongs_to_the_address() -> None:
     assert not reaches(MemoryRouter(), "amqp:foo", "foo")
     assert reaches(MemoryRouter(), "amqp:foo", "amqp:foo")
 
 
-def test_1_1_b_one_trailing_separator_is_dropped() -> None:
+def test_one_trailing_separator_is_dropped() -> None:
     assert reaches(MemoryRouter(), "ta/", "ta")
     assert reaches(MemoryRouter(), "ta.", "ta")
     assert not reaches(MemoryRouter(), "ta//", "ta")
 
 
-def test_1_1_b_case_and_blanks_count() -> None:
+def test_case_and_blanks_count() -> None:
     assert not reaches(MemoryRouter(), "Ta", "ta")
     assert not reaches(MemoryRouter(), " ta", "ta")
 
 
 @pytest.mark.parametrize("spelling", ["_local/x", "_topo/0/R1/x", "_edge/R1/x"])
-def test_1_1_c_local_spellings_meet(spelling: str) -> None:
+def test_local_spellings_meet(spelling: str) -> None:
     assert reaches(MemoryRouter(), spelling, "_local/x")
     assert not reaches(MemoryRouter(), spelling, "x")
 
 
-def test_1_1_c_an_unknown_reserved_prefix_is_a_mobile_address() -> None:
+def test_an_unknown_reserved_prefix_is_a_mobile_address() -> None:
     router, client = one()
     client.receiver("_unknown/x")
     assert list(router.core.table.records) == ["M0_unknown/x"]
 
 
-def test_1_1_long_addresses_up_to_the_limit_are_served() -> None:
+def test_long_addresses_up_to_the_limit_are_served() -> None:
     assert reaches(MemoryRouter(), "a" * 2019, "a" * 2019)
 
 
-def test_1_1_longer_addresses_are_refused() -> None:
+def test_longer_addresses_are_refused() -> None:
     _, client = one()
     for link in (client.sender("a" * 4097), client.receiver("a" * 4097)):
         assert link.error is not None
@@ -104,7 +104,7 @@ def test_1_1_longer_addresses_are_refused() -> None:
 
 
 @pytest.mark.parametrize("capability", ["qd.router", "qd.router-data"])
-def test_1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden(capability: str) -> None:
+def test_a_router_link_on_an_ordinary_connection_is_forbidden(capability: str) -> None:
     router, client = one()
     links = [
         client.sender("x", capabilities=(capability,)),
@@ -121,13 +121,13 @@ def test_1_2_3_a_router_link_on_an_ordinary_connection_is_forbidden(capability: 
 
 
 @pytest.mark.parametrize("capability", ["qd.router", "qd.router-data", "qd.router-edge-downlink"])
-def test_1_2_2_a_router_capability_is_found_among_others(capability: str) -> None:
+def test_a_router_capability_is_found_among_others(capability: str) -> None:
     _, client = one()
     assert client.sender("x", capabilities=("other", capability)).detached is not None
     assert client.receiver("x", capabilities=(capability, "other")).detached is not None
 
 
-def test_1_2_5_an_anonymous_sender_has_full_credit_at_once() -> None:
+def test_an_anonymous_sender_has_full_credit_at_once() -> None:
     _, client = one()
     assert client.sender().credit == 250
     assert client.sender(target=Target()).credit == 250
@@ -137,7 +137,7 @@ def test_1_2_5_an_anonymous_sender_has_full_credit_at_once() -> None:
 # --- 1.3
 
 
-def test_1_3_a_a_dynamic_source_is_local_and_balanced() -> None:
+def test_a_dynamic_source_is_local_and_balanced() -> None:
     router, client = one(default="multicast")
     receiver = client.receiver(dynamic=True, credit=5)
     head = "amqp:/_topo/0/R1/temp."
@@ -152,7 +152,7 @@ def test_1_3_a_a_dynamic_source_is_local_and_balanced() -> None:
     assert receiver.bodies == [b"reply"]
 
 
-def test_1_3_a_a_dynamic_target_is_mobile_and_balanced() -> None:
+def test_a_dynamic_target_is_mobile_and_balanced() -> None:
     router, client = one(default="multicast")
     sender = client.sender(dynamic=True)
     assert sender.address.startswith("amqp:/_$temp.")
@@ -167,12 +167,12 @@ def test_1_3_a_a_dynamic_target_is_mobile_and_balanced() -> None:
     assert receiver.bodies == [b"x"]
 
 
-def test_1_3_a_no_two_dynamic_addresses_are_equal() -> None:
+def test_no_two_dynamic_addresses_are_equal() -> None:
     _, client = one()
     assert len({client.receiver(dynamic=True).address for _ in range(50)}) == 50
 
 
-def test_1_3_a_a_dynamic_terminus_that_names_a_route_is_refused_without_one() -> None:
+def test_a_dynamic_terminus_that_names_a_route_is_refused_without_one() -> None:
     _, client = one()
     wanted = {Symbol("x-opt-qd.address"): "somewhere"}
     receiver = client.receiver(source=Source(dynamic=True, dynamic_node_properties=wanted))
@@ -182,7 +182,7 @@ def test_1_3_a_a_dynamic_terminus_that_names_a_route_is_refused_without_one() ->
         assert link.error.condition == "qd:no-route-to-dest"
 
 
-def test_1_3_a_only_the_first_node_property_names_a_route() -> None:
+def test_only_the_first_node_property_names_a_route() -> None:
     _, client = one()
     other = {Symbol("other"): "x", Symbol("x-opt-qd.address"): "somewhere"}
     empty = {Symbol("x-opt-qd.address"): ""}
@@ -190,7 +190,7 @@ def test_1_3_a_only_the_first_node_property_names_a_route() -> None:
         assert client.receiver(source=Source(dynamic=True, dynamic_node_properties=properties)).detached is None
 
 
-def test_1_3_c_the_configured_phases_part_senders_and_receivers() -> None:
+def test_the_configured_phases_part_senders_and_receivers() -> None:
     router, client = one(WAYPOINT)
     client.receiver("way")
     client.sender("way")
@@ -200,7 +200,7 @@ def test_1_3_c_the_configured_phases_part_senders_and_receivers() -> None:
 @pytest.mark.parametrize(
     ("capability", "phase"), [("qd.waypoint", 1), *((f"qd.waypoint.{n}", n) for n in range(1, 10))]
 )
-def test_1_3_c_a_waypoint_takes_from_one_phase_and_gives_to_the_next(capability: str, phase: int) -> None:
+def test_a_waypoint_takes_from_one_phase_and_gives_to_the_next(capability: str, phase: int) -> None:
     router, client = one()
     client.receiver("x", capabilities=(capability,))
     client.sender("x", capabilities=(capability,))
@@ -208,19 +208,19 @@ def test_1_3_c_a_waypoint_takes_from_one_phase_and_gives_to_the_next(capability:
 
 
 @pytest.mark.parametrize("ordinal", [".0", ".10", ".", ".x", "s", ".1.2"])
-def test_1_3_c_anything_else_is_no_waypoint(ordinal: str) -> None:
+def test_another_ordinal_is_no_waypoint(ordinal: str) -> None:
     router, client = one()
     client.receiver("x", capabilities=("qd.waypoint" + ordinal,))
     assert set(router.core.table.records) == {"M0x"}
 
 
-def test_1_3_c_the_first_waypoint_of_an_array_counts() -> None:
+def test_the_first_waypoint_of_an_array_counts() -> None:
     router, client = one()
     client.receiver("x", capabilities=("other", "qd.waypoint.3", "qd.waypoint.5"))
     assert set(router.core.table.records) == {"M2x"}
 
 
-def test_1_3_c_messages_pass_through_a_waypoint() -> None:
+def test_messages_pass_through_a_waypoint() -> None:
     router, client = one(WAYPOINT)
     behind = client.receiver("way", credit=10)
     sender = client.sender("way")
@@ -241,19 +241,19 @@ def test_1_3_c_messages_pass_through_a_waypoint() -> None:
     assert first.outcome == second.outcome == Accepted()
 
 
-def test_1_3_c_a_fallback_receiver_binds_to_the_fallback_phase() -> None:
+def test_a_fallback_receiver_binds_to_the_fallback_phase() -> None:
     router, client = one(FALLBACK)
     client.receiver("fall", capabilities=("qd.fallback",))
     assert set(router.core.table.records) == {f"M{FALLBACK_PHASE}fall"}
 
 
-def test_1_3_c_a_fallback_in_an_array_is_not_seen() -> None:
+def test_a_fallback_in_an_array_is_not_seen() -> None:
     router, client = one()
     client.receiver("x", capabilities=("qd.fallback", "other"))
     assert set(router.core.table.records) == {"M0x"}
 
 
-def test_1_3_c_a_fallback_sender_publishes_to_the_normal_phase() -> None:
+def test_a_fallback_sender_publishes_to_the_normal_phase() -> None:
     router, client = one(FALLBACK)
     receiver = client.receiver("fall", credit=1)
     sender = client.sender("fall", capabilities=("qd.fallback",))
@@ -262,7 +262,7 @@ def test_1_3_c_a_fallback_sender_publishes_to_the_normal_phase() -> None:
     assert receiver.bodies == [b"x"]
 
 
-def test_1_3_c_nobody_receives_from_a_router_but_anybody_may_send_to_one() -> None:
+def test_nobody_receives_from_a_router_but_anybody_may_send_to_one() -> None:
     router, client = one()
     receiver = client.receiver("_topo/0/R2/x")
     assert receiver.error is not None
@@ -273,20 +273,20 @@ def test_1_3_c_nobody_receives_from_a_router_but_anybody_may_send_to_one() -> No
     assert router.core.table.records["RR2"].treatment == "closest"
 
 
-def test_1_3_c_an_unknown_address_is_made_with_the_default_treatment() -> None:
+def test_an_unknown_address_is_made_with_the_default_treatment() -> None:
     router, client = one(default="multicast")
     client.receiver("anything")
     assert router.core.table.records["M0anything"].treatment == "multicast"
 
 
-def test_1_3_c_an_unavailable_address_is_not_made() -> None:
+def test_an_unavailable_address_is_not_made() -> None:
     router, client = one(UNAVAILABLE)
     client.receiver("closed")
     client.sender("closed.too")
     assert not router.core.table.records
 
 
-def test_1_3_c_the_fallback_sibling_is_made_alongside() -> None:
+def test_the_fallback_sibling_is_made_alongside() -> None:
     router, client = one(FALLBACK)
     client.sender("fall")
     records = router.core.table.records
@@ -297,7 +297,7 @@ def test_1_3_c_the_fallback_sibling_is_made_alongside() -> None:
 # --- 1.4
 
 
-def test_1_4_no_usable_address_is_no_route() -> None:
+def test_no_usable_address_is_no_route() -> None:
     _, client = one()
     for source in (Source(), Source(""), Source(17)):
         receiver = client.receiver(source=source)
@@ -310,14 +310,14 @@ def test_1_4_no_usable_address_is_no_route() -> None:
         assert receiver.detached.closed
 
 
-def test_1_4_an_unavailable_address_is_not_found() -> None:
+def test_an_unavailable_address_is_not_found() -> None:
     _, client = one(UNAVAILABLE)
     for link in (client.sender("closed"), client.receiver("closed/x")):
         assert link.error is not None
         assert (link.error.condition, link.error.description) == ("amqp:not-found", "Node not found")
 
 
-def test_1_4_an_unavailable_default_refuses_what_no_rule_names() -> None:
+def test_an_unavailable_default_refuses_what_no_rule_names() -> None:
     _, client = one(AddressRule("open", is_prefix=True), default="unavailable")
     assert client.sender("open.x").detached is None
     assert client.sender("x").error is not None
@@ -325,7 +325,7 @@ def test_1_4_an_unavailable_default_refuses_what_no_rule_names() -> None:
 
 
 @pytest.mark.parametrize("address", ["_local/x", "_topo/0/R1/x", "_topo/all/all/x", "_edge/R1/x"])
-def test_1_4_an_unavailable_default_is_about_mobile_addresses_only(address: str) -> None:
+def test_an_unavailable_default_is_about_mobile_addresses_only(address: str) -> None:
     router, client = one(default="unavailable")
     receiver, sender = client.receiver(address, credit=1), client.sender(address)
     assert (receiver.error, sender.error, sender.credit) == (None, None, 250)
@@ -335,7 +335,7 @@ def test_1_4_an_unavailable_default_is_about_mobile_addresses_only(address: str)
 
 
 @pytest.mark.parametrize("address", ["_topo/0/R9/x", "_edge/E9/x"])
-def test_1_4_an_unavailable_default_leaves_the_ways_to_other_routers(address: str) -> None:
+def test_an_unavailable_default_leaves_the_ways_to_other_routers(address: str) -> None:
     router, client = one(default="unavailable")
     assert client.sender(address).error is None
     sent = client.sender().send(compose(b"x", to=address))
@@ -344,7 +344,7 @@ def test_1_4_an_unavailable_default_leaves_the_ways_to_other_routers(address: st
 
 
 @pytest.mark.parametrize("rules", [(), (AddressRule("#", distribution="unavailable"),)])
-def test_1_4_what_the_router_serves_itself_is_available(rules: tuple[AddressRule, ...]) -> None:
+def test_what_the_router_serves_itself_is_available(rules: tuple[AddressRule, ...]) -> None:
     router, client = one(*rules, default="unavailable")
     router.core.subscribe("$management", Taker())
     assert client.sender("$management").credit == 250
@@ -353,7 +353,7 @@ def test_1_4_what_the_router_serves_itself_is_available(rules: tuple[AddressRule
     assert sent.outcome == Accepted()
 
 
-def test_1_4_an_unavailable_default_leaves_what_exists() -> None:
+def test_an_unavailable_default_leaves_what_exists() -> None:
     router, client = one(default="unavailable")
     sender = client.sender(target=Target(dynamic=True))
     assert sender.attach is not None
@@ -370,7 +370,7 @@ def test_1_4_an_unavailable_default_leaves_what_exists() -> None:
 
 
 @pytest.mark.parametrize("default", ["balanced", "unavailable"])
-def test_1_4_a_coordinator_is_refused(default: str) -> None:
+def test_a_coordinator_is_refused(default: str) -> None:
     _, client = one(default=default)
     sender = client.sender(target=Coordinator(), source=Source("me"))
     assert sender.error is not None
@@ -385,7 +385,7 @@ def test_1_4_a_coordinator_is_refused(default: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["_$qd.addr_lookup", "_$qd.edge_addr_tracking", "_$qd.edge_heartbeat"])
-def test_1_4_the_routers_own_addresses_are_closed_without_a_word(address: str) -> None:
+def test_the_routers_own_addresses_are_closed_without_a_word(address: str) -> None:
     _, client = one()
     for link in (client.sender(address), client.receiver(address)):
         assert link.error is None
@@ -393,14 +393,14 @@ def test_1_4_the_routers_own_addresses_are_closed_without_a_word(address: str) -
         assert link.detached.closed
 
 
-def test_1_4_a_refused_sender_gets_no_termini() -> None:
+def test_a_refused_sender_gets_no_termini() -> None:
     _, client = one(UNAVAILABLE)
     sender = client.sender("closed", source=Source("me"))
     assert sender.attach is not None
     assert (sender.attach.source, sender.attach.target) == (None, None)
 
 
-def test_1_4_a_refused_receiver_gets_its_target_only() -> None:
+def test_a_refused_receiver_gets_its_target_only() -> None:
     _, client = one(UNAVAILABLE)
     receiver = client.receiver("closed", target=Target("me"))
     assert receiver.attach is not None
@@ -411,7 +411,7 @@ def test_1_4_a_refused_receiver_gets_its_target_only() -> None:
 # --- 1.5
 
 
-def test_1_5_termini_are_echoed() -> None:
+def test_termini_are_echoed() -> None:
     _, client = one()
     source = Source(
         "amqp://host/q.",
@@ -432,14 +432,14 @@ def test_1_5_termini_are_echoed() -> None:
         assert link.attach.target == target
 
 
-def test_1_5_a_filter_is_not_echoed_because_none_is_applied() -> None:
+def test_a_filter_is_not_echoed_because_none_is_applied() -> None:
     _, client = one()
     receiver = client.receiver(source=Source("q", filter={Symbol("selector"): "x = 1"}))
     assert receiver.attach is not None
     assert receiver.attach.source == Source("q")
 
 
-def test_1_5_a_dynamic_source_keeps_its_properties() -> None:
+def test_a_dynamic_source_keeps_its_properties() -> None:
     _, client = one()
     properties = {Symbol("lifetime-policy"): DeleteOnClose()}
     receiver = client.receiver(source=Source(dynamic=True, dynamic_node_properties=properties))
@@ -449,14 +449,14 @@ def test_1_5_a_dynamic_source_keeps_its_properties() -> None:
     assert receiver.attach.source.dynamic_node_properties == properties
 
 
-def test_1_5_an_anonymous_senders_missing_target_is_answered_with_an_empty_one() -> None:
+def test_an_anonymous_senders_missing_target_is_answered_with_an_empty_one() -> None:
     _, client = one()
     sender = client.sender()
     assert sender.attach is not None
     assert sender.attach.target == Target()
 
 
-def test_1_5_settle_modes_are_mixed_and_first() -> None:
+def test_settle_modes_are_mixed_and_first() -> None:
     _, client = one()
     links = [
         client.sender("x", snd_settle_mode=1, rcv_settle_mode=1),
@@ -467,7 +467,7 @@ def test_1_5_settle_modes_are_mixed_and_first() -> None:
         assert (link.attach.snd_settle_mode, link.attach.rcv_settle_mode) == (2, 0)
 
 
-def test_1_5_a_receiver_that_wants_settled_gets_settled_and_the_sender_an_acceptance() -> None:
+def test_a_receiver_that_wants_settled_gets_settled_and_the_sender_an_acceptance() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=1, snd_settle_mode=1)
     sent = client.sender("x").send(compose(b"x"))
@@ -476,7 +476,7 @@ def test_1_5_a_receiver_that_wants_settled_gets_settled_and_the_sender_an_accept
     assert sent.history == [(Accepted(), True)]
 
 
-def test_1_5_counts_and_sizes_are_those_of_a_router_without_limits() -> None:
+def test_counts_and_sizes_of_an_attach_are_those_of_a_router_without_limits() -> None:
     _, client = one()
     receiver, sender = client.receiver("x"), client.sender("x")
     assert receiver.attach is not None
@@ -486,7 +486,7 @@ def test_1_5_counts_and_sizes_are_those_of_a_router_without_limits() -> None:
     assert receiver.attach.initial_delivery_count == receiver.link.delivery_count
 
 
-def test_1_5_nothing_else_is_said() -> None:
+def test_an_answering_attach_says_nothing_else() -> None:
     _, client = one()
     mine = {Symbol("p"): 1}
     for link in (
@@ -503,7 +503,7 @@ def test_1_5_nothing_else_is_said() -> None:
 
 
 @pytest.mark.parametrize(("capacity", "credit"), [(10, 10), (0, 250), (1, 1)])
-def test_1_6_the_capacity_is_the_first_credit(capacity: int, credit: int) -> None:
+def test_the_capacity_is_the_first_credit(capacity: int, credit: int) -> None:
     router = MemoryRouter()
     client = router.connect(PeerTerms(link_capacity=capacity))
     client.receiver("x")
@@ -511,20 +511,20 @@ def test_1_6_the_capacity_is_the_first_credit(capacity: int, credit: int) -> Non
     assert client.sender().credit == credit
 
 
-def test_1_6_without_a_consumer_there_is_no_credit() -> None:
+def test_without_a_consumer_there_is_no_credit() -> None:
     _, client = one()
     sender = client.sender("x")
     assert sender.credit == 0
     assert sender.detached is None
 
 
-def test_1_6_a_fallback_consumer_is_enough() -> None:
+def test_a_fallback_consumer_is_enough() -> None:
     _, client = one(FALLBACK)
     client.receiver("fall", capabilities=("qd.fallback",))
     assert client.sender("fall").credit == 250
 
 
-def test_1_6_capacity_is_per_link() -> None:
+def test_capacity_is_per_link() -> None:
     _, client = one()
     client.receiver("x")
     assert [client.sender("x").credit for _ in range(3)] == [250, 250, 250]
@@ -533,7 +533,7 @@ def test_1_6_capacity_is_per_link() -> None:
 # --- 1.7
 
 
-def test_1_7_a_name_in_use_closes_the_connection() -> None:
+def test_a_name_in_use_closes_the_connection() -> None:
     router, client = one()
     client.sender("x", name="mine")
     del client.session.links[False, "mine"]
@@ -544,7 +544,7 @@ def test_1_7_a_name_in_use_closes_the_connection() -> None:
     assert not router.core.table.records
 
 
-def test_1_7_the_same_name_serves_each_direction_session_and_connection() -> None:
+def test_the_same_name_serves_each_direction_session_and_connection() -> None:
     router, client = one()
     other = client.add_session()
     router.pump()
@@ -558,7 +558,7 @@ def test_1_7_the_same_name_serves_each_direction_session_and_connection() -> Non
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_1_7_a_detach_is_answered_in_kind(closed: bool) -> None:
+def test_a_detach_is_answered_in_kind(closed: bool) -> None:
     router, client = one()
     for link in (client.sender("x"), client.receiver("x")):
         link.detach(closed)
@@ -568,7 +568,7 @@ def test_1_7_a_detach_is_answered_in_kind(closed: bool) -> None:
     assert not router.core.table.records
 
 
-def test_1_7_a_detached_link_leaves_nothing_to_resume() -> None:
+def test_a_detached_link_leaves_nothing_to_resume() -> None:
     router, client = one()
     receiver = client.receiver("x", name="r", credit=5)
     sender = client.sender("x")
@@ -580,7 +580,7 @@ def test_1_7_a_detached_link_leaves_nothing_to_resume() -> None:
     assert again.received == []
 
 
-def test_1_7_what_came_before_the_detach_is_delivered() -> None:
+def test_what_came_before_the_detach_is_delivered() -> None:
     router, client = one()
     receiver = client.receiver("x")
     sender = client.sender("x")
@@ -593,7 +593,7 @@ def test_1_7_what_came_before_the_detach_is_delivered() -> None:
     assert receiver.bodies == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_1_7_the_end_of_a_session_loses_its_links() -> None:
+def test_the_end_of_a_session_loses_its_links() -> None:
     router, client = one()
     other = client.add_session()
     router.pump()
@@ -608,7 +608,7 @@ def test_1_7_the_end_of_a_session_loses_its_links() -> None:
     assert client.closed is None
 
 
-def test_1_7_the_loss_of_the_connection_loses_its_links() -> None:
+def test_the_loss_of_the_connection_loses_its_links() -> None:
     router, client = one()
     other = router.connect()
     other.receiver("x", credit=1)
@@ -620,7 +620,7 @@ def test_1_7_the_loss_of_the_connection_loses_its_links() -> None:
     assert set(router.core.table.records) == {"M0x"}
 
 
-def test_1_7_no_terminus_outlives_its_link() -> None:
+def test_no_terminus_outlives_its_link() -> None:
     router, client = one()
     receiver = client.receiver(source=Source("x", durable=2, expiry_policy="never", timeout=1000))
     receiver.detach(closed=False)
@@ -648,7 +648,7 @@ class CountingDict(dict[str, object]):
         return super().items()
 
 
-def test_5_5_addresses_come_and_go_without_looking_at_the_others() -> None:
+def test_addresses_come_and_go_without_looking_at_the_others() -> None:
     router, client = one()
     router.core.table.records = CountingDict()  # type: ignore[assignment]
     receivers = [client.receiver(f"a{number}", pump=False) for number in range(2000)]
@@ -661,7 +661,7 @@ def test_5_5_addresses_come_and_go_without_looking_at_the_others() -> None:
     assert CountingDict.walks == 0
 
 
-def test_5_5_a_record_goes_with_its_last_user() -> None:
+def test_a_record_goes_with_its_last_user() -> None:
     router, client = one(FALLBACK)
     receiver = client.receiver("fall.x")
     fallback = client.receiver("fall.x", capabilities=("qd.fallback",))
@@ -677,7 +677,7 @@ def test_5_5_a_record_goes_with_its_last_user() -> None:
     assert not router.core.table.records
 
 
-def test_5_5_anonymous_traffic_makes_no_record() -> None:
+def test_anonymous_traffic_makes_no_record() -> None:
     router, client = one()
     sent = client.sender().send(compose(b"x", to="nowhere"))
     router.pump()
@@ -685,7 +685,7 @@ def test_5_5_anonymous_traffic_makes_no_record() -> None:
     assert not router.core.table.records
 
 
-def test_5_5_the_spellings_remembered_for_an_address_are_bounded() -> None:
+def test_the_spellings_remembered_for_an_address_are_bounded() -> None:
     router, client = one()
     client.receiver("x", credit=1_000_000)
     table = router.core.table

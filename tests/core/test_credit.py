@@ -56,7 +56,7 @@ def check_credit(router: MemoryRouter) -> None:
 # --- 3.1
 
 
-def test_3_1_presettled_is_paid_back_at_once() -> None:
+def test_credit_of_presettled_messages_is_paid_back_at_once() -> None:
     router, client = one(10)
     client.receiver("x", credit=1000)
     sender = client.sender("x")
@@ -66,7 +66,7 @@ def test_3_1_presettled_is_paid_back_at_once() -> None:
         check_credit(router)
 
 
-def test_3_1_unsettled_is_paid_back_when_settled() -> None:
+def test_credit_of_unsettled_messages_is_paid_back_when_settled() -> None:
     router, client = one(10)
     receiver = client.receiver("x", credit=1000)
     sender = client.sender("x")
@@ -82,7 +82,7 @@ def test_3_1_unsettled_is_paid_back_when_settled() -> None:
     check_credit(router)
 
 
-def test_3_1_credit_that_is_due_is_there_before_the_sender_runs_out() -> None:
+def test_credit_that_is_due_is_there_before_the_sender_runs_out() -> None:
     router, client = one(10)
     receiver = client.receiver("x", credit=1000)
     sender = client.sender("x")
@@ -98,7 +98,7 @@ def test_3_1_credit_that_is_due_is_there_before_the_sender_runs_out() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_3_1_what_the_router_refuses_is_paid_back_at_once(settled: bool) -> None:
+def test_what_the_router_refuses_is_paid_back_at_once(settled: bool) -> None:
     router, client = one(4)
     sender = client.sender()
     for _ in range(5):
@@ -109,7 +109,7 @@ def test_3_1_what_the_router_refuses_is_paid_back_at_once(settled: bool) -> None
             check_credit(router)
 
 
-def test_3_1_without_a_destination_it_is_not_paid_back() -> None:
+def test_credit_is_not_paid_back_without_a_destination() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=10)
     sender = client.sender("x")
@@ -120,7 +120,7 @@ def test_3_1_without_a_destination_it_is_not_paid_back() -> None:
     check_credit(router)
 
 
-def test_3_1_the_last_credit_is_not_paid_back_without_a_destination() -> None:
+def test_the_last_credit_is_not_paid_back_without_a_destination() -> None:
     router, client = one(1)
     receiver = client.receiver("x", credit=10)
     sender = client.sender("x")
@@ -132,7 +132,7 @@ def test_3_1_the_last_credit_is_not_paid_back_without_a_destination() -> None:
     assert sender.credit == 1
 
 
-def test_3_1_credit_is_one_flow_for_a_pass() -> None:
+def test_credit_is_one_flow_for_a_pass() -> None:
     router, client = one(100)
     receiver = client.receiver("x", credit=1000)
     sender = client.sender("x")
@@ -147,7 +147,7 @@ def test_3_1_credit_is_one_flow_for_a_pass() -> None:
 # --- 3.2
 
 
-def test_3_2_the_first_consumer_brings_credit_to_every_sender() -> None:
+def test_the_first_consumer_brings_credit_to_every_sender() -> None:
     router, client = one()
     senders = [client.sender("x") for _ in range(3)]
     assert [sender.credit for sender in senders] == [0, 0, 0]
@@ -159,7 +159,7 @@ def test_3_2_the_first_consumer_brings_credit_to_every_sender() -> None:
     router.pump()
 
 
-def test_3_2_the_first_fallback_consumer_does_too() -> None:
+def test_the_first_fallback_consumer_brings_credit_too() -> None:
     _, client = one()
     sender = client.sender("fall.x")
     assert sender.credit == 0
@@ -167,7 +167,7 @@ def test_3_2_the_first_fallback_consumer_does_too() -> None:
     assert sender.credit == 250
 
 
-def test_3_2_losing_the_last_consumer_takes_nothing_back() -> None:
+def test_losing_the_last_consumer_takes_nothing_back() -> None:
     router, client = one()
     receiver = client.receiver("x")
     sender = client.sender("x")
@@ -180,7 +180,7 @@ def test_3_2_losing_the_last_consumer_takes_nothing_back() -> None:
 # --- 3.3
 
 
-def test_3_3_the_first_message_to_nobody_starts_a_drain() -> None:
+def test_the_first_message_to_nobody_starts_a_drain() -> None:
     router, client = one()
     receiver = client.receiver("x")
     sender = client.sender("x")
@@ -193,7 +193,7 @@ def test_3_3_the_first_message_to_nobody_starts_a_drain() -> None:
     check_credit(router)
 
 
-def test_3_3_a_consumer_after_the_answer_brings_the_full_capacity() -> None:
+def test_a_consumer_after_the_answer_brings_the_full_capacity() -> None:
     router, client = one()
     receiver = client.receiver("x")
     sender = client.sender("x")
@@ -205,7 +205,7 @@ def test_3_3_a_consumer_after_the_answer_brings_the_full_capacity() -> None:
     check_credit(router)
 
 
-def test_3_3_a_consumer_before_the_answer_brings_the_pending_credit_only() -> None:
+def test_a_consumer_before_the_answer_brings_the_pending_credit_only() -> None:
     router, client = one()
     receiver = client.receiver("x")
     sender = client.sender("x")
@@ -219,7 +219,7 @@ def test_3_3_a_consumer_before_the_answer_brings_the_pending_credit_only() -> No
     check_credit(router)
 
 
-def test_3_3_an_answer_that_crosses_the_new_credit_costs_nothing() -> None:
+def test_an_answer_that_crosses_the_new_credit_costs_nothing() -> None:
     router, client = one()
     other = router.connect()
     receiver = client.receiver("x")
@@ -240,7 +240,7 @@ def test_3_3_an_answer_that_crosses_the_new_credit_costs_nothing() -> None:
     assert sender.credit > 125
 
 
-def test_3_3_unsettled_messages_are_left_out_of_the_full_capacity() -> None:
+def test_unsettled_messages_are_left_out_of_the_full_capacity() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=100)
     sender = client.sender("x")
@@ -256,7 +256,7 @@ def test_3_3_unsettled_messages_are_left_out_of_the_full_capacity() -> None:
     check_credit(router)
 
 
-def test_3_3_a_message_on_its_way_in_when_the_drain_is_answered_counts_once() -> None:
+def test_a_message_on_its_way_in_when_the_drain_is_answered_counts_once() -> None:
     for settled in (False, True):
         router, client = one(10)
         receiver = client.receiver("x", credit=100)
@@ -278,7 +278,7 @@ def test_3_3_a_message_on_its_way_in_when_the_drain_is_answered_counts_once() ->
 
 
 @pytest.mark.parametrize("queued", [0, 1, 5, 9, 10])
-def test_3_4_a_drain_sends_what_there_is_and_gives_back_the_rest(queued: int) -> None:
+def test_a_drain_sends_what_there_is_and_gives_back_the_rest(queued: int) -> None:
     router, client = one()
     receiver = client.receiver("x")
     send(router, client.sender("x"), queued)
@@ -295,7 +295,7 @@ def test_3_4_a_drain_sends_what_there_is_and_gives_back_the_rest(queued: int) ->
     assert [each.outcome for each in sent] == [Accepted(), Accepted()]
 
 
-def test_3_4_a_drain_leaves_what_is_beyond_the_credit() -> None:
+def test_a_drain_leaves_what_is_beyond_the_credit() -> None:
     router, client = one()
     receiver = client.receiver("x")
     send(router, client.sender("x"), 5)
@@ -309,7 +309,7 @@ def test_3_4_a_drain_leaves_what_is_beyond_the_credit() -> None:
     assert len(receiver.received) == 5
 
 
-def test_3_4_a_drain_waits_for_the_message_under_way() -> None:
+def test_a_drain_waits_for_the_message_under_way() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=3)
     sender = client.sender("x")
@@ -328,7 +328,7 @@ def test_3_4_a_drain_waits_for_the_message_under_way() -> None:
 # --- 3.6
 
 
-def test_3_6_the_sessions_window_bounds_what_is_held_for_a_creditless_receiver() -> None:
+def test_the_sessions_window_bounds_what_is_held_for_a_creditless_receiver() -> None:
     router, client = one(limits=small_window(20))
     client.receiver("x")
     sent = client.sender("x").begin(compose(bytes(3_000_000)))
@@ -337,7 +337,7 @@ def test_3_6_the_sessions_window_bounds_what_is_held_for_a_creditless_receiver()
     assert not sent.delivery.complete
 
 
-def test_3_6_a_window_smaller_than_the_streaming_mark_does_not_stop_a_message() -> None:
+def test_a_window_smaller_than_the_streaming_mark_does_not_stop_a_message() -> None:
     for frames in (2, 3, 4, 7):
         router, client = one(limits=small_window(frames, 512))
         receiver = router.connect().receiver("x", credit=10)
@@ -350,7 +350,7 @@ def test_3_6_a_window_smaller_than_the_streaming_mark_does_not_stop_a_message() 
         assert router.held_bytes() == 0
 
 
-def test_3_6_many_unfinished_messages_do_not_stop_one_another() -> None:
+def test_many_unfinished_messages_do_not_stop_one_another() -> None:
     router, client = one(limits=small_window(10))
     receiver = router.connect().receiver("x", credit=100)
     sent = [client.sender("x").begin(compose(bytes(100_000))) for _ in range(10)]
@@ -366,7 +366,7 @@ def test_3_6_many_unfinished_messages_do_not_stop_one_another() -> None:
     assert router.held_bytes() == 0
 
 
-def test_3_6_the_receivers_window_and_frame_size_are_respected() -> None:
+def test_the_receivers_window_and_frame_size_are_respected() -> None:
     router = MemoryRouter(RULES)
     client = router.connect()
     narrow = router.connect(client_limits=small_window(3, 512))
@@ -379,7 +379,7 @@ def test_3_6_the_receivers_window_and_frame_size_are_respected() -> None:
     assert narrow.ended == []
 
 
-def test_3_6_a_receiver_that_does_not_read_stops_its_sender_and_nobody_else() -> None:
+def test_a_receiver_that_does_not_read_stops_its_sender_and_nobody_else() -> None:
     router, client = one(limits=small_window(20))
     slow = router.connect()
     receiver = slow.receiver("x", credit=100)
@@ -400,7 +400,7 @@ def test_3_6_a_receiver_that_does_not_read_stops_its_sender_and_nobody_else() ->
 # --- 3.7, 3.8
 
 
-def test_3_8_100_kb_of_an_unfinished_message_are_kept_back() -> None:
+def test_100_kb_of_an_unfinished_message_are_kept_back() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=1)
     sent = client.sender("x").begin(compose(bytes(1_000_000))[: 100 * KB])
@@ -418,7 +418,7 @@ def test_3_8_100_kb_of_an_unfinished_message_are_kept_back() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_3_8_a_long_message_streams_through(settled: bool) -> None:
+def test_a_long_message_streams_through(settled: bool) -> None:
     router, client = one()
     receiver = client.receiver("x", credit=1)
     sender = client.sender("x")
@@ -439,7 +439,7 @@ def test_3_8_a_long_message_streams_through(settled: bool) -> None:
     check_credit(router)
 
 
-def test_3_8_what_stands_behind_a_streamed_message_follows_it() -> None:
+def test_what_stands_behind_a_streamed_message_follows_it() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=5)
     long = client.sender("x").begin(compose(bytes(200_000)))
@@ -451,7 +451,7 @@ def test_3_8_what_stands_behind_a_streamed_message_follows_it() -> None:
     assert [message.complete for message in receiver.received] == [True] * 3
 
 
-def test_3_7_a_multicast_is_held_to_its_slowest_receiver() -> None:
+def test_a_multicast_is_held_to_its_slowest_receiver() -> None:
     router, client = one(limits=small_window(20))
     fast = router.connect().receiver("multicast", credit=10)
     leaving = router.connect()
@@ -470,7 +470,7 @@ def test_3_7_a_multicast_is_held_to_its_slowest_receiver() -> None:
     assert router.held_bytes() == 0
 
 
-def test_3_7_a_small_multicast_is_not() -> None:
+def test_a_small_multicast_is_not_held_to_its_slowest_receiver() -> None:
     router, client = one()
     fast = router.connect().receiver("multicast", credit=1000)
     router.connect().receiver("multicast")
@@ -478,7 +478,7 @@ def test_3_7_a_small_multicast_is_not() -> None:
     assert len(fast.received) == 100
 
 
-def test_3_7_discarded_input_is_not_held() -> None:
+def test_discarded_input_is_not_held() -> None:
     router, client = one(limits=small_window(20))
     leaving = router.connect()
     leaving.receiver("x")
@@ -493,7 +493,7 @@ def test_3_7_discarded_input_is_not_held() -> None:
     assert sent.settled
 
 
-def test_3_8_a_message_to_nobody_does_not_wait_for_its_end() -> None:
+def test_a_message_to_nobody_does_not_wait_for_its_end() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=5)
     sender = client.sender("x")
@@ -507,7 +507,7 @@ def test_3_8_a_message_to_nobody_does_not_wait_for_its_end() -> None:
     check_credit(router)
 
 
-def test_3_8_a_head_that_does_not_end_is_given_up() -> None:
+def test_a_head_that_does_not_end_is_given_up() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=5)
     sender = client.sender()
@@ -547,7 +547,7 @@ def _settle_and_finish(sent: SentMessage, sender: MemorySender) -> None:
 @pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize("ending", [_abort, _finish, _settle_and_finish])
 @pytest.mark.parametrize("consumer", ["ready", "creditless", "gone"])
-def test_3_1_a_message_in_pieces_gives_its_credit_back_once(
+def test_a_message_in_pieces_gives_its_credit_back_once(
     size: int, settled: bool, ending: Ending, consumer: str
 ) -> None:
     router, client = one(4)
@@ -577,7 +577,7 @@ def test_3_1_a_message_in_pieces_gives_its_credit_back_once(
 # --- 3.9
 
 
-def test_3_9_an_anonymous_sender_is_never_drained() -> None:
+def test_an_anonymous_sender_is_never_drained() -> None:
     router, client = one(10)
     sender = client.sender()
     for _ in range(50):
@@ -626,7 +626,7 @@ def test_stopping_waits_for_unfinished_messages() -> None:
 
 
 @pytest.mark.parametrize("how", ["abort", "drop", "receiver"])
-def test_3_6_taking_a_message_back_waits_for_the_receivers_window(how: str) -> None:
+def test_taking_a_message_back_waits_for_the_receivers_window(how: str) -> None:
     router = MemoryRouter(RULES)
     leaving = router.connect()
     narrow = router.connect(client_limits=small_window(3, 512))
