@@ -1,0 +1,15 @@
+/** The globals of Node that rhea reads. Imported before rhea, and by nothing else. */
+
+import { Buffer } from "buffer";
+
+const scope = globalThis as unknown as Record<string, unknown>;
+
+scope["Buffer"] ??= Buffer;
+scope["process"] ??= {
+  env: {},
+  version: "v18",
+  nextTick: (run: () => void) => {
+    queueMicrotask(run);
+  },
+};
+scope["global"] ??= globalThis;

@@ -1,0 +1,71 @@
+import type { MouseEvent, ReactNode } from "react";
+import {
+  Masthead,
+  MastheadBrand,
+  MastheadContent,
+  MastheadLogo,
+  MastheadMain,
+  MastheadToggle,
+} from "@patternfly/react-core/dist/esm/components/Masthead";
+import { Page, PageSidebar, PageSidebarBody, PageToggleButton } from "@patternfly/react-core/dist/esm/components/Page";
+import { SkipToContent } from "@patternfly/react-core/dist/esm/components/SkipToContent";
+import BarsIcon from "@patternfly/react-icons/dist/esm/icons/bars-icon";
+
+import { Navigation } from "./Navigation";
+import { ThemeSwitch } from "./ThemeSwitch";
+
+const MAIN = "console-main";
+
+const masthead = (
+  <Masthead>
+    <MastheadMain>
+      <MastheadToggle>
+        <PageToggleButton variant="plain" aria-label="Navigation">
+          <BarsIcon />
+        </PageToggleButton>
+      </MastheadToggle>
+      <MastheadBrand>
+        <MastheadLogo component="a" href="#/">
+          trouter
+        </MastheadLogo>
+      </MastheadBrand>
+    </MastheadMain>
+    <MastheadContent>
+      <ThemeSwitch />
+    </MastheadContent>
+  </Masthead>
+);
+
+const sidebar = (
+  <PageSidebar>
+    <PageSidebarBody>
+      <Navigation />
+    </PageSidebarBody>
+  </PageSidebar>
+);
+
+// A link to #console-main would leave the page, since the part behind the hash names it.
+function toContent(event: MouseEvent): void {
+  event.preventDefault();
+  document.getElementById(MAIN)?.focus();
+}
+
+/** The masthead, the navigation and the place of the page. */
+export function Frame({ children }: { children: ReactNode }) {
+  return (
+    <Page
+      masthead={masthead}
+      sidebar={sidebar}
+      isManagedSidebar
+      isContentFilled
+      mainContainerId={MAIN}
+      skipToContent={
+        <SkipToContent href={`#${MAIN}`} onClick={toContent}>
+          Skip to content
+        </SkipToContent>
+      }
+    >
+      {children}
+    </Page>
+  );
+}

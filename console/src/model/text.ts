@@ -1,0 +1,22 @@
+/** Text from strangers made fit to be looked at: what is invisible or turns the reading direction becomes visible. */
+
+// Controls, formats (marks and overrides of direction, zero-width characters, tags), lone surrogates, separators of
+// lines and paragraphs, and the letters that have no shape.
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u17b4|\u17b5/gu;
+
+const NAMED: Readonly<Record<string, string>> = { "\n": "\u240a", "\r": "\u240d", "\t": "\u2409", "\0": "\u2400" };
+
+/** Return `text` with every control character, direction mark and invisible character written out as <U+202E>. */
+export function visible(text: string): string {
+  return text.replace(
+    HIDDEN,
+    (mark) => NAMED[mark] ?? `<U+${(mark.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`,
+  );
+}
+
+/** Return the first `limit` characters of `text`, never half of a surrogate pair. */
+export function cut(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const last = text.charCodeAt(limit - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit);
+}
