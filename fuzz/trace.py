@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from trouter.net.trace import KEPT_BYTES, FrameTrace
-from trouter.net.trace_text import MAX_SHOWN
+from trouter.logs.amqp_text import MAX_SHOWN
+from trouter.logs.frame_trace import KEPT_BYTES, FrameTrace
 from trouter.wire.codec import encode
 from trouter.wire.framing import FRAME_SASL, frame
 from trouter.wire.types import Described, Symbol, ULong

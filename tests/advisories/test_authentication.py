@@ -9,11 +9,11 @@ from contextlib import suppress
 
 import pytest
 
+from tests.admission.test_policing import POLICY, policing, request
 from tests.auth_double import ALICE, IDENTITY, plain, service
 from tests.e2e.peer import Gone, Peer, connected
 from tests.e2e.test_authentication import address_of_this_machine
 from tests.e2e.websocket import WebSocket
-from tests.net.test_policing import POLICY, policing, request
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tls.pki import Authority
 from tests.tls.test_profiles import agrees, profile
-from trouter.net.tls.contexts import ClientUse, client_context
+from trouter.tls.contexts import ClientUse, client_context
 
 
 def server(authority: Authority, ciphers: str = "", pair: bool = True) -> ssl.SSLContext:

@@ -193,7 +193,7 @@ def test_who_we_are_already_needs_no_switch(qdrouterd: Path, tmp_path: Path) -> 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_user_and_groups_are_given_up_for_good() -> None:
     code = (
-        "import os; from trouter.net.privileges import account_of, become;"
+        "import os; from trouter.app.privileges import account_of, become;"
         "os.setgroups([0, 1]); account = account_of('nobody'); become(account);"
         "print(os.getresuid() == (account.uid,) * 3, os.getresgid() == (account.gid,) * 3, 0 in os.getgroups())\n"
         "try: os.setuid(0)\n"
@@ -208,7 +208,7 @@ def test_user_and_groups_are_given_up_for_good() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_who_may_not_become_another_user_is_told_so() -> None:
     code = (
-        "from trouter.net.privileges import PrivilegeError, account_of, become; become(account_of('nobody'))\n"
+        "from trouter.app.privileges import PrivilegeError, account_of, become; become(account_of('nobody'))\n"
         "try: become(account_of('root'))\n"
         "except PrivilegeError as refused: print(refused)\n"
     )

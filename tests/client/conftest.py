@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from tests.client.support import Router
+from trouter.app.process import RouterProcess
 from trouter.client import Connection
 from trouter.config import load
 from trouter.hooks import Plugins
-from trouter.net.router import RouterProcess
 
 #: Only a hang takes this long; no test waits for it.
 TOO_LONG_S = 60.0

@@ -9,6 +9,7 @@ from typing import Any
 
 import trio
 
+from trouter.app.process import RouterProcess
 from trouter.client import Connection, connect
 from trouter.engine.connection import Connection as Engine
 from trouter.engine.events import (
@@ -25,7 +26,6 @@ from trouter.engine.events import (
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Delivery, LinkSink
 from trouter.engine.sasl import SaslServer
-from trouter.net.router import RouterProcess
 from trouter.wire.performatives import Error, Open, State, encode_state
 
 #: Our ids begin three before the 32-bit wrap, so every test crosses it.

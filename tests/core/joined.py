@@ -74,7 +74,7 @@ class Side:
         session.end()
 
     def serve(self, event: Event) -> None:
-        """What `trouter.net` does with it, without tasks."""
+        """What `trouter.connections` does with it, without tasks."""
         core = self.router.core
         if isinstance(event, ConnectionOpened):
             core.network.add_trunk(self.trunk)

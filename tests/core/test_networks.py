@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from tests.core.joined import Joined
+from trouter.connections.settings import ROUTER_WINDOW_BYTES
 from trouter.core.attach import PeerTerms
 from trouter.core.streams import KEPT_IDLE
 from trouter.core.table import AddressRule
@@ -15,7 +16,6 @@ from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Delivery
 from trouter.engine.session import Session
-from trouter.net.settings import ROUTER_WINDOW_BYTES
 from trouter.testing import MemoryClient, MemoryReceiver, MemorySender, SentMessage, compose
 from trouter.testing.memory import LIMITS
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released

@@ -29,7 +29,7 @@ def rules(vhost: str = "", group: str = "", name: str = "v") -> tuple[QuotaRule,
 
 
 class World:
-    """A router whose peers are held to quotas, as trouter.net does it."""
+    """A router whose peers are held to quotas, as trouter.connections does it."""
 
     def __init__(self) -> None:
         self.router = MemoryRouter()

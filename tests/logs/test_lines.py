@@ -106,7 +106,7 @@ def test_arguments_that_do_not_fit_cost_the_arguments_alone(capfd: pytest.Captur
 
 
 def entry(text: str) -> Entry:
-    return Entry("SERVER", "info", text, "trouter/net/peer.py", 7, 1_700_000_000.25)
+    return Entry("SERVER", "info", text, "trouter/connections/peer.py", 7, 1_700_000_000.25)
 
 
 def test_a_json_line_is_one_object_that_says_the_same() -> None:
@@ -119,7 +119,7 @@ def test_a_json_line_is_one_object_that_says_the_same() -> None:
         ("text", '[C7][L12] a "b" é'),
         ("connection", 7),
         ("link", 12),
-        ("file", "trouter/net/peer.py"),
+        ("file", "trouter/connections/peer.py"),
         ("line", 7),
     ]
 

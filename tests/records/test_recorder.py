@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.net.recorder import Recorder
 from trouter.records import Alarm, PolicyDecision, Record
 from trouter.records.stream import Stream
+from trouter.telemetry.recorder import Recorder
 
 
 def denial(link: int) -> PolicyDecision:

@@ -11,12 +11,12 @@ from tests.routers import DEADLINE_S
 from trouter.core.latency import Latency
 from trouter.core.router import Router
 from trouter.hooks import CertificateFacts, Plugins, SslProfileFacts, hookimpl
-from trouter.net.observers import Observers
-from trouter.net.recorder import Recorder
-from trouter.net.telemetry import STEP_US, Sketches, Telemetry
 from trouter.records import Alarm, ClockStep, PluginFault, Record
 from trouter.records.sketch import bucket_of, merged, middle_of
 from trouter.records.stream import Stream
+from trouter.telemetry.observers import Observers
+from trouter.telemetry.periodic import STEP_US, Sketches, Telemetry
+from trouter.telemetry.recorder import Recorder
 
 
 def test_the_middle_of_a_bucket_is_at_most_a_64th_off() -> None:

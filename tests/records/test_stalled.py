@@ -8,14 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from trouter.app.process import RouterProcess
 from trouter.client import Message, connect
 from trouter.config import load
 from trouter.core.watch import BLOCKED_AFTER_S, ROUND_S, STUCK_AFTER_S
 from trouter.hooks import Plugins
-from trouter.net.clocks import now_us
-from trouter.net.router import RouterProcess
 from trouter.records import LinkAttached, LinkStalled, Record
 from trouter.records.stream import Stream
+from trouter.telemetry.clocks import now_us
 from trouter.wire.performatives import Error
 
 CONFIGURATION = "router { id: R }\nlistener {\n host: 127.0.0.1\n port: 0\n idleTimeoutSeconds: 0\n}\n"

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from trouter.net.recorder import Recorder
 from trouter.records import KINDS, ManagementChange, PolicyLoaded, Record, RecordsDropped, SaslOutcome
 from trouter.records.segments import numbered
 from trouter.records.stream import Stream
 from trouter.records.text import MAX_CHARACTERS, MAX_TEXTS, clean, tidy
+from trouter.telemetry.recorder import Recorder
 from trouter.wire.types import Symbol, ULong
 
 HOSTILE = [

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from trouter.backbone.backbone import Backbone
+from trouter.backbone.uplinks import Uplinks
 from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container
 from trouter.core.edges import EdgePeer
@@ -31,9 +33,7 @@ from trouter.engine.events import (
 from trouter.engine.limits import EngineLimits
 from trouter.engine.session import Session
 from trouter.mesh.mesh import Mesh, Timers
-from trouter.net.backbone import Backbone
 from trouter.net.hub import Hub
-from trouter.net.uplinks import Uplinks
 from trouter.testing.memory import (
     LIMITS,
     MemoryClient,
@@ -104,7 +104,7 @@ class End:
         self.connection.forget()
 
     def _serve(self, event: Event) -> None:
-        """What ``trouter.net`` does, without tasks."""
+        """What ``trouter.connections`` does, without tasks."""
         core = self.site.memory.core
         if isinstance(event, ConnectionOpened):
             self._join()
@@ -152,7 +152,7 @@ class End:
         if self.site.uplinks is not None:
             self.site.uplinks.enter(self)
 
-    # --- what ``trouter.net.uplinks`` asks of who holds a connection
+    # --- what ``trouter.backbone.uplinks`` asks of who holds a connection
 
     def begin_uplink(self, count: int) -> list[Session]:
         """Sessions of ours."""

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from tests.sim.routers import Network
-from trouter.net.contact import next_due_s
+from trouter.backbone.contact import next_due_s
 
 #: How long octets take over a line, and how many times that is enough for a line of so many routers.
 DELAY_S = 0.001

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tests.sim import test_mesh, test_routers
+from trouter.backbone.backbone import Backbone
 from trouter.core.router import Router
 from trouter.mesh import mesh, paths, questions
 from trouter.mesh.events import AddressesChanged, Event, PathsChanged
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.nodes import Node
 from trouter.mesh.paths import Paths
-from trouter.net.backbone import Backbone
 
 #: Storms within which each bug is found.
 SEEDS = range(60)

@@ -18,11 +18,11 @@ import trio
 from tests.client.support import Router
 from tests.spool.feeds import until
 from tests.spool.support import frames
+from trouter.app.process import RouterProcess
 from trouter.cli import main
 from trouter.cli.pipelines.spool import octets as size_of
 from trouter.config import load
 from trouter.hooks import Plugins
-from trouter.net.router import RouterProcess
 from trouter.spool import Spool, SpoolReader, spools_in
 
 SPOOL = (sys.executable, "-m", "trouter", "pipeline", "spool")

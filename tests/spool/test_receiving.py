@@ -16,11 +16,11 @@ from tests.certificates import Authority
 from tests.client.support import Router
 from tests.spool.feeds import Feed, receiving, settings_for, until
 from tests.spool.support import frames, message
+from trouter.app.process import RouterProcess
 from trouter.client import ACCEPTED, AuthenticationFailed, Encoded, Error, LinkDetached, Rejected, Servers
 from trouter.config import load
 from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
-from trouter.net.router import RouterProcess
 from trouter.spool import Spool, SpoolReader
 from trouter.spool.receiver import Progress, receive
 from trouter.wire import decode_state

@@ -22,11 +22,11 @@ from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.tls.pki import Authority, Pair
 from trouter.config import Configuration, load
 from trouter.config.facts import listener_facts
+from trouter.connections.registry import Connections
 from trouter.hooks import PeerFacts, Plugins
-from trouter.net.connections import Connections
-from trouter.net.recorder import Recorder
-from trouter.net.secure import Resumable, Secure, SecurityLayer, resumable
-from trouter.net.tls.problems import TlsFailed
+from trouter.telemetry.recorder import Recorder
+from trouter.tls.problems import TlsFailed
+from trouter.tls.secure import Resumable, Secure, SecurityLayer, resumable
 from trouter.wire.framing import SASL_HEADER
 
 

@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.tls.pki import Authority
 from trouter.config import load
+from trouter.connections.registry import Connections
 from trouter.hooks import ListenerFacts, PeerFacts, Plugins
-from trouter.net.connections import Connections
-from trouter.net.recorder import Recorder
-from trouter.net.secure import Secure
-from trouter.net.tls.hostnames import is_for
-from trouter.net.tls.problems import TlsFailed
+from trouter.telemetry.recorder import Recorder
+from trouter.tls.hostnames import is_for
+from trouter.tls.problems import TlsFailed
+from trouter.tls.secure import Secure
 
 FACTS = PeerFacts(1, ListenerFacts("there", "127.0.0.1", "amqps"), "127.0.0.1", 5671, encrypted=False, loopback=True)
 #: The subject, subjectAltName, who is called, and whether the certificate is for that host.

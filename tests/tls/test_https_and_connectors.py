@@ -17,10 +17,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.routers import RunningRouter, running
 from tests.tls.pki import Authority
+from trouter.app.process import RouterProcess
 from trouter.config import load
 from trouter.config.facts import router_facts
 from trouter.hooks import Plugins
-from trouter.net.router import RouterProcess
 from trouter.wire.performatives import Error
 from trouter_plugins.users_file import put_user
 

@@ -19,7 +19,7 @@ from tests.routers import RunningRouter, running
 from tests.tls.pki import Authority, Pair
 from trouter.client import AuthenticationFailed, Message, connect
 from trouter.client.sasl import Anonymous, External, SaslMechanism, Scram
-from trouter.net.tls.channel import end_point_binding
+from trouter.tls.channel import end_point_binding
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, FrameReader, frame
 from trouter.wire.performatives import (
     Close,

@@ -29,8 +29,8 @@ CipherString = DEFAULT@SECLEVEL={level}
 SHOW = """
 import json, pathlib, sys
 from trouter.config import load
-from trouter.net.tls.contexts import ClientUse, ServerUse, client_context, server_context
-from trouter.net.tls.problems import TlsProblem
+from trouter.tls.contexts import ClientUse, ServerUse, client_context, server_context
+from trouter.tls.problems import TlsProblem
 (profile,) = load(pathlib.Path(sys.argv[1])).ssl_profiles
 try:
     contexts = (server_context(profile, ServerUse("none"), ()), client_context(profile, ClientUse(), ()))

@@ -16,7 +16,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from tests.tls.pki import Authority, Pair
 from tests.tls.responder import Responder, appointed
 from trouter.config import load
-from trouter.net.tls.profiles import OCSP_DEAD_S, OCSP_S, TlsProfiles
+from trouter.tls.profiles import OCSP_DEAD_S, OCSP_S, TlsProfiles
 
 OK = b"HTTP/1.1 200 OK\r\n"
 BELIEVED, DOUBTED, REFUSED = (True, True), (True, False), (False, False)

@@ -9,10 +9,11 @@ import pytest
 
 from tests.tls.pki import Authority
 from trouter.config import load
-from trouter.net.connector import Endpoint, FailoverList, allowed_hosts
-from trouter.net.tls.channel import RecordCounter
-from trouter.net.tls.names import distinguished_name
-from trouter.net.tls.opening import Layer, layer_of
+from trouter.connections.failover import FailoverList, allowed_hosts
+from trouter.net.dialing import Endpoint
+from trouter.tls.channel import RecordCounter
+from trouter.tls.names import distinguished_name
+from trouter.tls.opening import Layer, layer_of
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, TLS_HEADER
 
 OPENINGS = {

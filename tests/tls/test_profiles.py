@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.tls.pki import DAY, Authority, Pair
 from trouter.config import SslProfileEntity, load
-from trouter.net.tls.contexts import ClientUse, ServerUse, client_context, server_context
-from trouter.net.tls.loaded import load as load_profile
-from trouter.net.tls.problems import TlsProblem, TlsProblems
-from trouter.net.tls.profiles import TlsProfiles
+from trouter.tls.contexts import ClientUse, ServerUse, client_context, server_context
+from trouter.tls.loaded import load as load_profile
+from trouter.tls.problems import TlsProblem, TlsProblems
+from trouter.tls.profiles import TlsProfiles
 
 NONE = frozenset({ServerUse("none")})
 

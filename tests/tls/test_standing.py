@@ -18,15 +18,15 @@ import trio
 from cryptography.x509.ocsp import OCSPCertStatus
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.net.test_alarms import Alarms
+from tests.admission.test_alarms import Alarms
 from tests.tls.pki import DAY, Authority, Pair
 from tests.tls.responder import Responder
+from trouter.app.process import RouterProcess
 from trouter.client import Connection, ConnectionClosed, connect
 from trouter.client.sasl import External
 from trouter.config import load
 from trouter.hooks import Plugins
-from trouter.net.router import RouterProcess
-from trouter.net.secure import HANDSHAKE_S, RECHECK_S
+from trouter.tls.secure import HANDSHAKE_S, RECHECK_S
 from trouter.wire.performatives import Error
 
 DAY_S = DAY.total_seconds()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 import trouter
+from trouter.app.privileges import Account, PrivilegeError, account_of, become
 from trouter.cli import run
-from trouter.net.privileges import Account, PrivilegeError, account_of, become
 
 #: Below the prefix that Python is installed at, else below these.
 PREFIXES: Final = (Path(sys.prefix), Path("/usr/local"), Path("/"))

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from trouter import logs
+from trouter.app.privileges import Account, PrivilegeError, account_of, become, forbid_inspection, forbid_new_privileges
 from trouter.cli.startup import StartError, existing_path, prepare, warnings
 from trouter.config import Configuration, ConfigurationError, Kind, load
 from trouter.config.configuration import BUILT_IN
 from trouter.config.problems import Severity
 from trouter.logs.outputs import NAMED
-from trouter.net.privileges import Account, PrivilegeError, account_of, become, forbid_inspection, forbid_new_privileges
 
 #: The addresses are those of the built-in configuration.
 LOOK_AROUND: Final = """\
@@ -91,7 +91,7 @@ def route(
         grave = finding.severity is Severity.PROBLEM
         prefix = "" if finding.severity is Severity.NOTE else f"{finding.severity}: "
         logs.of("MAIN").log(logging.CRITICAL if grave else logging.WARNING, "%s%s", prefix, finding)
-    from trouter.net.router import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
+    from trouter.app.process import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 
     return serve(configuration, plugins, partial(load, path), ready, ended, partial(confine, configuration, account))
 

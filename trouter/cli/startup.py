@@ -76,7 +76,7 @@ def tls_material(configuration: Configuration) -> list[Problem]:
     """Return problems with the certificates, keys and lists that sslProfiles name, for entities that use them."""
     if not configuration.ssl_profiles:
         return []
-    from trouter.net.tls.profiles import problems_in  # noqa: PLC0415 - libraries that only TLS needs
+    from trouter.tls.profiles import problems_in  # noqa: PLC0415 - libraries that only TLS needs
 
     return problems_in(configuration, time.time())
 
@@ -86,9 +86,9 @@ def little_memory(configuration: Configuration) -> list[Problem]:
     limit = configuration.router.max_memory_bytes
     if limit is None:
         return []
-    from trouter.net.memory import REFUSE_AT, resident_bytes  # noqa: PLC0415
+    from trouter.admission.memory import REFUSE_AT, resident_bytes  # noqa: PLC0415
 
-    import_module("trouter.net.router")  # the whole router: that is what is measured
+    import_module("trouter.app.process")  # the whole router: that is what is measured
 
     needed = resident_bytes()
     if needed * 100 < limit * REFUSE_AT:

@@ -112,7 +112,7 @@ BELIEVED: Final = (
         "such a user is refused",
         page="auth-service.md",
         tests=(
-            "net/test_auth_service.py::test_what_existing_services_leave_out_is_forgiven_unless_defaults_are_secure",
+            "auth/test_auth_service.py::test_what_existing_services_leave_out_is_forgiven_unless_defaults_are_secure",
         ),
     ),
     Point(

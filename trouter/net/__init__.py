@@ -1,1 +1,1 @@
-"""The trio room: listeners, peers, timers, signals and shutdown around the sans-IO engine and core."""
+"""What every connection uses: sockets, the poller, the hub, timers, and parts that run until they are replaced."""

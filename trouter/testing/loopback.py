@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import trio
 
+from trouter.app.process import RouterProcess
 from trouter.client import Connection, connect
 from trouter.config import Configuration, load
 from trouter.config.facts import router_facts
 from trouter.hooks import Plugins
-from trouter.net.router import RouterProcess
 
 #: Admits every client of this machine.
 ANYBODY: Final = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"

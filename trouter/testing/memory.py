@@ -309,7 +309,7 @@ class MemoryClient:
         return True
 
     def _serve(self, event: Event) -> None:
-        """The router's end of an event: what `trouter.net` does, without tasks."""
+        """The router's end of an event: what `trouter.connections` does, without tasks."""
         core = self.router.core
         if isinstance(event, ConnectionOpened):
             self.server.open()

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from trouter.net.trace import FrameTrace
+from trouter.logs.frame_trace import FrameTrace
 
 #: ``from`` which side, the frame's ``octets``, and the ``line`` without the time and the payload.
 FRAMES: Final = json.loads((Path(__file__).parent / "data" / "frames.json").read_text(encoding="utf-8"))

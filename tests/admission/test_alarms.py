@@ -1,0 +1,84 @@
+"""What needs somebody: each alarm is a record of its own when it is raised, and another when it is over."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.admission.test_policing import compiled, enter, request
+from trouter.admission.memory import LATITUDE, REFUSE_AT, STARVE_AT, MemoryWatch
+from trouter.admission.policing import Policing
+from trouter.engine.ports import Budget
+from trouter.hooks import Plugins
+from trouter.records import Alarm, Record
+from trouter.security.quotas import CLEAR_S
+from trouter.telemetry.recorder import Recorder
+
+QUOTA = """
+policy {{ enableVhostPolicy: yes, defaultVhost: }}
+vhost {{
+    hostname: one
+    quotaMode: {mode}
+    groups: {{ all: {{ users: *, remoteHosts: *, perUser: {{ maxConnectionsPerSecond: 1 }} }} }}
+}}
+"""
+
+
+class Alarms:
+    """Takes in the alarms among the records."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._taken: list[Alarm] = []
+        recorder.add(self)
+
+    def put(self, record: Record) -> None:
+        if isinstance(record, Alarm):
+            self._taken.append(record)
+
+    def take(self) -> list[tuple[str | None, ...]]:
+        """Those since the last call, by what they say."""
+        taken, self._taken = self._taken, []
+        return [(each.name, each.severity, each.subject, each.state, each.value, each.limit) for each in taken]
+
+
+@pytest.mark.parametrize(("mode", "how"), [("enforce", "enforced"), ("alarm", "alarm only")])
+def test_a_quota_is_told_when_it_is_met_and_when_it_is_not_any_more(mode: str, how: str) -> None:
+    recorder, now = Recorder(), [100.0]
+    alarms = Alarms(recorder)
+    policing = Policing(recorder, Plugins(), lambda: now[0])
+    policing.become(compiled(QUOTA.format(mode=mode)))
+    enter(policing, request(1))
+    assert alarms.take() == []
+    told = "quota", "warning", "one:all:perUser:maxConnectionsPerSecond alice"
+    assert (policing.admit(request(2)) is None) == (mode == "enforce")
+    assert alarms.take() == [(*told, "raised", how, "1")]
+    policing.admit(request(3))
+    assert alarms.take() == []
+    now[0] += CLEAR_S + 1
+    policing.quotas.look()
+    assert alarms.take() == [(*told, "cleared", how, "1")]
+
+
+def test_memory_is_told_at_each_mark_and_below_it() -> None:
+    recorder, taken = Recorder(), [0]
+    alarms = Alarms(recorder)
+    watch = MemoryWatch(Budget(0), recorder, lambda: taken[0])
+    watch.configure(1000)
+
+    def refuses() -> bool:
+        return bool(watch.refusal)
+
+    def at(percent: int) -> list[tuple[str | None, ...]]:
+        taken[0] = percent * 10
+        watch.look(())
+        return alarms.take()
+
+    starve, refuse = ("memory", "warning", f"{STARVE_AT} percent"), ("memory", "critical", f"{REFUSE_AT} percent")
+    assert at(STARVE_AT - 1) == []
+    assert at(STARVE_AT) == [(*starve, "raised", f"{STARVE_AT} percent", "1000")]
+    assert not refuses()
+    assert at(REFUSE_AT) == [(*refuse, "raised", f"{REFUSE_AT} percent", "1000")]
+    assert refuses()
+    assert at(REFUSE_AT - LATITUDE) == []
+    assert at(REFUSE_AT - LATITUDE - 1) == [(*refuse, "cleared", f"{REFUSE_AT - LATITUDE - 1} percent", "1000")]
+    assert not refuses()
+    assert at(10) == [(*starve, "cleared", "10 percent", "1000")]

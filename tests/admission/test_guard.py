@@ -1,0 +1,23 @@
+"""Those at the door: what is told of whom it is closed to."""
+
+from __future__ import annotations
+
+import pytest
+
+from trouter.admission.guard import TELL_EVERY_S, Guard
+from trouter.admission.memory import MemoryWatch
+from trouter.engine.ports import Budget
+from trouter.telemetry.recorder import Recorder
+
+
+def test_those_who_are_turned_away_are_counted_and_told_of_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    now = [100.0]
+    guard = Guard(MemoryWatch(Budget(0), Recorder()), lambda: now[0])
+    assert not guard.turns_away("192.0.2.1", 1, "")
+    for port in range(1, 1001):
+        assert guard.turns_away("192.0.2.1", port, "too many")
+    assert guard.turned_away == 1000
+    assert caplog.messages == ["connection from 192.0.2.1:1 refused: too many"]
+    now[0] += TELL_EVERY_S
+    assert guard.turns_away("192.0.2.2", 7, "too fast")
+    assert caplog.messages[1:] == ["connection from 192.0.2.2:7 refused: too fast (999 more since the last such line)"]

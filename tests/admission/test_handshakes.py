@@ -1,0 +1,190 @@
+"""Connections that have not come as far as their Open: how many there may be, how fast they come, how slow they are."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import replace
+
+import pytest
+
+from trouter.admission.handshakes import HandshakeRules, Handshakes, Newcomer
+
+HOST = "192.0.2.1"
+RULES = HandshakeRules()
+ANYWHERE = ipaddress.ip_network("0.0.0.0/0")
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def handshakes(clock: Clock) -> Handshakes:
+    return Handshakes(clock)
+
+
+def take(handshakes: Handshakes, count: int, host: str = HOST, role: str = "normal") -> list[Newcomer]:
+    taken = []
+    for _ in range(count):
+        assert handshakes.too_many(host, role) == ""
+        taken.append(handshakes.begin(host, role))
+    return taken
+
+
+# How many
+
+
+def test_twenty_of_a_host_and_no_more(handshakes: Handshakes) -> None:
+    first, *_ = take(handshakes, 20)
+    assert handshakes.too_many(HOST, "normal") == f"maxHandshakesPerHost 20 from {HOST}"
+    assert handshakes.too_many("192.0.2.2", "normal") == ""
+    handshakes.end(first)
+    handshakes.end(first)
+    take(handshakes, 1)
+    assert handshakes.too_many(HOST, "normal")
+
+
+def test_a_network_of_64_bits_is_one_host(handshakes: Handshakes) -> None:
+    for number in range(20):
+        take(handshakes, 1, f"2001:db8::{number}")
+    assert handshakes.too_many("2001:db8::ffff", "normal")
+    assert not handshakes.too_many("2001:db8:0:1::", "normal")
+
+
+def test_a_thousand_in_all_and_routers_are_counted_apart(handshakes: Handshakes) -> None:
+    for number in range(1000):
+        take(handshakes, 1, f"198.51.{number // 100}.{number % 100}")
+    assert handshakes.too_many(HOST, "normal") == "maxHandshakes 1000"
+    assert handshakes.too_many(HOST, "route-container") == "maxHandshakes 1000"
+    take(handshakes, 10, role="inter-router")
+    take(handshakes, 10, role="edge")
+    assert handshakes.too_many(HOST, "edge") == f"maxHandshakesPerHost 20 from {HOST}"
+
+
+def test_nothing_is_left_of_those_who_have_gone(handshakes: Handshakes) -> None:
+    for newcomer in take(handshakes, 20):
+        handshakes.end(newcomer)
+    assert len(handshakes) == 0
+    assert not handshakes._counts
+
+
+def test_this_machine_is_exempt_unless_it_is_configured(handshakes: Handshakes) -> None:
+    take(handshakes, 5000, "127.0.0.1")
+    assert len(handshakes) == 0
+    assert not any(handshakes.too_fast("::1") for _ in range(5000))
+    handshakes.rules = replace(RULES, exempt=())
+    take(handshakes, 20, "127.0.0.1")
+    assert handshakes.too_many("127.0.0.1", "normal")
+    handshakes.rules = replace(RULES, exempt=(ipaddress.ip_network("2001:db8::7"),))
+    take(handshakes, 100, "2001:db8::7")
+    take(handshakes, 20, "2001:db8::8")
+    assert handshakes.too_many("2001:db8::8", "normal")
+
+
+def test_zero_is_no_limit(handshakes: Handshakes) -> None:
+    handshakes.rules = replace(RULES, most=0, most_by_place=0, arrivals_per_second=0, least_rate=0)
+    take(handshakes, 2000)
+    assert not any(handshakes.too_fast(HOST) for _ in range(2000))
+
+
+# How fast
+
+
+def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Clock) -> None:
+    assert [handshakes.too_fast(HOST) for _ in range(100)] == [""] * 100
+    assert handshakes.too_fast(HOST) == f"more than acceptRatePerHost 50 a second from {HOST}"
+    assert handshakes.too_fast("192.0.2.2") == ""
+    clock.now += 1.0
+    assert [bool(handshakes.too_fast(HOST)) for _ in range(60)] == [False] * 50 + [True] * 10
+    clock.now += 3600.0
+    assert [bool(handshakes.too_fast(HOST)) for _ in range(110)] == [False] * 100 + [True] * 10
+
+
+def test_who_comes_in_vain_has_arrived_more_than_once(handshakes: Handshakes, clock: Clock) -> None:
+    for _ in range(9):
+        assert handshakes.too_fast(HOST) == ""
+        handshakes.came_in_vain(HOST)
+    assert [bool(handshakes.too_fast(HOST)) for _ in range(2)] == [False, True]
+    handshakes.came_in_vain(HOST)  # and now he owes
+    assert handshakes.too_fast("192.0.2.2") == ""
+    clock.now += 0.2
+    assert handshakes.too_fast(HOST)
+    clock.now += 0.02
+    assert handshakes.too_fast(HOST) == ""
+
+
+def test_who_comes_in_vain_owes_no_more_than_may_arrive_at_once(handshakes: Handshakes, clock: Clock) -> None:
+    for _ in range(1000):
+        handshakes.came_in_vain(HOST)
+    assert handshakes.too_fast(HOST)
+    clock.now += 2.03
+    assert handshakes.too_fast(HOST) == ""
+
+
+@pytest.mark.parametrize("rules", [replace(RULES, arrivals_per_second=0), replace(RULES, exempt=(ANYWHERE,))])
+def test_who_may_arrive_as_often_as_he_likes_owes_nothing(handshakes: Handshakes, rules: HandshakeRules) -> None:
+    handshakes.rules = rules
+    for _ in range(1000):
+        handshakes.came_in_vain(HOST)
+    assert not handshakes._arrivals
+    assert handshakes.too_fast(HOST) == ""
+
+
+def test_arrivals_are_remembered_of_so_many_hosts(handshakes: Handshakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trouter.admission.handshakes.MAX_PLACES", 10)
+    for number in range(100):
+        handshakes.too_fast(f"198.51.100.{number}")
+    assert len(handshakes._arrivals) == 10
+
+
+# How slow
+
+
+def cut(handshakes: Handshakes, newcomer: Newcomer) -> bool:
+    was_cut: list[bool] = []
+    newcomer.cut = lambda: was_cut.append(True)
+    handshakes.cut_slow()
+    return bool(was_cut)
+
+
+@pytest.mark.parametrize(("octets", "seconds", "slow"), [
+    (1, 2.0, False), (1, 2.1, True), (8, 2.1, False), (8, 2.2, True), (64, 3.0, False), (63, 3.0, True),
+    (512, 9.9, False), (500, 9.9, True), (0, 9.9, False),
+])  # fmt: skip
+def test_64_octets_a_second_after_two_seconds(
+    handshakes: Handshakes, clock: Clock, octets: int, seconds: float, slow: bool
+) -> None:
+    (newcomer,) = take(handshakes, 1)
+    newcomer.received_bytes = octets
+    clock.now += seconds
+    assert cut(handshakes, newcomer) is slow
+
+
+def test_who_waits_for_us_is_not_slow(handshakes: Handshakes, clock: Clock) -> None:
+    (newcomer,) = take(handshakes, 1)
+    newcomer.received_bytes = 100
+    clock.now += 1.0
+    newcomer.waits(clock.now)
+    clock.now += 30.0
+    assert not cut(handshakes, newcomer)
+    newcomer.answered(clock.now)
+    clock.now += 2.5
+    assert not cut(handshakes, newcomer)
+    clock.now += 0.1
+    assert cut(handshakes, newcomer)
+
+
+def test_who_is_past_the_open_may_take_all_the_time(handshakes: Handshakes, clock: Clock) -> None:
+    (newcomer,) = take(handshakes, 1)
+    newcomer.received_bytes = 1
+    handshakes.end(newcomer)
+    clock.now += 1000.0
+    assert not cut(handshakes, newcomer)

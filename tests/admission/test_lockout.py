@@ -1,0 +1,269 @@
+"""Who guesses passwords is slowed down and locked out, and nobody else (security.md 8.1)."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import replace
+
+import pytest
+
+from trouter.admission.lockout import Key, Lockout, LockoutRules, Verdict
+
+HOST, OTHER = "192.0.2.1", "192.0.2.2"
+RULES = LockoutRules()
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lockout(clock: Clock) -> Lockout:
+    return Lockout(clock)
+
+
+def fail(lockout: Lockout, times: int, user: str = "alice", host: str = HOST) -> list[Verdict]:
+    return [lockout.judge(host, user, right=False) for _ in range(times)]
+
+
+def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST) -> tuple[float, Verdict]:
+    """One wrong password as a login does it: the wait before it and the one before the outcome."""
+    before_s = lockout.wait_s(host)
+    assert before_s is not None
+    clock.now += before_s
+    verdict = lockout.judge(host, user, right=False, waited_s=before_s)
+    assert verdict.wait_s is not None
+    clock.now += verdict.wait_s
+    return before_s, verdict
+
+
+# Delays
+
+
+def test_a_few_failures_cost_nothing(lockout: Lockout) -> None:
+    assert fail(lockout, 4) == [Verdict()] * 4
+    assert lockout.wait_s(HOST) == 0.0
+    assert lockout.judge(HOST, "alice", right=True) == Verdict()
+
+
+def test_each_further_failure_of_a_host_doubles_the_wait_up_to_the_longest(lockout: Lockout, clock: Clock) -> None:
+    fail(lockout, 5)
+    waits = []
+    for number in range(8):
+        before_s, _ = guess(lockout, clock, f"user{number}")
+        waits.append(before_s)
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+
+
+def test_a_user_is_waited_for_where_hosts_are_not_counted(lockout: Lockout, clock: Clock) -> None:
+    fail(lockout, 5, host="127.0.0.1")
+    waits = []
+    for _ in range(7):
+        before_s, verdict = guess(lockout, clock, host="127.0.0.1")
+        assert before_s == 0.0
+        waits.append(verdict.wait_s)
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert lockout.judge("127.0.0.1", "bob", right=True) == Verdict()
+
+
+def test_a_right_password_waits_as_a_wrong_one_does(lockout: Lockout) -> None:
+    fail(lockout, 5)
+    assert lockout.judge(HOST, "alice", right=True).wait_s == 1.0
+
+
+def test_what_was_waited_for_the_host_is_not_waited_for_again(lockout: Lockout, clock: Clock) -> None:
+    fail(lockout, 5)
+    waits = [guess(lockout, clock) for _ in range(5)]
+    assert [(before_s, verdict.wait_s) for before_s, verdict in waits] == [(each, 0.0) for each in (1, 2, 4, 8, 16)]
+
+
+def test_attempts_at_the_same_time_have_their_turns_one_after_another(lockout: Lockout) -> None:
+    for number in range(8):
+        fail(lockout, 1, f"user{number}")
+    assert [lockout.wait_s(HOST) for _ in range(5)] == [8.0, 16.0, 24.0, None, None]
+    assert [verdict.wait_s for verdict in fail(lockout, 12, host="127.0.0.1")][4:] == [0, 1, 3, 7, 15, None, None, None]
+
+
+def test_an_attempt_that_has_no_turn_is_not_counted(lockout: Lockout) -> None:
+    fail(lockout, 8)
+    while lockout.judge(HOST, "alice", right=False).wait_s is not None:
+        pass
+    counted = lockout.state(Key(HOST, "alice"))
+    fail(lockout, 100)
+    assert lockout.state(Key(HOST, "alice")) == counted
+
+
+def test_failures_far_apart_are_no_guessing(lockout: Lockout, clock: Clock) -> None:
+    for _ in range(19):
+        assert lockout.judge(HOST, "alice", right=False) == Verdict()
+        assert lockout.wait_s(HOST) == 0.0
+        clock.now += RULES.delay_window_s / 4 + 0.1
+
+
+def test_failures_of_long_ago_do_not_hide_those_of_now(lockout: Lockout, clock: Clock) -> None:
+    fail(lockout, 1)
+    clock.now += RULES.delay_window_s + 1
+    fail(lockout, 5)
+    assert lockout.wait_s(HOST) == 1.0
+
+
+def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) -> None:
+    for number in range(9):
+        fail(lockout, 1, f"user{number}")
+    assert lockout.wait_s(HOST) == 16.0
+    clock.now += 16.0 + RULES.delay_window_s
+    assert lockout.wait_s(HOST) == 16.0
+    clock.now += 16.0 + RULES.delay_window_s + 1
+    assert lockout.wait_s(HOST) == 0.0
+    assert lockout.judge(HOST, "alice", right=True) == Verdict()
+
+
+# Locks
+
+
+def test_thirty_wrong_passwords(lockout: Lockout, clock: Clock) -> None:
+    """The test of security.md 8.1."""
+    began: list[int] = []
+    total_s = 0.0
+    for number in range(1, 31):
+        before_s, verdict = guess(lockout, clock)
+        total_s += before_s + (verdict.wait_s or 0.0)
+        if verdict.began:
+            began.append(number)
+        assert verdict.locked is (number > 20)
+    assert began == [20]
+    assert total_s > 600
+    assert lockout.judge(HOST, "alice", right=True).locked  # it is refused, and counts as a failure
+    assert lockout.judge(OTHER, "alice", right=True) == Verdict()
+    assert lockout.judge(OTHER, "bob", right=True) == Verdict()
+    assert not lockout.judge(HOST, "bob", right=True).locked
+
+
+def test_the_lock_ends_by_itself_however_often_it_is_tried(lockout: Lockout, clock: Clock) -> None:
+    lockout.rules = replace(RULES, delay_after=1000)
+    fail(lockout, 20)
+    clock.now += RULES.lock_s - 1
+    assert [verdict.locked for verdict in fail(lockout, 5)] == [True] * 5
+    assert lockout.judge(HOST, "alice", right=True).locked
+    clock.now += 1
+    assert not lockout.judge(HOST, "alice", right=True).locked
+    assert lockout.state(Key(HOST, "alice")) is None
+
+
+def test_twenty_failures_over_a_longer_time_are_no_lock(lockout: Lockout, clock: Clock) -> None:
+    for _ in range(60):
+        assert not lockout.judge(HOST, "alice", right=False).began
+        clock.now += RULES.lock_window_s / 19 + 0.1
+
+
+def test_somebody_whom_nobody_knows_is_locked_as_well(lockout: Lockout) -> None:
+    lockout.rules = replace(RULES, delay_after=1000)
+    assert [verdict.began for verdict in fail(lockout, 21, "nobody at all")] == [False] * 19 + [True, False]
+
+
+def test_a_success_forgives_the_user_and_not_the_host(lockout: Lockout) -> None:
+    fail(lockout, 4)
+    lockout.judge(HOST, "alice", right=True)
+    assert lockout.state(Key(HOST, "alice")) is None
+    fail(lockout, 1, "bob")
+    assert lockout.wait_s(HOST) == 1.0
+
+
+def test_without_a_name_the_host_alone_is_counted(lockout: Lockout) -> None:
+    fail(lockout, 5, "")
+    assert lockout.keys() == [Key(HOST)]
+    assert lockout.wait_s(HOST) == 1.0
+
+
+# Who is counted, and where
+
+
+def test_a_network_of_64_bits_is_one_place(lockout: Lockout) -> None:
+    for number in range(5):
+        fail(lockout, 1, host=f"2001:db8::{number}%eth0")
+    assert lockout.wait_s("2001:db8::ffff") == 1.0
+    assert lockout.wait_s("2001:db8:0:1::1") == 0.0
+    fail(lockout, 5, host=f"::ffff:{HOST}")
+    assert lockout.wait_s(HOST) == 1.0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+def test_on_this_machine_only_pairs_are_counted_unless_it_is_configured(lockout: Lockout, host: str) -> None:
+    fail(lockout, 5, host=host)
+    assert lockout.wait_s(host) == 0.0
+    lockout.rules = replace(RULES, shared=())
+    fail(lockout, 5, "", host)
+    assert lockout.wait_s(host) == 1.0
+
+
+@pytest.mark.parametrize("network", ["192.0.2.0/24", "192.0.2.1", "::/0", "2001:db8::7"])
+def test_nothing_is_counted_for_who_is_exempt(lockout: Lockout, network: str) -> None:
+    lockout.rules = replace(RULES, exempt=(ipaddress.ip_network(network),))
+    host = HOST if "192" in network else "2001:db8::7"
+    assert fail(lockout, 50, host=host) == [Verdict()] * 50
+    assert lockout.wait_s(host) == 0.0
+    assert len(lockout) == 0
+
+
+def test_an_alarm_is_given_once_and_nobody_is_held_up(lockout: Lockout) -> None:
+    lockout.rules = replace(RULES, mode="alarm")
+    verdicts = fail(lockout, 30)
+    assert [verdict.began for verdict in verdicts] == [False] * 19 + [True] + [False] * 10
+    assert {(verdict.locked, verdict.wait_s) for verdict in verdicts} == {(False, 0.0)}
+    assert lockout.wait_s(HOST) == 0.0
+    assert lockout.judge(HOST, "alice", right=True) == Verdict()
+
+
+def test_it_can_be_switched_off(lockout: Lockout) -> None:
+    lockout.rules = replace(RULES, mode="off")
+    assert fail(lockout, 50) == [Verdict()] * 50
+    assert len(lockout) == 0
+
+
+# What is remembered
+
+
+def test_so_many_are_remembered_and_no_more_the_last_touched_longest(clock: Clock) -> None:
+    lockout = Lockout(clock, max_entries=10)
+    fail(lockout, 5)
+    for number in range(4):
+        fail(lockout, 1, host=f"198.51.100.{number}")
+    assert len(lockout) == 10
+    fail(lockout, 1)
+    fail(lockout, 1, host="198.51.100.99")
+    assert len(lockout) == 10
+    assert lockout.state(Key("198.51.100.0")) is None
+    assert lockout.state(Key(HOST)) is not None
+
+
+def test_a_million_names_take_bounded_room(clock: Clock) -> None:
+    lockout = Lockout(clock, max_entries=1000)
+    for number in range(10_000):
+        lockout.judge("127.0.0.1", f"user{number}", right=False)
+    assert len(lockout) == 1000
+
+
+def test_who_never_stops_takes_no_more_room_for_it(lockout: Lockout) -> None:
+    lockout.rules = replace(RULES, mode="alarm")
+    fail(lockout, 1000)
+    assert {len(entry.times) for entry in lockout._entries.values()} == {RULES.lock_after}
+
+
+def test_an_entry_can_be_looked_at_and_forgiven(lockout: Lockout) -> None:
+    lockout.rules = replace(RULES, lock_after=6)
+    fail(lockout, 6)
+    assert lockout.keys() == [Key(HOST), Key(HOST, "alice")]
+    assert lockout.state(Key(HOST, "alice")) == (6, 2.0, 900.0)
+    assert lockout.state(Key(HOST)) == (6, 2.0, 0.0)
+    assert lockout.forgive(Key(HOST, "alice"))
+    assert not lockout.forgive(Key(HOST, "alice"))
+    assert lockout.state(Key(HOST, "alice")) is None
+    assert lockout.judge(HOST, "alice", right=True) == Verdict()

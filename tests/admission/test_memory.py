@@ -1,0 +1,97 @@
+"""Who pays when memory runs out: the user who takes most, and no newcomer (trouter.admission.memory)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from trouter.admission.memory import MUCH_PART, SESSION_BYTES, MemoryWatch, cost_bytes
+from trouter.connections.registry import ConnectionFacts
+from trouter.engine.connection import Connection
+from trouter.engine.limits import EngineLimits
+from trouter.engine.ports import Budget
+from trouter.telemetry.recorder import Recorder
+from trouter.wire.performatives import Error, Open
+
+LIMIT = 1000 * SESSION_BYTES
+
+
+class Connected:
+    """A connection of a user, with as many sessions."""
+
+    def __init__(self, number: int, user: str, sessions: int, role: str = "normal") -> None:
+        self.number = number
+        self.role = role
+        self.engine = Connection(EngineLimits(), Open("r"), [], None, server=True)
+        self.closed_with: Error | None = None
+        self._user = user
+        for _ in range(sessions):
+            self.engine.add_session()
+        self.engine.out.clear()
+
+    def about(self) -> dict[str, Any]:
+        return {"vhost": "v", "user": self._user}
+
+    def force_close(self, error: Error) -> None:
+        self.closed_with = error
+
+    def withhold(self, withheld: bool) -> None:
+        """No messages are kept of any of these."""
+
+
+def watch_at(percent: int, *connections: Connected) -> MemoryWatch:
+    watch = MemoryWatch(Budget(0), Recorder(), lambda: LIMIT * percent // 100)
+    watch.configure(LIMIT)
+    watch.look(cast("list[ConnectionFacts]", connections))
+    return watch
+
+
+def closed(*connections: Connected) -> list[int]:
+    return [each.number for each in connections if each.closed_with is not None]
+
+
+def test_sessions_and_links_cost_something() -> None:
+    engine = Connected(1, "a", 7).engine
+    assert cost_bytes(engine) == 7 * SESSION_BYTES
+
+
+def test_the_user_who_takes_most_pays_and_newcomers_are_let_in() -> None:
+    """Two connections of b's take more together than the one of a's, which is larger than each of them."""
+    connections = [Connected(1, "a", 120), Connected(2, "b", 100), Connected(3, "b", 110), Connected(4, "c", 1)]
+    watch = watch_at(95, *connections)
+    assert closed(*connections) == [3]  # enough for the ten percent that are too many
+    assert connections[2].closed_with is not None
+    assert connections[2].closed_with.condition == "amqp:resource-limit-exceeded"
+    assert not watch.refusal
+
+
+def test_one_after_the_other_pays() -> None:
+    connections = [Connected(1, "b", 100), Connected(2, "b", 110)]
+    watch = watch_at(95, *connections)
+    watch.look(cast("list[ConnectionFacts]", connections))
+    assert closed(*connections) == [2]
+    watch.look(cast("list[ConnectionFacts]", connections[:1]))
+    assert closed(*connections) == [1, 2]
+
+
+@pytest.mark.parametrize("percent", [85, 89])
+def test_below_the_second_mark_no_connection_is_closed(percent: int) -> None:
+    connection = Connected(1, "a", 500)
+    assert not watch_at(percent, connection).refusal
+    assert not closed(connection)
+
+
+def test_where_no_user_takes_much_newcomers_are_refused() -> None:
+    much = 1000 // MUCH_PART
+    less, enough = Connected(1, "a", much - 1), Connected(2, "b", much)
+    assert watch_at(95, less).refusal
+    assert not closed(less)
+    assert not watch_at(95, enough).refusal
+    assert closed(enough)
+
+
+def test_routers_do_not_pay() -> None:
+    router, client = Connected(1, "r", 900, "inter-router"), Connected(2, "a", 60)
+    watch_at(99, router, client)
+    assert closed(router, client) == [2]

@@ -1,0 +1,396 @@
+"""What the policy decides, counts and records in one process: each denial is one record, and names have addresses."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+import trio
+
+from trouter.admission import host_names
+from trouter.admission.hold import UNFIT, Hold
+from trouter.admission.host_names import HostNames
+from trouter.admission.policing import (
+    CONNECTION_DENIED,
+    EVERYTHING,
+    NOTHING,
+    SESSION_DENIED,
+    Denied,
+    OpenRequest,
+    Policing,
+)
+from trouter.config import load
+from trouter.core.check import RESERVED, TARGET
+from trouter.core.terms import ROUTER_ROLES
+from trouter.hooks import Plugins, VhostPolicy, hookimpl
+from trouter.management.ports import Rights
+from trouter.records import PolicyDecision, Record
+from trouter.security.policy import Admission, Policy
+from trouter.telemetry.recorder import Recorder
+from trouter.wire.performatives import Error
+
+POLICY = """
+policy { enableVhostPolicy: yes, maxConnections: 2, routerConnections: 1, defaultVhost: }
+vhost { hostname: one, maxConnections: 2, groups: { all: { users: *, remoteHosts: *, sources: *, targets: * } } }
+vhost { hostname: named, groups: { all: { users: *, remoteHosts: some.where.example } } }
+"""
+
+
+class Takes:
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def put(self, record: Record) -> None:
+        self.records.append(record)
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.followed: list[Admission] = []
+        self.errors: list[Error] = []
+
+    def follow(self, admission: Admission) -> None:
+        self.followed.append(admission)
+
+    def turn_out(self, error: Error) -> None:
+        self.errors.append(error)
+
+    def received_bytes(self) -> int:
+        return 0
+
+
+def policing(text: str = POLICY, *plugins: object) -> tuple[Policing, Takes]:
+    recorder, takes = Recorder(), Takes()
+    recorder.add(takes)
+    made = Policing(recorder, Plugins(plugins))
+    made.become(compiled(text))
+    return made, takes
+
+
+def compiled(text: str) -> Policy:
+    configuration = load(text=text)
+    return Policy.compile(configuration.policy, configuration.vhosts)
+
+
+def request(number: int = 1, user: str = "alice", hostname: str = "one", **more: Any) -> OpenRequest:
+    name = f"192.0.2.1:{number}"
+    return OpenRequest(number, name, hostname, user, "192.0.2.1", **{"authenticated": True, **more})
+
+
+def enter(made: Policing, who: OpenRequest) -> Holder:
+    admission = made.admit(who)
+    assert admission is not None
+    holder = Holder()
+    made.hold(who, admission, holder)
+    return holder
+
+
+def test_routers_have_room_that_clients_cannot_take() -> None:
+    made, _ = policing()
+    assert [made.accept("normal", "192.0.2.1") for _ in range(3)] == [True, True, False]
+    for role in sorted(ROUTER_ROLES):
+        assert made.accept(role, "192.0.2.1")
+        assert not made.accept(role, "192.0.2.1")
+        made.left()
+    closed, _ = policing("policy { maxConnections: 0 }")
+    assert not any(closed.accept(role, "192.0.2.1") for role in ("normal", *ROUTER_ROLES))
+
+
+@pytest.mark.parametrize("what", Denied)
+def test_each_denial_counts_and_is_one_record(what: Denied) -> None:
+    made, takes = policing()
+    holder = enter(made, request())
+    takes.records.clear()
+    held = made._held[1]
+    before = made.shown_policy()
+    made.deny(what, held, "one:all:rule", text="text", address="address", direction="in")
+    (record,) = takes.records
+    assert isinstance(record, PolicyDecision)
+    assert (record.conn, record.allow, record.rule, record.repeat) == (1, False, "one:all:rule", 1)
+    assert (record.vhost, record.group, record.user, record.host) == ("one", "all", "alice", "192.0.2.1")
+    assert (record.op, record.reason) == (what.value.operation, what.value.reason)
+    after = made.shown_policy()
+    assert [name for name, value in after.items() if value != before[name]]
+    assert not holder.errors
+
+
+def test_what_is_allowed_is_recorded_too_and_messages_are_told_together() -> None:
+    made, takes = policing()
+    enter(made, request())
+    (record,) = takes.records
+    assert isinstance(record, PolicyDecision)
+    assert (record.op, record.allow, record.rule) == ("open", True, "one:all:remoteHosts:1")
+    for _ in range(5):
+        made.deny(Denied.USER_ID, made._held[1], "user-id", text="bob")
+    made._recorder.repeats.tell()
+    told = [each.repeat for each in takes.records[1:] if isinstance(each, PolicyDecision)]
+    assert told == [1, 4]
+
+
+@pytest.mark.parametrize("what", [Denied.SENDER, Denied.RECEIVER, Denied.BEGIN, Denied.TOO_LARGE])
+def test_what_a_peer_repeats_floods_neither_log_nor_records(what: Denied, caplog: pytest.LogCaptureFixture) -> None:
+    made, takes = policing()
+    enter(made, request())
+    takes.records.clear()
+    caplog.set_level("INFO", "trouter.POLICY")
+    for number in range(100):
+        made.deny(what, made._held[1], "one:all:rule", address=f"q{number}")
+    made._recorder.repeats.tell()
+    told = [each for each in takes.records if isinstance(each, PolicyDecision)]
+    assert [(each.addr, each.repeat) for each in told] == [*((f"q{number}", 1) for number in range(16)), ("q16", 84)]
+    assert len(caplog.messages) == 17
+    assert caplog.messages[-1].endswith(" (and 83 more)")
+
+
+def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
+    made, _ = policing()
+    first = request(1)
+    second = OpenRequest(2, first.name, "one", "alice", "192.0.2.1", authenticated=True)
+    enter(made, first)
+    enter(made, second)
+    shown: Any = dict(made.shown_vhosts())["one"]
+    assert shown["perUserState"] == {"alice": ["192.0.2.1:1", "192.0.2.1:1[C2]"]}
+    made.leave(1)
+    made.leave(2)
+    made.leave(2)
+    shown = dict(made.shown_vhosts())["one"]
+    assert (shown["connectionsCurrent"], shown["perUserState"], shown["perHostState"]) == (0, {}, {})
+
+
+@pytest.mark.parametrize("order", [("1", "100"), ("100", "1")])
+def test_limits_of_users_and_hosts_stay_their_own_through_a_change(order: tuple[str, str]) -> None:
+    per_user, per_host = order
+    text = (
+        "policy {{ enableVhostPolicy: yes }}\n"
+        "vhost {{ hostname: one, maxConnectionsPerUser: {}, maxConnectionsPerHost: {}, groups: {} }}"
+    )
+    groups = "{ all: { users: *, remoteHosts: * } }"
+    made, _ = policing(text.format(50, 50, groups))
+    made.become(compiled(text.format(per_user, per_host, groups)))
+    enter(made, request(1, "alice"))
+    assert (made.admit(request(2, "bob")) is not None) == (per_user == "1")
+    assert made.admit(request(3, "alice")) is None
+
+
+@pytest.mark.parametrize("role", ["normal", "route-container", "edge", "inter-router"])
+@pytest.mark.parametrize("outgoing", [False, True])
+def test_who_is_exempt(role: str, outgoing: bool) -> None:
+    made, _ = policing()
+    exempt = role == "inter-router" or outgoing
+    admission = made.admit(request(hostname="nowhere", role=role, outgoing=outgoing))
+    assert (admission is not None) == exempt
+    assert admission is None or admission.unrestricted
+    pinned = made.admit(request(hostname="nowhere", role=role, outgoing=outgoing, policy_vhost="one"))
+    bound = outgoing and role in {"normal", "route-container"}  # the vhost has no group $connector
+    assert (pinned is None) == bound
+    if exempt and pinned is not None:
+        made.hold(request(7, role=role, outgoing=outgoing), pinned, Holder())
+        assert made.rights(7).level == "admin"
+
+
+def test_rights_are_nobody_s_unless_a_group_gives_them() -> None:
+    made, _ = policing()
+    assert made.rights(0).level == "admin"
+    assert made.rights(99).level == "none"
+    made.become(compiled("policy { enableVhostPolicy: no }"))
+    assert made.rights(99).level == "admin"
+
+
+def test_who_cannot_follow_a_change_is_turned_out_and_the_others_are_judged() -> None:
+    """Else one connection could keep a change from all who opened after it."""
+    made, _ = policing()
+
+    class Fails(Holder):
+        def follow(self, admission: Admission) -> None:
+            super().follow(admission)
+            raise RuntimeError("made up")
+
+    failing = Fails()
+    who = request(1)
+    admission = made.admit(who)
+    assert admission is not None
+    made.hold(who, admission, failing)
+    other = enter(made, request(2))
+    made.become(compiled(POLICY.replace("sources: *", "sources: a")))
+    assert failing.errors == [CONNECTION_DENIED]
+    assert len(other.followed) == 1
+    made.become(compiled("policy { enableVhostPolicy: yes, defaultVhost: }"))
+    assert other.errors == [CONNECTION_DENIED]
+
+
+def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
+    made, takes = policing()
+    who = request(1)
+    admission = made.admit(who)
+    assert admission is not None
+    held = made.hold(who, admission, Holder())
+    check = Hold(made, Plugins(), held, stamps=False).check(of_tenant=False)
+    assert check is not None
+    assert not check.allows(b"a" * 5000)
+    check.tell(TARGET, "a" * 4096)
+    record = takes.records[-1]
+    assert isinstance(record, PolicyDecision)
+    assert (record.allow, record.rule) == (False, UNFIT)
+
+
+# --- plugins
+
+
+class Chooses:
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    @hookimpl
+    def vhost_policy(self) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "vhost"),
+    [
+        (VhostPolicy("one"), "one"),
+        (VhostPolicy("other"), None),
+        (VhostPolicy(denied="why"), None),
+        (RuntimeError("made up"), None),
+        ("one", None),
+    ],
+)
+def test_a_plugin_says_which_vhost_it_is(answer: object, vhost: str | None) -> None:
+    made, _ = policing(POLICY, Chooses(answer))
+    admission = made.admit(request(hostname="named"))
+    assert (None if admission is None else admission.vhost) == vhost
+
+
+def test_without_a_policy_no_plugin_can_choose_from_it() -> None:
+    made, _ = policing("policy { enableVhostPolicy: no }", Chooses(VhostPolicy("one")))
+    assert made.admit(request()) is None
+
+
+# --- host names
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str] | None]:
+    """What the system's resolver would say: there is none here that a test could change."""
+    known: dict[str, list[str] | None] = {}
+
+    async def look_up(host: str, *_: object, **__: object) -> list[Any]:
+        await trio.lowlevel.checkpoint()
+        addresses = known[host]
+        if addresses is None:
+            raise OSError("not found")
+        return [(socket.AF_INET, 0, 0, "", (address, 0)) for address in addresses]
+
+    monkeypatch.setattr(host_names, "look_up", look_up)
+    return known
+
+
+async def test_a_host_name_is_what_it_was_last_found_to_be(resolver: dict[str, list[str] | None]) -> None:
+    names = HostNames()
+    resolver.update({"a": ["192.0.2.1"], "b": None})
+    assert await names.look_up(["a", "b"]) == {"a": ("192.0.2.1",), "b": ()}
+    resolver.update({"a": None, "b": ["192.0.2.3", "192.0.2.2", "192.0.2.2"]})
+    assert await names.look_up(["a", "b"]) == {"a": ("192.0.2.1",), "b": ("192.0.2.2", "192.0.2.3")}
+    assert await names.look_up(["b"]) == {"b": ("192.0.2.2", "192.0.2.3")}
+    resolver.update({"a": None})
+    assert await names.look_up(["a"]) == {"a": ()}
+
+
+async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) -> None:
+    made, _ = policing()
+    names, who = HostNames(), request(hostname="named")
+    assert made.admit(who) is None
+    resolver["some.where.example"] = ["192.0.2.1"]
+    await host_names.look_again(made, names)
+    holder = enter(made, who)
+    resolver["some.where.example"] = ["192.0.2.9"]
+    await host_names.look_again(made, names)
+    assert not holder.errors  # whoever is there stays
+    assert made.admit(request(2, hostname="named")) is None
+
+
+def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> None:
+    made, takes = policing("")
+    enter(made, request(role="route-container"))
+    takes.records.clear()
+    hold = Hold(made, Plugins(), made._held[1], stamps=False)
+    assert hold.check(of_tenant=False) is None
+    check = hold.check(of_tenant=True)
+    assert check is not None
+    assert not check.reads_messages
+    check.tell(RESERVED, "_local/q")
+    (record,) = takes.records
+    assert isinstance(record, PolicyDecision)
+    assert (record.op, record.allow, record.rule, record.addr) == ("send", False, "reserved", "_local/q")
+
+
+# --- those whom no vhost holds
+
+
+@pytest.mark.parametrize(("level", "rights"), [("none", NOTHING), ("read", Rights("read")), ("admin", EVERYTHING)])
+def test_who_is_in_no_vhost_has_the_rights_of_other_routers_while_there_is_a_policy(level: str, rights: Rights) -> None:
+    made, _ = policing(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
+    router = request(7, role="inter-router")
+    enter(made, router)
+    assert made.rights(7) == rights
+    assert made.may_send(7, "$management")
+    assert made.rights(8) == NOTHING
+    assert not made.may_send(8, "x")
+    assert (made.rights(0), made.may_send(0, "x")) == (EVERYTHING, True)
+    made.become(compiled("policy { enableVhostPolicy: no }"))
+    assert (made.rights(7), made.rights(8), made.may_send(8, "x")) == (EVERYTHING, EVERYTHING, True)
+
+
+def test_who_came_without_a_policy_is_judged_by_it_whatever_a_vhost_without_a_name_says() -> None:
+    made, _ = policing("policy { enableVhostPolicy: no }")
+    held = enter(made, request(hostname="nowhere"))
+    made.become(
+        compiled(
+            "policy { enableVhostPolicy: yes, defaultVhost: }\n"
+            'vhost { hostname: "", applyTo: new, groups: { all: { users: bob, remoteHosts: * } } }'
+        )
+    )
+    assert held.errors == [CONNECTION_DENIED]
+
+
+# --- what messages and sessions are held to
+
+
+def hold_of(made: Policing, who: OpenRequest, *, stamps: bool = False) -> Hold:
+    admission = made.admit(who)
+    assert admission is not None
+    return Hold(made, Plugins(), made.hold(who, admission, Holder()), stamps=stamps)
+
+
+@pytest.mark.parametrize(
+    ("more", "own", "stamp"),
+    [
+        ({}, b"alice", b"alice"),
+        ({"authenticated": False}, None, None),
+        ({"role": "route-container"}, None, b"alice"),
+        ({"outgoing": True}, None, b"alice"),
+    ],
+    ids=["a user", "nobody", "a broker", "whom we called"],
+)
+def test_without_a_policy_a_name_that_was_proven_is_kept(
+    more: dict[str, Any], own: bytes | None, stamp: bytes | None
+) -> None:
+    made, _ = policing("policy { enableVhostPolicy: no }")
+    stamping = hold_of(made, request(1, **more), stamps=True).check(of_tenant=False)
+    plain = hold_of(made, request(2, **more)).check(of_tenant=False)
+    assert (None if plain is None else plain.user) == own
+    assert (None if stamping is None else stamping.stamp) == stamp
+    assert plain is None or plain.stamp is None
+
+
+def test_as_many_sessions_as_the_group_says() -> None:
+    made, takes = policing(POLICY.replace("sources: *,", "sources: *, maxSessions: 2,"))
+    hold = hold_of(made, request())
+    assert hold.may_begin(1) is None
+    assert hold.may_begin(2) == SESSION_DENIED
+    record = takes.records[-1]
+    assert isinstance(record, PolicyDecision)
+    assert (record.op, record.rule, record.allow) == ("begin", "one:all:maxSessions", False)

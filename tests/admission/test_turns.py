@@ -1,0 +1,76 @@
+"""So many logins of one place at a time."""
+
+from __future__ import annotations
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from trouter.admission.turns import Turns
+
+
+class Holder:
+    """Takes turns in the background; ``go`` ends one."""
+
+    def __init__(self, turns: Turns, nursery: trio.Nursery) -> None:
+        self.turns = turns
+        self.nursery = nursery
+        self.held: dict[str, list[trio.Event]] = {}
+
+    async def start(self, place: str, most: int = 2) -> int:
+        """Ask for a turn; how many of the place are held then."""
+        self.nursery.start_soon(self._hold, place, most)
+        await wait_all_tasks_blocked()
+        return len(self.held.get(place, []))
+
+    async def go(self, place: str) -> int:
+        self.held[place].pop(0).set()
+        await wait_all_tasks_blocked()
+        return len(self.held[place])
+
+    async def _hold(self, place: str, most: int) -> None:
+        async with self.turns.of(place, most):
+            self.held.setdefault(place, []).append(over := trio.Event())
+            await over.wait()
+
+
+async def test_a_place_has_so_many_turns_and_the_next_comes_when_one_is_over() -> None:
+    turns = Turns()
+    async with trio.open_nursery() as nursery:
+        holder = Holder(turns, nursery)
+        assert [await holder.start("a") for _ in range(4)] == [1, 2, 2, 2]
+        assert await holder.start("b") == 1
+        assert [await holder.go("a") for _ in range(4)] == [2, 2, 1, 0]
+        assert len(turns) == 1
+        await holder.go("b")
+    assert len(turns) == 0
+
+
+async def test_no_place_has_turns_without_number() -> None:
+    turns = Turns()
+    async with trio.open_nursery() as nursery:
+        holder = Holder(turns, nursery)
+        assert [await holder.start("") for _ in range(4)] == [1, 2, 3, 4]
+        nursery.cancel_scope.cancel()
+    assert len(turns) == 0
+
+
+async def test_another_number_holds_at_once() -> None:
+    async with trio.open_nursery() as nursery:
+        holder = Holder(Turns(), nursery)
+        assert [await holder.start("a", 1) for _ in range(2)] == [1, 1]
+        assert await holder.start("a", 3) == 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_gives_up_leaves_nothing_behind() -> None:
+    turns = Turns()
+    async with trio.open_nursery() as nursery:
+        holder = Holder(turns, nursery)
+        await holder.start("a", 1)
+        for place in ("a", "nobody has been here"):
+            with trio.move_on_after(0):
+                async with turns.of(place, 1):
+                    raise AssertionError
+        assert len(turns) == 1
+        await holder.go("a")
+    assert len(turns) == 0

@@ -1,0 +1,119 @@
+"""A connection that is over is gone at once, with all that was on it: nothing waits for the garbage collector."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import trio
+import trio.testing
+
+from trouter.app.process import RouterProcess
+from trouter.client import Message, connect
+from trouter.config import load
+from trouter.connections.peer import Peer
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.engine.connection import Connection
+from trouter.engine.ports import Delivery
+from trouter.hooks import Plugins
+from trouter.net.ticker import Ticker
+from trouter.wire.performatives import Error
+
+CONFIGURATION = """
+router { id: LEFTOVERS }
+listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
+"""
+
+
+@pytest.fixture
+async def process(nursery: trio.Nursery) -> AsyncIterator[RouterProcess]:
+    process = RouterProcess(load(text=CONFIGURATION), Plugins.load())
+    await nursery.start(process.run)
+    yield process
+    process.control.stop(Error("amqp:connection:forced", "the test is over"))
+    nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def of_the_router() -> list[object]:
+    """What a router has for its connections, and no client has."""
+    return [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, Peer | Ingress | Egress)
+        or (isinstance(each, Connection) and each.local_open.container_id == "LEFTOVERS")
+        or (isinstance(each, Delivery) and isinstance(each.link.sink, Ingress | Egress))
+    ]
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("broken", [False, True])
+async def test_a_closed_connection_is_gone_at_once(process: RouterProcess, broken: bool) -> None:
+    url = f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
+    before = len(of_the_router())
+    with trio.CancelScope() as scope:
+        async with (
+            connect(url) as connection,
+            connection.open_receiver("a") as receiver,
+            connection.open_sender("a") as sender,
+        ):
+            for number in range(10):
+                tracker = await sender.submit(Message(b"x"))
+                delivery = await receiver.receive()
+                if number % 2:
+                    await delivery.accept()
+                    await tracker.outcome()
+            assert len(of_the_router()) > before
+            if broken:
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+    while process.services.connections:
+        await trio.testing.wait_all_tasks_blocked()
+    await trio.testing.wait_all_tasks_blocked()
+    process.router.scan(trio.current_time())
+    assert [type(each).__name__ for each in of_the_router()][before:] == []
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often every connection was looked at, for whether its user may stay and for its heartbeats; which is soon."""
+    counts: Counter[str] = Counter()
+
+    def counted(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+
+        def counting(*arguments: object) -> object:
+            counts[name] += 1
+            return method(*arguments)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    counted(Plugins, "refresh")
+    counted(Ticker, "_tick")
+    monkeypatch.setattr("trouter.connections.standing.LOOK_S", 0.01)
+    return counts
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_one_that_was_looked_at_in_passing_is_gone_at_once(looks: Counter[str], process: RouterProcess) -> None:
+    url = f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
+    before = len(of_the_router())
+    async with connect(url, idle_timeout=0.8):
+        there = looks["refresh"]
+        while looks["refresh"] < there + 2 or not looks["_tick"]:
+            await trio.testing.wait_all_tasks_blocked()
+        assert len(of_the_router()) > before
+    while process.services.connections:
+        await trio.testing.wait_all_tasks_blocked()
+    await trio.testing.wait_all_tasks_blocked()
+    assert [type(each).__name__ for each in of_the_router()][before:] == []

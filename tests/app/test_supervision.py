@@ -1,0 +1,77 @@
+"""What a service manager hears of a router, and the unit that says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.routers import DEADLINE_S, PLAIN_LISTENER, ROOT, running
+from trouter.app.supervision import Supervisor
+
+UNIT = ROOT / "packaging" / "trouter.service"
+
+
+def test_the_manager_hears_that_the_router_is_ready_that_it_lives_and_that_it_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(DEADLINE_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "60000")
+        with running(PLAIN_LISTENER, tmp_path) as router:
+            heard = [manager.recv(100) for _ in range(4)]
+            assert heard == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+            assert router.stop() == 0
+        while (last := manager.recv(100)) == b"WATCHDOG=1":
+            pass
+        assert last == b"STOPPING=1"
+
+
+def test_without_a_manager_nothing_is_said() -> None:
+    supervisor = Supervisor({})
+    supervisor.ready()
+    trio.run(supervisor.watch)  # and nobody waits
+
+
+def test_a_watchdog_for_another_process_is_none_of_ours() -> None:
+    environment = {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "1"}
+    assert Supervisor(environment).pause_s is None
+    assert environment == {}
+    environment = {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": str(os.getpid())}
+    supervisor = Supervisor(environment)
+    assert supervisor.pause_s == 1.0
+    supervisor.stopping()  # to nobody
+
+
+def test_the_unit_is_what_systemd_takes(tmp_path: Path) -> None:
+    analyse = shutil.which("systemd-analyze")
+    if analyse is None:
+        pytest.skip("systemd is not here to read it")
+    done = subprocess.run([analyse, "verify", UNIT], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_unit_starts_what_there_is() -> None:
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read(UNIT)
+    assert unit["Service"]["Type"] == "notify"
+    for name in ("ProtectSystem", "NoNewPrivileges", "MemoryDenyWriteExecute", "SystemCallFilter"):
+        assert name in unit["Service"]
+    users = UNIT.with_suffix(".sysusers").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[1] for line in users if line.startswith("u ")] == [unit["Service"]["User"]]
+    program, *arguments = unit["Service"]["ExecStart"].removeprefix("/usr/bin/env ").split()
+    assert program == "trouter"
+    done = subprocess.run(
+        [sys.executable, "-m", "trouter", arguments[0], "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert all(option in done.stdout for option in arguments if option.startswith("-"))

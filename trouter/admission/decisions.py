@@ -1,0 +1,191 @@
+"""Carries out what consumers decide: bars users and hosts, slows tenants down, and ends it in time.
+
+Each decision is told three times: in the log, in a record ``management.change`` and as an entity ``decision``. What is
+not carried out is told with the reason, to the sender too.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import quote
+
+import trio
+
+from trouter.config.operational import DECISION
+from trouter.hooks import Decision, Rejected
+from trouter.records.text import clean
+from trouter.telemetry.change_records import ChangeRecords
+
+from .lockout import Lockout, within
+from .policing import Policing
+from .sanctions import BLOCK_HOST, UNDOES, Sanction, Sanctions, Target, target_of
+
+KIND: Final = DECISION.full_name
+_MICROSECONDS: Final = 1_000_000
+FULL: Final = "amqp:resource-limit-exceeded"
+NOT_ALLOWED: Final = "amqp:not-allowed"
+
+log = logging.getLogger("trouter.POLICY")
+
+
+class Decisions:
+    """The decisions of one router. ``calendar`` tells seconds since 1970, ``now`` those of the event loop."""
+
+    def __init__(
+        self,
+        sanctions: Sanctions,
+        policing: Policing,
+        lockout: Lockout,
+        records: ChangeRecords,
+        flush: Callable[[], None],
+        calendar: Callable[[], float] = time.time,
+        now: Callable[[], float] = trio.current_time,
+    ) -> None:
+        self._sanctions = sanctions
+        self._policing = policing
+        self._lockout = lockout
+        self._records = records
+        self._flush = flush
+        self._calendar = calendar
+        self._now = now
+        self._bell = trio.Event()
+
+    def carry_out(self, decision: Decision, by: str, most: int) -> Rejected | None:
+        """Do as it says; why not. There may be ``most`` sanctions at one time."""
+        rejected = self._obey(decision, by, most)
+        if rejected is not None:
+            self._records.refused("CREATE", KIND, identity_of(target_of(decision)))
+            log.warning("decision %.128r of user %.128r refused: %s", decision.id, by, rejected.reason)
+        return rejected
+
+    def _obey(self, decision: Decision, by: str, most: int) -> Rejected | None:
+        seen = self._sanctions.seen(decision)
+        if seen:
+            return None
+        if seen is None:
+            return Rejected("another decision had this id", NOT_ALLOWED)
+        target = target_of(decision)
+        if decision.action in UNDOES:
+            self._end(target, f"{decision.action} by {decision.id}")
+            self._sanctions.remember(decision)
+            return None
+        lasts_s = decision.until_us / _MICROSECONDS - self._calendar()
+        if lasts_s <= 0:
+            return Rejected("until_us has passed")
+        if self._sanctions.get(target) is None and len(self._sanctions) >= most:
+            return Rejected(f"{most} decisions are in force already", FULL)
+        why = self._spared(decision)
+        if why:
+            return Rejected(why, NOT_ALLOWED)
+        self._sanctions.put(Sanction(target, decision, by, self._now() + lasts_s))
+        self._sanctions.remember(decision)
+        self._bell.set()
+        log.warning(
+            "decision %.128r of user %.128r: %s %.128r%s for %d s%s: %.256r",
+            decision.id,
+            by,
+            decision.action,
+            decision.subject,
+            f" in {decision.vhost!r}" if decision.vhost else "",
+            math.ceil(lasts_s),
+            "" if decision.rate is None else f", {decision.rate} messages a second",
+            decision.reason,
+        )
+        self._records.done("CREATE", KIND, identity_of(target), _values(decision))
+        self._policing.follow_order(target)
+        self._flush()
+        return None
+
+    def _spared(self, decision: Decision) -> str:
+        """Return why a host cannot be blocked: it is no address, or many clients may share it; empty if it can."""
+        if decision.action != BLOCK_HOST:
+            return ""
+        try:
+            ipaddress.ip_address(decision.subject)
+        except ValueError:
+            return "the subject of block-host must be an IP address"
+        rules = self._lockout.rules
+        spared = within((*rules.exempt, *rules.shared), decision.subject)
+        return "authLockoutExempt or handshakeExempt of the router has this host" if spared else ""
+
+    def _end(self, target: Target, why: str) -> None:
+        if self._lift(target, why):
+            self._records.done("DELETE", KIND, identity_of(target), {"why": why})
+
+    def _lift(self, target: Target, why: str) -> bool:
+        sanction = self._sanctions.lift(target)
+        if sanction is None:
+            return False
+        log.info("decision %.128r ends: %s", sanction.decision.id, clean(why))
+        self._policing.follow_order(target)
+        self._flush()
+        return True
+
+    async def run(self) -> None:
+        """End what is over, for ever."""
+        while True:
+            self._bell = trio.Event()
+            with trio.move_on_at(self._sanctions.next_s):
+                await self._bell.wait()
+            for sanction in self._sanctions.over():
+                self._end(sanction.target, "its time is over")
+
+    # --- the entities of management's type decision
+
+    def keys(self) -> list[Target]:
+        """What there are decisions about."""
+        return [sanction.target for sanction in self._sanctions]
+
+    def row(self, key: Target) -> dict[str, object] | None:
+        """The attributes of one; None when it stands no longer."""
+        sanction = self._sanctions.get(key)
+        if sanction is None:
+            return None
+        decision, identity = sanction.decision, identity_of(key)
+        return {
+            "id": clean(decision.id),
+            "action": decision.action,
+            "subject": clean(key.subject),
+            "vhost": clean(key.vhost) or None,
+            "rate": decision.rate,
+            "reason": clean(decision.reason) or None,
+            "evidence": list(decision.evidence),
+            "decidedBy": clean(sanction.by),
+            "secondsLeft": max(0, math.ceil(sanction.until_s - self._now())),
+            "name": identity,
+            "identity": identity,
+            "type": KIND,
+        }
+
+    def find(self, identity: str) -> Target | None:
+        """The entity of this identity."""
+        return next((key for key in self.keys() if identity_of(key) == identity), None)
+
+    def forgive(self, key: Target) -> bool:
+        """End it now; whether it stood."""
+        return self._lift(key, "it was lifted")
+
+
+def identity_of(target: Target) -> str:
+    """Of the entity; texts stand there so that no two can be mistaken for each other."""
+    scope = f"{quote(target.vhost, safe='')}:" if target.vhost else ""
+    return f"decision/{target.action}/{scope}{quote(target.subject, safe='')}"
+
+
+def _values(decision: Decision) -> dict[str, str]:
+    said: dict[str, Any] = {
+        "id": decision.id,
+        "action": decision.action,
+        "subject": decision.subject,
+        "vhost": decision.vhost,
+        "rate": decision.rate,
+        "until_us": decision.until_us,
+        "reason": decision.reason,
+        "evidence": " ".join(map(str, decision.evidence)),
+    }
+    return {name: str(value) for name, value in said.items() if value not in (None, "")}

@@ -1,0 +1,48 @@
+"""Denials and ends of connections as the log (module POLICY) words them: in the older router's words, for its readers.
+
+What a client chose, its user name and its vhost, cannot end the quotes that it stands in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.logs.peer_text import quoted
+
+#: Limits on links that the older router has; it names them in the same way.
+_LINK_LIMITS: Final = ("maxSenders", "maxReceivers")
+_MAX_RULE: Final = 256
+
+
+def denied(operation: str, reason: str, user: str, host: str, vhost: str, rule: str, text: str) -> str:
+    """The text for a denied ``operation``; ``text`` is the address, or what else it was about."""
+    if operation == "begin":
+        who = f"user: {quoted(user)}, rhost: {host}, vhost: {quoted(vhost)}"
+        return f"DENY AMQP Begin Session due to session limit. {who}"
+    who = f"for user {quoted(user)}, rhost '{host}', vhost {quoted(vhost)}"
+    if operation == "open":
+        return f"DENY AMQP Open {who}: {reason} rule={_shown(rule)} {_shown(text)}"
+    if operation == "attach":
+        limit = rule.rpartition(":")[2]
+        if limit in _LINK_LIMITS:
+            return f"DENY AMQP Attach {reason} {who} based on {limit} limit"
+        return f"DENY AMQP Attach {reason} link {quoted(text)} {who} based on {_shown(rule)}"
+    if operation == "send" and reason == "message-size":
+        return f"DENY AMQP Transfer maxMessageSize exceeded {who} rule={_shown(rule)}"
+    whose = f"user={_shown(user)} host={host} vhost={_shown(vhost)}"
+    return f"DENY {operation} {reason}: {whose} rule={_shown(rule)} {_shown(text)}"
+
+
+def closed(name: str, held: tuple[int, int, int], denials: dict[str, int], connections: int) -> str:
+    """The text for the end of a connection: what it ``held``, sessions, senders and receivers, and what was denied."""
+    sessions, senders, receivers = held
+    return (
+        f"Connection {quoted(name)} closed with resources n_sessions={sessions}, n_senders={senders}, "
+        f"n_receivers={receivers}, sessions_denied={denials.get('session_denied', 0)}, "
+        f"senders_denied={denials.get('sender_denied', 0)}, receivers_denied={denials.get('receiver_denied', 0)}, "
+        f"max_message_size_denied:{denials.get('max_message_size_denied', 0)}, nConnections= {connections}."
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text[:_MAX_RULE])

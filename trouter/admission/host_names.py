@@ -1,0 +1,72 @@
+"""What the host names in ``remoteHosts`` stand for: looked up beforehand and now and then, never while a client waits
+to be admitted (security.md R-4.5).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trouter.net.sockets import look_up
+
+if TYPE_CHECKING:
+    from .policing import Policing
+
+#: How long all look-ups of one round may take together; threads that are slower end by themselves.
+ROUND_S: Final = 5.0
+#: Names looked up at the same time.
+MAX_LOOKUPS: Final = 16
+
+log = logging.getLogger("trouter.POLICY")
+
+
+class HostNames:
+    """The addresses of names, as they were last found."""
+
+    def __init__(self) -> None:
+        self.found: Mapping[str, tuple[str, ...]] = {}
+        self._limiter = trio.CapacityLimiter(MAX_LOOKUPS)
+
+    async def look_up(self, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+        """The addresses of ``names``: those found now, else those found before, else none."""
+        wanted = {name: self.found.get(name, ()) for name in names}
+        missing = set(wanted)
+
+        async def ask(name: str) -> None:
+            try:
+                answers = await look_up(name, 0, None, limiter=self._limiter)
+            except OSError:
+                return
+            wanted[name] = tuple(sorted({str(address[0]) for *_, address in answers}))
+            missing.discard(name)
+
+        with trio.move_on_after(ROUND_S):
+            async with trio.open_nursery() as nursery:
+                for name in wanted:
+                    nursery.start_soon(ask, name)
+        for name in sorted(missing):
+            kept = ", ".join(wanted[name]) or "nobody"
+            log.warning("remoteHosts: the address of %s is not found; it stands for %s", name, kept)
+        self.found = wanted
+        return wanted
+
+
+async def keep_host_names(policing: Policing, names: HostNames) -> None:
+    """Look names up as often as the policy says, for ever."""
+    while True:
+        await trio.sleep(policing.policy.entity.host_names_seconds)
+        await look_again(policing, names)
+
+
+async def look_again(policing: Policing, names: HostNames) -> None:
+    """Look the policy's names up once more; it goes by what is found."""
+    policy, before = policing.policy, names.found
+    if not policy.host_names:
+        return
+    found = await names.look_up(policy.host_names)
+    if found != before and policing.policy is policy:
+        policing.look_up_again(policy.with_addresses(found))
+        log.info("remoteHosts: the addresses of host names have changed")

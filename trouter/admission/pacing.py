@@ -1,0 +1,27 @@
+"""Credit that quotas withheld is granted as time goes by, by one task for all connections."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from trouter.net.hub import Hub
+from trouter.security.quotas import QuotaBook
+
+#: Between two rounds of granting while quotas are in force, and between two looks at what came.
+TICK_S: Final = 0.1
+LOOK_S: Final = 1.0
+
+
+async def keep_pace(quotas: QuotaBook, hub: Hub) -> None:
+    """Grant credit and check quotas until cancelled."""
+    looked_at_s = 0.0
+    while True:
+        await trio.sleep(TICK_S if quotas.busy else LOOK_S)
+        hub.tell_time()
+        if quotas.tick():
+            hub.flush()
+        if trio.current_time() - looked_at_s >= LOOK_S:
+            looked_at_s = trio.current_time()
+            quotas.look()

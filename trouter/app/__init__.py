@@ -1,0 +1,1 @@
+"""The process: its start and its stop, the configuration in force and its changes, what looks after it."""

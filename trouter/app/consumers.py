@@ -1,0 +1,185 @@
+"""Serves what plugins consume: messages for their addresses, from senders that may send there, a few at a time.
+
+Who may is looked at when a message comes, while its connection is there; what it says is read afterwards, by one task,
+between two turns of the data path. A sender that may not send, or sends more than is taken, can neither fill the line
+nor use up the rate of the other senders.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import trio
+
+from trouter.admission.decisions import Decisions
+from trouter.admission.policing import Denied, Policing
+from trouter.core.inprocess import Received, Subscription
+from trouter.core.outcomes import ACCEPTED, ACCEPTED_STATE, REJECTED, RELEASED, RELEASED_STATE, rejected_state
+from trouter.core.router import Router
+from trouter.core.terms import ROUTER_ROLES
+from trouter.hooks import Consumer, ConsumerTerms, Decision, IncomingMessage, Plugins, Rejected
+from trouter.management.ports import REQUESTER
+from trouter.records.text import clean
+from trouter.security.buckets import Bucket
+from trouter.wire.codec import decode
+from trouter.wire.errors import DecodeError
+from trouter.wire.types import Described
+
+#: Messages that wait to be read.
+MAX_WAITING: Final = 100
+UNAUTHORIZED: Final = "amqp:unauthorized-access"
+TOO_LARGE: Final = "amqp:link:message-size-exceeded"
+_PROPERTIES, _DATA, _VALUE = 0x73, 0x75, 0x77
+_SUBJECT, _CONTENT_TYPE = 3, 6
+_BODIES: Final = (0x75, 0x76, 0x77)
+
+log = logging.getLogger("trouter.POLICY")
+
+
+class Waiting(NamedTuple):
+    """A message that may be read."""
+
+    consumer: Consumer
+    received: Received
+    user: str
+
+
+class ConsumerAddress:
+    """One consumer's address."""
+
+    def __init__(self, consumer: Consumer, terms: ConsumerTerms, consumers: Consumers) -> None:
+        self.consumer = consumer
+        self.terms = terms
+        self._consumers = consumers
+        self.bucket = Bucket(terms.per_second, consumers.now())
+
+    def receive(self, received: Received) -> None:
+        """A message came: refused at once, or put into the line."""
+        terms = self.terms
+        user = self._consumers.sender(received, terms)
+        if user is None:
+            _reject(received, "only those whom the plugin lists may send here", UNAUTHORIZED)
+        elif len(received.message) > terms.max_bytes:
+            _reject(received, f"{len(received.message)} octets; at most {terms.max_bytes} are taken", TOO_LARGE)
+        elif not self._consumers.put(Waiting(self.consumer, received, user), self.bucket):
+            received.settle(RELEASED, RELEASED_STATE)
+
+
+class Consumers:
+    """All of them. ``now`` tells the time in seconds, ``flush`` writes out what was settled."""
+
+    def __init__(
+        self,
+        router: Router,
+        plugins: Plugins,
+        policing: Policing,
+        decisions: Decisions,
+        flush: Callable[[], None],
+        now: Callable[[], float] = trio.current_time,
+    ) -> None:
+        self.now = now
+        self._router = router
+        self._plugins = plugins
+        self._policing = policing
+        self._decisions = decisions
+        self._flush = flush
+        self._places: list[tuple[ConsumerAddress, Subscription]] = []
+        self._line: deque[Waiting] = deque()
+        self._bell = trio.Event()
+
+    def become(self, consumers: tuple[Consumer, ...]) -> None:
+        """Serve ``consumers`` from now on."""
+        for _, subscription in self._places:
+            self._router.unsubscribe(subscription)
+        places = [ConsumerAddress(consumer, consumer.terms, self) for consumer in consumers]
+        self._places = [(place, self._router.subscribe(place.terms.address, place)) for place in places]
+        for place in places:
+            log.info("decisions are taken at %r from %d users", place.terms.address, len(place.terms.senders))
+
+    def sender(self, received: Received, terms: ConsumerTerms) -> str | None:
+        """Who sent a message, if they may; what cannot be told is a no."""
+        held = self._policing.held(received.origin)
+        request = None if held is None else held.request
+        if (
+            held is not None
+            and request is not None
+            and received.tenant is None
+            and request.authenticated
+            and request.user in terms.senders
+            and not request.outgoing
+            and request.role not in ROUTER_ROLES
+            and held.admission.may_send(terms.address).allowed
+        ):
+            return request.user
+        self._policing.deny(Denied.DECISION, held, "decision:sender", address=terms.address, direction="in")
+        return None
+
+    def put(self, waiting: Waiting, bucket: Bucket) -> bool:
+        """Let a message wait for its turn; False when there is no room, or it came too soon."""
+        if len(self._line) >= MAX_WAITING or not bucket.take(1, self.now()):
+            return False
+        self._line.append(waiting)
+        self._bell.set()
+        return True
+
+    async def run(self) -> None:
+        """Read one message after another, for ever."""
+        while True:
+            while not self._line:
+                self._bell = trio.Event()
+                await self._bell.wait()
+            self._consume(self._line.popleft())
+            await trio.lowlevel.checkpoint()
+
+    def _consume(self, waiting: Waiting) -> None:
+        consumer, received, user = waiting
+        REQUESTER.set(received.origin)
+        rejected = self._answer(consumer, received.message, user)
+        if rejected is None:
+            received.settle(ACCEPTED, ACCEPTED_STATE)
+        else:
+            _reject(received, rejected.reason, rejected.condition)
+        REQUESTER.set(0)
+        self._flush()
+
+    def _answer(self, consumer: Consumer, message: bytes, user: str) -> Rejected | None:
+        try:
+            read = read_message(message, user)
+        except DecodeError as error:
+            return Rejected(f"the message is malformed: {error}", "amqp:decode-error")
+        answer = self._plugins.consume(consumer, read)
+        if isinstance(answer, Decision):
+            return self._decisions.carry_out(answer, user, consumer.terms.max_standing)
+        log.warning("message of user %.128r to %.128r refused: %s", user, consumer.terms.address, clean(answer.reason))
+        return answer
+
+
+def _reject(received: Received, reason: str, condition: str) -> None:
+    received.settle(REJECTED, rejected_state(condition, reason))
+
+
+def read_message(data: bytes, user: str) -> IncomingMessage:
+    """What a consumer sees of a message's octets; DecodeError."""
+    offset, bodies, subject, content_type = 0, 0, "", ""
+    body: bytes | None = None
+    while offset < len(data):
+        section, offset = decode(data, offset, len(data))
+        code = section.descriptor if isinstance(section, Described) else None
+        if not isinstance(section, Described) or not isinstance(code, int):
+            raise DecodeError("not a section of a message", offset)
+        value: object = section.value
+        if code == _PROPERTIES and isinstance(value, list):
+            row = [*value, *[None] * (_CONTENT_TYPE + 1)]
+            subject, content_type = (
+                str(each) if isinstance(each, str) else "" for each in (row[_SUBJECT], row[_CONTENT_TYPE])
+            )
+        elif code in _BODIES:
+            bodies += 1
+            if code == _DATA and isinstance(value, bytes):
+                body = value
+            elif code == _VALUE and isinstance(value, str):
+                body = value.encode("utf-8", "surrogatepass")
+    return IncomingMessage(body if bodies == 1 else None, subject, content_type, user)

@@ -1,0 +1,244 @@
+"""One readable file with everything that is under way, for an operator who looks for why something does not move.
+
+It holds names and numbers: no message bodies, no passwords, and of each kind no more than ``MOST`` lines. What takes
+long is gathered in portions, between which the router works; so each line is true, and the whole nearly so.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import resource
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import trio
+
+import trouter
+from trouter import _twin, logs
+from trouter.config import Configuration
+from trouter.connections.listeners import Standing
+from trouter.connections.registry import ConnectionFacts
+from trouter.connections.shared import Services
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.core.record import Record
+from trouter.core.router import Router
+from trouter.core.rows import link_row
+from trouter.engine.session import Session
+
+from .control import Control
+
+if TYPE_CHECKING:
+    from trouter.connections.connector import Connector
+
+#: Lines of one kind: connections, links, addresses.
+MOST: Final = 20_000
+#: Tasks with the same name under the same parent that are shown one by one.
+TASKS_ALIKE: Final = 4
+#: Items gathered between two turns of the scheduler.
+PORTION: Final = 100
+MAX_TEXT: Final = 200
+
+T = TypeVar("T")
+
+LINK_NUMBERS: Final = {
+    "capacity": "capacity",
+    "credit": "creditAvailable",
+    "credit_zero_s": "zeroCreditSeconds",
+    "deliveries": "deliveryCount",
+    "undelivered": "undeliveredCount",
+    "unsettled": "unsettledCount",
+    "stuck": "deliveriesStuck",
+    "presettled": "presettledCount",
+    "dropped": "droppedPresettledCount",
+    "accepted": "acceptedCount",
+    "rejected": "rejectedCount",
+    "released": "releasedCount",
+    "modified": "modifiedCount",
+}
+
+
+class StateDump:
+    """Writes dumps of one process, numbered from 1."""
+
+    def __init__(self, router: Router, services: Services) -> None:
+        self._router = router
+        self._services = services
+        self._count = 0
+        self._began_s = time.monotonic()
+
+    async def write(self, control: Control) -> Path:
+        """Write a dump, for its owner's eyes only; its path. OSError, and no file, if that cannot be done."""
+        self._count += 1
+        configuration = control.configuration
+        path = self._path(configuration)
+        part = path.with_name(f"{path.name}.part")
+        part.unlink(missing_ok=True)
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+                lines = self.lines(control)
+                while portion := list(islice(lines, PORTION)):
+                    await trio.to_thread.run_sync(file.write, "".join(f"{line}\n" for line in portion))
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        return path
+
+    def _path(self, configuration: Configuration) -> Path:
+        wanted = configuration.router.debug_dump_file
+        if wanted:
+            return Path(wanted)
+        name = re.sub("[^A-Za-z0-9._-]", "_", configuration.router.id)[:64]
+        return Path(f"trouter-{name}-{os.getpid()}-{self._count}.dump")
+
+    def lines(self, control: Control) -> Iterator[str]:
+        """The dump, line by line."""
+        router, connections = self._router, self._services.connections
+        listeners, connectors = control.listeners.all, control.connectors.all
+        yield from self._process(control.configuration)
+        yield from ("", "TASKS")
+        root = trio.lowlevel.current_root_task()
+        if root is not None:
+            yield from tasks(root)
+        yield from ("", f"LISTENERS {len(listeners)}")
+        yield from map(listener_line, listeners)
+        yield from ("", f"CONNECTORS {len(connectors)}")
+        yield from map(connector_line, connectors)
+        yield from ("", f"CONNECTIONS {len(connections)}")
+        for connection in bounded(connections.values()):
+            yield from connection_lines(connection)
+        yield from ("", f"LINKS {len(router.links)}")
+        for link in bounded(router.links.values()):
+            yield link_line(router, link)
+        yield from ("", f"ADDRESSES {len(router.table.records)}")
+        yield from map(address_line, bounded(router.table.records.values()))
+
+    def _process(self, configuration: Configuration) -> Iterator[str]:
+        own, budget, pulse = configuration.router, self._services.budget, self._router.pulse
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        python = sys.version.split()[0]
+        yield f"trouter {trouter.__version__} ({_twin.running()}, Python {python}), process {os.getpid()}"
+        yield f"router {text(own.id)}, mode {own.mode}, configuration {text(configuration.source)}"
+        age_s = time.monotonic() - self._began_s
+        yield f"written {time.strftime('%Y-%m-%d %H:%M:%S %z')}, {age_s:.0f} s after the start"
+        yield f"draining {'yes' if pulse.draining else 'no'}"
+        yield f"cpu {used.ru_utime:.1f} s user, {used.ru_stime:.1f} s system; memory at most {used.ru_maxrss} KiB"
+        yield f"messages under way {budget.held} octets of {budget.limit}"
+        yield f"connections to be flushed {len(self._services.hub.outbox)}"
+        threads = len(list(Path("/proc/self/task").iterdir()))
+        yield f"threads {threads}; objects in the collector's generations {gc.get_count()}"
+        yield f"log lines lost {logs.book.lost}"
+
+
+def tasks(task: trio.lowlevel.Task, depth: int = 0) -> Iterator[str]:
+    """A task, where it waits, and the tasks in its nurseries; many that are alike only as a number."""
+    indent = "  " * depth
+    yield f"{indent}{task.name} {waits_at(task)}"
+    for number, nursery in enumerate(task.child_nurseries):
+        yield f"{indent}  nursery {number}: {len(nursery.child_tasks)} task(s)"
+        alike: dict[str, list[trio.lowlevel.Task]] = defaultdict(list)
+        for child in nursery.child_tasks:
+            alike[child.name].append(child)
+        for name, children in sorted(alike.items()):
+            for child in children[:TASKS_ALIKE]:
+                yield from tasks(child, depth + 2)
+            if len(children) > TASKS_ALIKE:
+                yield f"{indent}    ... and {len(children) - TASKS_ALIKE} more of {name}"
+
+
+def waits_at(task: trio.lowlevel.Task) -> str:
+    """The innermost place of our own code in which a task is."""
+    place = ""
+    for frame, line in task.iter_await_frames():
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] != "trio":
+            place = f"at {module}:{line} {frame.f_code.co_name}"
+    return place
+
+
+def listener_line(listener: Standing) -> str:
+    """A listener, its sockets and its counts."""
+    where = " ".join(str(sock.getsockname()[:2]) if sock.fileno() >= 0 else "(closed)" for sock in listener.sockets)
+    entity = listener.entity
+    return (
+        f"{text(entity.name) or '-'} {text(entity.host) or '*'}:{text(entity.port)} role={entity.role} "
+        f"http={'yes' if entity.http else 'no'} sockets={where or '-'} connections={len(listener.peers)} "
+        f"accepted={listener.accepted} refused={listener.refused}"
+    )
+
+
+def connector_line(connector: Connector) -> str:
+    """A connector, how far it has come, and where it calls next."""
+    entity = connector.entity
+    return (
+        f"{text(entity.name) or '-'} {text(entity.host)}:{text(entity.port)} role={entity.role} "
+        f"status={connector.status} next={text(connector.failover_urls)} message={text(connector.message) or '-'}"
+    )
+
+
+def connection_lines(connection: ConnectionFacts) -> Iterator[str]:
+    """A connection, and its sessions with their windows and what waits in them."""
+    engine = connection.engine
+    remote = engine.remote_open
+    yield (
+        f"[C{connection.number}] state={engine.state.name} role={connection.role} listener={text(connection.listener)} "
+        f"container={text(remote.container_id) if remote else '-'} output_octets={len(engine.out)} "
+        f"paused={engine.paused} touched={engine.touched} closing={connection.closing} links={engine.link_count} "
+        f"events={len(engine.events)}"
+    )
+    for session in engine.sessions():
+        yield f"  {session_line(session)}"
+
+
+def session_line(session: Session) -> str:
+    """A session: its windows, and the deliveries that are not settled."""
+    return (
+        f"session channel={session.channel} remote_channel={session.remote_channel} state={session.state.name} "
+        f"incoming_window={session.incoming_window}/{session.window_frames} "
+        f"remote_incoming_window={session.remote_incoming_window} "
+        f"next_incoming_id={session.next_incoming_id} next_outgoing_id={session.next_outgoing_id} "
+        f"unsettled_in={session.incoming.count} unsettled_out={session.outgoing.count} "
+        f"waiting_links={len(session.waiting_links)}"
+    )
+
+
+def link_line(router: Router, link: Ingress | Egress) -> str:
+    """A link, its credit and its deliveries."""
+    row = link_row(router, link, ("owningAddr", "linkDir", "operStatus", *LINK_NUMBERS.values()))
+    numbers = " ".join(f"{short}={row[name]}" for short, name in LINK_NUMBERS.items())
+    return (
+        f"[C{link.connection_number}][L{link.identity}] {row['linkDir']} {row['operStatus']} "
+        f"address={text(row['owningAddr'])} handle={link.link.handle} name={text(link.link.name)} {numbers}"
+    )
+
+
+def address_line(record: Record) -> str:
+    """Return the line of an address, with how many links use it."""
+    counters = record.counters
+    return (
+        f"{text(record.key)} {record.treatment} consumers={len(record.forwarder.consumers)} "
+        f"inside={len(record.forwarder.subscriptions)} senders={len(record.senders)} priority={record.priority} "
+        f"pinned={record.pinned} fallback={text(record.fallback.key) if record.fallback else '-'} "
+        f"in={counters.ingress} out={counters.egress} to_inside={counters.to_container} "
+        f"from_inside={counters.from_container} redirected={counters.redirected}"
+    )
+
+
+def bounded(items: Iterable[T]) -> Iterator[T]:
+    """Yield the first ``MOST`` of the present items."""
+    return iter(list(islice(items, MOST)))
+
+
+def text(words: object) -> str:
+    """What a stranger may have chosen: on one line, and not too long."""
+    whole = ascii(str(words)[:MAX_TEXT])
+    return whole if any(char in whole for char in " \\") else whole[1:-1]

@@ -1,0 +1,348 @@
+"""The router as a process: its services in one nursery, signals, and a clean stop."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+import trouter
+from trouter import logs
+from trouter.admission.host_names import keep_host_names
+from trouter.admission.pacing import keep_pace
+from trouter.backbone.contact import keep_in_touch, make_backbone
+from trouter.backbone.own_links import OwnLinks
+from trouter.backbone.uplinks import Uplinks
+from trouter.config import ChangeRefused, Configuration, ConnectorEntity, ListenerEntity
+from trouter.connections.connectors import Connectors
+from trouter.connections.heartbeats import drop_silent
+from trouter.connections.listen import ConnectionNumbers, Listener
+from trouter.connections.listeners import Listeners, Standing
+from trouter.connections.settings import connector_settings
+from trouter.connections.shared import Services
+from trouter.connections.standing import keep_standing
+from trouter.connections.transport import LINGER_S
+from trouter.core.edges import HEARTBEAT
+from trouter.core.router import Router
+from trouter.engine.ports import Budget
+from trouter.hooks import Plugins
+from trouter.management.agent import Agent
+from trouter.net.hub import Hub
+from trouter.net.owed import OwedCredit
+from trouter.net.parts import Change
+from trouter.net.poller import Poller
+from trouter.net.sockets import ListenError
+from trouter.net.ticker import Ticker
+from trouter.telemetry.observers import Observers
+from trouter.telemetry.periodic import Telemetry
+from trouter.telemetry.record_logs import RecordLogs
+from trouter.telemetry.recorder import Recorder
+from trouter.wire.performatives import Error
+
+from .control import Control
+from .dump import StateDump
+from .privileges import PrivilegeError, forbid_core_files
+from .python_log import python_logged
+from .rounds import make_rounds
+from .supervision import Supervisor
+
+if TYPE_CHECKING:
+    from trouter.connections.connector import Connector
+
+    from .site import RouterSite
+
+#: How often a draining router looks whether it is done.
+DRAIN_LOOK_S: Final = 0.05
+#: What the process takes note of while it routes.
+HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
+
+log = logging.getLogger("trouter.SERVER")
+router_log = logging.getLogger("trouter.ROUTER")
+main_log = logging.getLogger("trouter.MAIN")
+
+
+def run(
+    configuration: Configuration,
+    plugins: Plugins,
+    read: Callable[[], Configuration] | None = None,
+    ready: Callable[[], None] | None = None,
+    ended: Callable[[], None] | None = None,
+    bound: Callable[[], None] | None = None,
+) -> int:
+    """Route until told to stop; the process's exit status. An INT ends the process by INT after the clean stop.
+
+    ``read`` gets the configuration for a reload. ``bound`` is called once every socket is bound and no client served
+    yet; it may raise PrivilegeError. ``ready`` is called once every listener stands, ``ended`` at the end, also where
+    an INT is the end of the process.
+    """
+    forbid_core_files()
+    # Unsettled deliveries come and go by the thousand and are freed by their count; the collector's default
+    # threshold would look through them again and again.
+    gc.set_threshold(50_000, 20, 100)
+    process = RouterProcess(configuration, plugins, read, ready, bound)
+    # Blocked in every thread to come, and from here to the end: one task takes them, one at a time, so that no number
+    # of signals can interrupt anything.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    try:
+        with python_logged():
+            trio.run(process.run_with_signals)
+    except (ListenError, PrivilegeError) as error:
+        for line in error.lines:
+            main_log.critical("Router start-up failed: %s", line)
+        return 1
+    finally:
+        if ended is not None:
+            ended()
+    if process.stopped_by == signal.SIGINT:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.raise_signal(signal.SIGINT)
+    return 0
+
+
+class RouterProcess:
+    """Everything that runs, from the first listener to the last close."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        plugins: Plugins,
+        read: Callable[[], Configuration] | None = None,
+        ready: Callable[[], None] | None = None,
+        bound: Callable[[], None] | None = None,
+        calendar: Callable[[], float] = time.time,
+    ) -> None:
+        """``calendar`` tells seconds since 1970, by which certificates end."""
+        router = configuration.router
+        self.router = Router(router.id, router.mode, router.default_distribution)
+        self.hub = Hub(self.router)
+        poller, budget = Poller(self.hub), Budget(0)
+        recorder = Recorder()
+        interior = router.mode == "interior"
+        self._backbone = make_backbone(self.router, router, calendar, recorder) if interior else None
+        self._uplinks = Uplinks(self.hub) if router.mode == "edge" else None
+        self.services = Services(
+            self.hub,
+            poller,
+            Ticker(),
+            plugins,
+            budget,
+            recorder=recorder,
+            calendar=calendar,
+            backbone=self._backbone,
+            uplinks=self._uplinks,
+            secure_defaults=router.secure_defaults,
+        )
+        self.router.table.tenants_confined = router.secure_defaults
+        self._numbers = ConnectionNumbers()
+        self.record_logs = RecordLogs(router.id, recorder, self.hub)
+        logs = self.record_logs
+        self._telemetry = Telemetry(
+            self.router, recorder, plugins, lambda: logs.interval_s, lambda: logs.latency_addresses
+        )
+        self.control = Control(
+            configuration,
+            read,
+            Listeners(self._make_listener),
+            Connectors(self._make_connector),
+            self.services.connections,
+            self._numbers,
+            self.router,
+            self.hub.flush,
+            plugins,
+            self.services.auth_services,
+            self.services.secure,
+            self.services.policing,
+            self.record_logs,
+            self.services.recorder,
+            self.services.guard,
+            self._backbone.topology if self._backbone is not None else None,
+        )
+        self._own_links = OwnLinks(self.hub)
+        self._owed_credit = OwedCredit(self.hub)
+        self._state = StateDump(self.router, self.services)
+        self.stopped_by: signal.Signals | None = None
+        self._ready = ready or _nobody_waits
+        self._bound = bound or _nobody_waits
+        self._supervisor = Supervisor()
+
+    @property
+    def listeners(self) -> list[Standing]:
+        """The listeners that are open now."""
+        return self.control.listeners.standing
+
+    async def run_with_signals(self) -> None:
+        """``run``, until signals say to stop; ListenError when a listener cannot stand."""
+        change = await self.control.prepare_start()
+        try:
+            self._bound()
+        except BaseException:
+            change.drop()
+            raise
+        async with self._recording(), trio.open_nursery() as nursery:
+            await self._start(nursery, change)
+            self._supervisor.ready()
+            nursery.start_soon(self._supervisor.watch)
+            gc.freeze()  # what is configured stays: the collector need not look through it again and again
+            hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
+            waiter = trio.CapacityLimiter(1)  # a thread of its own: whatever keeps the others busy, signals are heard
+            while True:
+                number = signal.Signals(
+                    await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True, limiter=waiter)
+                )
+                if number == signal.SIGHUP:
+                    hups.ring()
+                elif number == signal.SIGUSR1:
+                    usr1s.ring()
+                elif self.stopped_by is None:
+                    self.stopped_by = number
+                    nursery.start_soon(self._stop, nursery)
+                else:
+                    break
+            nursery.cancel_scope.cancel()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Start everything and serve until cancelled; ListenError when a listener cannot stand."""
+        change = await self.control.prepare_start()
+        async with self._recording(), trio.open_nursery() as nursery:
+            await self._start(nursery, change)
+            task_status.started()
+
+    @asynccontextmanager
+    async def _recording(self) -> AsyncIterator[None]:
+        """Run the takers of records, so that they outlive everything that emits records."""
+        async with trio.open_nursery() as nursery:
+            self.record_logs.run_in(nursery)
+            observers = Observers(self.services.plugins, self.services.recorder)
+            observers.follow()
+            nursery.start_soon(observers.run)
+            yield
+            nursery.cancel_scope.cancel()
+
+    async def _start(self, nursery: trio.Nursery, change: Change) -> None:
+        log.info("Container Name: %s", self.router.table.router_id)
+        router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
+        router_log.info("Version: %s", trouter.__version__)
+        nursery.start_soon(self.services.ticker.run, self.hub)
+        nursery.start_soon(self.services.poller.run)
+        recorder, guard = self.services.recorder, self.services.guard
+        nursery.start_soon(make_rounds, self.hub, self.services.connections, recorder.links, guard)
+        nursery.start_soon(self.services.secure.run)
+        nursery.start_soon(guard.memory.run, self.services.connections, self.hub)
+        nursery.start_soon(keep_pace, self.services.policing.quotas, self.hub)
+        nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
+        nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
+        nursery.start_soon(self._own_links.run)
+        nursery.start_soon(self._owed_credit.run)
+        if self._backbone is not None:
+            nursery.start_soon(keep_in_touch, self._backbone, self.hub)
+            nursery.start_soon(drop_silent, self.hub, self.services.connections)
+        if self._uplinks is not None:
+            nursery.start_soon(self._uplinks.run)
+        self.control.run_in(nursery)
+        if self.router.table.mode != "edge":
+            self._keep_heartbeat()
+        agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
+        await nursery.start(agent.run)
+        change.apply()
+        nursery.start_soon(self._telemetry.run)  # which looks first whether there are takers of records
+        self.control.tell_start()
+        log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
+        self._ready()
+
+    def _keep_heartbeat(self) -> None:
+        """Where edge routers' heartbeats go stands among the addresses, whether there is an edge router or not."""
+        record = self.router.table.obtain(HEARTBEAT, outgoing=True, treatment="balanced")
+        if record is not None:
+            record.pinned = True
+
+    def _make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
+        if not entity.serves_http:
+            return Listener(entity, sockets, self._router_id, self.services, self._numbers)
+        from trouter.http import HttpListener  # noqa: PLC0415  # a room that most routers do without
+
+        return HttpListener(entity, sockets, self.site)
+
+    def _make_gate(self, entity: ListenerEntity) -> Listener:
+        return Listener(entity, [], self._router_id, self.services, self._numbers)
+
+    def _make_connector(self, entity: ConnectorEntity) -> Connector:
+        from trouter.connections.connector import Connector  # noqa: PLC0415
+
+        return Connector(entity, connector_settings(self._router_id, entity), self.services, self._numbers)
+
+    @property
+    def _router_id(self) -> str:
+        return self.router.table.router_id
+
+    @cached_property
+    def site(self) -> RouterSite:
+        """This router as its HTTP listeners see it."""
+        from .site import RouterSite  # noqa: PLC0415
+
+        return RouterSite(self.router, self.services, self.control, self._make_gate)
+
+    async def _reload(self) -> None:
+        """What HUP asks for; what came of it stands in the log. Log files may have been moved."""
+        logs.reopen()
+        with suppress(ChangeRefused):
+            await self.control.reload()
+
+    async def _dump(self) -> None:
+        """What USR1 asks for."""
+        try:
+            path = await self._state.write(self.control)
+        except (OSError, ValueError) as error:  # no such folder, or a name that no file can have
+            main_log.error("the state cannot be dumped: %s", error)
+        else:
+            main_log.info("The state was dumped to %s", path.absolute())
+
+    async def _stop(self, nursery: trio.Nursery) -> None:
+        """Drain: no new links, no new credit, unsettled deliveries finish or the deadline passes, then close."""
+        deadline_s = self.control.configuration.router.drain_timeout_seconds
+        self._supervisor.stopping()
+        log.info("Stopping: draining for at most %d s", deadline_s)
+        self.control.drain()
+        self.router.stop_credit()
+        self.hub.flush()
+        with trio.move_on_after(deadline_s):
+            while self.router.unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks to wake
+                await trio.sleep(DRAIN_LOOK_S)
+        self.control.stop(Error("amqp:connection:forced", "the router is shutting down"))
+        with trio.move_on_after(LINGER_S):
+            await self.control.wait_done()
+        nursery.cancel_scope.cancel()
+
+
+class Bell:
+    """Does something whenever it is rung, once for all the ringing since it last began."""
+
+    def __init__(self, nursery: trio.Nursery, answer: Callable[[], Awaitable[None]]) -> None:
+        self._answer = answer
+        self._rung, rings = trio.open_memory_channel[None](1)
+        nursery.start_soon(self._run, rings)
+
+    def ring(self) -> None:
+        """Ask for it to be done."""
+        with suppress(trio.WouldBlock):
+            self._rung.send_nowait(None)
+
+    async def _run(self, rings: trio.MemoryReceiveChannel[None]) -> None:
+        async for _ in rings:
+            try:
+                await self._answer()
+            except Exception:  # noqa: BLE001 - a bug of ours: nothing was changed, and the router goes on
+                main_log.exception("internal error, a signal was not obeyed")
+
+
+def _nobody_waits() -> None:
+    """Ignore a start that no process waits for."""

@@ -1,0 +1,40 @@
+"""What is looked at now and then: deliveries that are stuck, links that are blocked (routing.md 5.6), what moved."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+import trio
+
+from trouter.admission.guard import Guard
+from trouter.connections.registry import Connections
+from trouter.core.router import Router
+from trouter.net.hub import Hub
+from trouter.telemetry.link_records import LinkRecords
+
+#: Between two looks; each is a portion of the whole.
+LOOK_S: Final = 1.0
+
+log = logging.getLogger("trouter.ROUTER_CORE")
+
+
+async def make_rounds(hub: Hub, connections: Connections, links: LinkRecords, guard: Guard) -> None:
+    """Look for ever, tell of each link once, and send what the core answers because it has waited long enough."""
+    while True:
+        await trio.sleep(LOOK_S)
+        now_s = trio.current_time()
+        connections.look(now_s)
+        guard.handshakes.cut_slow()
+        _tell_stalls(hub.router, links, now_s)
+        hub.flush()
+
+
+def _tell_stalls(router: Router, links: LinkRecords, now_s: float) -> None:
+    """Apart, for what a task that sleeps has in hand is not gone when it is over."""
+    for notice in router.scan(now_s):
+        links.stalled(router, notice)
+        link = notice.link
+        peer: Any = link.session.connection.owner
+        identity = getattr(link.sink, "identity", 0)
+        log.info("[C%d][L%d] %s", peer.facts.connection_id, identity, notice.text)

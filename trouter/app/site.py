@@ -1,0 +1,275 @@
+"""The router as its HTTP listeners see it: figures, health, and connections that come through WebSockets."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from ipaddress import ip_address
+from typing import Final
+
+import trio
+
+import trouter
+from trouter import _twin, logs
+from trouter.config import ListenerEntity
+from trouter.config.facts import listener_facts
+from trouter.config.findings import brief, counted
+from trouter.config.problems import Severity
+from trouter.connections.listen import Listener
+from trouter.connections.shared import Services
+from trouter.core.addresses import temporary_token
+from trouter.core.ingress import Ingress
+from trouter.core.inprocess import Received
+from trouter.core.latency import BOUNDS_S
+from trouter.core.memory import owners
+from trouter.core.router import Router
+from trouter.core.rows import router_row
+from trouter.core.tenants import Tenant
+from trouter.hooks import PeerFacts
+from trouter.http.figures import (
+    CertificateExpiry,
+    Figures,
+    ListenerFigures,
+    MemoryOwner,
+    NetworkFigures,
+    TenantFigures,
+    Totals,
+)
+from trouter.http.ports import Secured
+
+from .control import Control
+
+#: The column of the router's row -> what it is among the totals.
+_TOTALS: Final = {
+    "addrCount": "addresses",
+    "linkCount": "links",
+    "nodeCount": "routers",
+    "presettledDeliveries": "presettled_deliveries",
+    "droppedPresettledDeliveries": "dropped_presettled_deliveries",
+    "acceptedDeliveries": "accepted_deliveries",
+    "rejectedDeliveries": "rejected_deliveries",
+    "releasedDeliveries": "released_deliveries",
+    "modifiedDeliveries": "modified_deliveries",
+    "deliveriesDelayed1Sec": "deliveries_delayed_1sec",
+    "deliveriesDelayed10Sec": "deliveries_delayed_10sec",
+    "deliveriesStuck": "deliveries_stuck",
+    "deliveriesIngress": "deliveries_ingress",
+    "deliveriesEgress": "deliveries_egress",
+    "deliveriesTransit": "deliveries_transit",
+    "deliveriesIngressRouteContainer": "deliveries_ingress_route_container",
+    "deliveriesEgressRouteContainer": "deliveries_egress_route_container",
+    "deliveriesRedirectedToFallback": "deliveries_redirected_to_fallback",
+    "linksBlocked": "links_blocked",
+}
+
+
+#: What becomes of a tenant's deliveries -> what counts it.
+_ENDS: Final = {
+    **{each: each for each in ("accepted", "rejected", "released", "modified", "presettled")},
+    "dropped": "dropped_presettled",
+}
+
+
+class RouterSite:
+    """One router."""
+
+    def __init__(
+        self,
+        router: Router,
+        services: Services,
+        control: Control,
+        make_gate: Callable[[ListenerEntity], Listener],
+    ) -> None:
+        """``make_gate`` makes what admits clients that come through a listener's WebSockets."""
+        self._router = router
+        self._services = services
+        self._control = control
+        self._make_gate = make_gate
+        self._gates: dict[str, Listener] = {}
+        self._began_s = trio.current_time()
+
+    def ready(self) -> bool:
+        """Everything configured is served, and the router is not about to stop."""
+        return not self.reasons()
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not ready, a line each: it stops, or something configured is not served."""
+        stops = ("the router is stopping",) if self._control.stopping else ()
+        found = [finding for finding in self._control.findings() if finding.severity is Severity.PROBLEM]
+        return (*stops, *map(brief, found))
+
+    def live(self) -> bool:
+        """Return True: a client that gets the answer knows that the loop turns, and no more."""
+        return True
+
+    async def healthy(self) -> bool:
+        """Whether a message to an address inside the router arrives, in a turn of its own."""
+        await trio.lowlevel.checkpoint()
+        echo = Echo()
+        address = f"_local/temp.{temporary_token()}"
+        subscription = self._router.subscribe(address, echo)
+        try:
+            self._router.send(address, Echo.MESSAGE)
+        finally:
+            self._router.unsubscribe(subscription)
+        return echo.heard == 1
+
+    def turns_away(self, remote: tuple[str, int]) -> bool:
+        """Whether too many connections come from there; what is spoken through them comes later."""
+        guard = self._services.guard
+        return guard.turns_away(*remote, guard.blocks(remote[0], "normal") or guard.handshakes.too_fast(remote[0]))
+
+    async def secure(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+    ) -> Secured | None:
+        """The stream of an accepted socket, within TLS if the client begins with that; None if that has failed."""
+        loopback = ip_address(remote[0].partition("%")[0]).is_loopback
+        facts = PeerFacts(0, listener_facts(entity), *remote, encrypted=False, loopback=loopback)
+        met = await self._services.secure.accept(sock, facts, entity, timeout_s)
+        if met is None:
+            return None
+        from trouter.tls.stream import SecureStream  # noqa: PLC0415
+
+        facts, security = met
+        below = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        return Secured(SecureStream(below, security.channel, security.early), met if facts.encrypted else None)
+
+    async def serve_amqp(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
+    ) -> None:
+        """Serve a client that came through a WebSocket, unless the router is stopping."""
+        if self._control.stopping:
+            sock.close()
+            return
+        gate = self._gates.get(entity.identity)
+        if gate is None or gate.entity != entity:
+            gate = self._gates[entity.identity] = self._make_gate(entity)
+            standing = {listener.entity.identity for listener in self._control.listeners.standing}
+            self._gates = {identity: each for identity, each in self._gates.items() if identity in standing}
+        await gate.serve(sock, remote, below if isinstance(below, tuple) else None)
+
+    def exposition(self, tenant: str) -> bytes:
+        """What /metrics shows."""
+        from trouter.http.metrics import exposition, tenant_exposition  # noqa: PLC0415  # only once it is asked for
+
+        return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())
+
+    def figures(self) -> Figures:
+        """This moment's numbers."""
+        budget = self._services.budget
+        quota_alarms, quota_alarms_raised = self._services.policing.quota_alarms()
+        return Figures(
+            totals=self._totals(),
+            version=trouter.__version__,
+            twin=_twin.running(),
+            uptime_s=trio.current_time() - self._began_s,
+            ready=self.ready(),
+            findings=counted(self._control.findings()),
+            listeners=[
+                ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
+                for each in self._control.listeners.standing
+            ],
+            vhost_connections=self._vhost_connections(),
+            quota_alarms=quota_alarms,
+            quota_alarms_raised=quota_alarms_raised,
+            deliveries=self._router.outcomes.snapshot(),
+            latency_bounds_s=BOUNDS_S,
+            settle_latency=self._router.latency.snapshot(),
+            memory=[MemoryOwner(*owner) for owner in owners(self._router)],
+            held_bytes=budget.held,
+            held_limit_bytes=budget.limit,
+            log_events={
+                (module, level): count
+                for module, levels in logs.book.counts().items()
+                for level, count in levels.items()
+            },
+            log_lines_lost=logs.book.lost,
+            certificates=[CertificateExpiry(*each) for each in self._services.secure.ends()],
+            tenants=self._tenants(list(self._router.table.tenants)),
+            network=self._network(),
+        )
+
+    def _network(self) -> NetworkFigures:
+        backbone = self._services.backbone
+        if backbone is None:
+            return NetworkFigures()
+        topology = backbone.topology
+        return NetworkFigures(
+            known=topology.known_count,
+            reachable=topology.reachable_count,
+            neighbours=topology.neighbour_count,
+            duplicate_ids=len(topology.duplicate_ids),
+            changes=topology.count,
+            control_in=backbone.taken,
+            control_out=backbone.sent,
+            faults=topology.faults,
+        )
+
+    def tenant(self, name: str) -> TenantFigures:
+        """This moment's numbers of one tenant; without a connection up to now it has none."""
+        known = self._router.table.tenants.get(name)
+        return TenantFigures(name) if known is None else self._tenants((known,))[0]
+
+    def _tenants(self, tenants: Collection[Tenant]) -> list[TenantFigures]:
+        """Return the figures of tenants in one look at all links and addresses, or in none without tenants."""
+        if not tenants:
+            return []
+        owners = {number: each for each in tenants for number in each.connections}
+        spaces = {each.space: each for each in tenants}
+        links: Counter[Tenant] = Counter()
+        ended = {each: Counter(each.past) for each in tenants}
+        for endpoint in self._router.links.values():
+            owner = owners.get(endpoint.connection_number)
+            if owner is not None:
+                links[owner] += 1
+                if isinstance(endpoint, Ingress):
+                    ended[owner].update(endpoint.counters.as_dict())
+        heads = (key[2:].partition("/")[0] for key in self._router.table.records if key.startswith("M"))
+        addresses = Counter(head for head in heads if head in spaces)
+        return [
+            TenantFigures(
+                each.name,
+                len(each.connections),
+                links[each],
+                addresses[each.space],
+                {outcome: ended[each][counted] for outcome, counted in _ENDS.items()},
+            )
+            for each in tenants
+        ]
+
+    def _totals(self) -> Totals:
+        configuration = self._control.configuration
+        row = router_row(self._router)
+        return Totals(
+            connections=len(self._services.connections),
+            link_routes=len(configuration.link_routes),
+            auto_links=len(configuration.auto_links),
+            **{field: _number(row[column]) for column, field in _TOTALS.items()},
+        )
+
+    def _vhost_connections(self) -> Mapping[str, int]:
+        known = dict.fromkeys((vhost.hostname for vhost in self._control.configuration.vhosts), 0)
+        counts: Counter[str] = Counter(known)
+        for connection in self._services.connections.values():
+            remote = connection.engine.remote_open
+            name = remote.hostname if remote is not None else None
+            counts[name if name in known and name is not None else ""] += 1
+        return counts
+
+
+class Echo:
+    """Hears the message that a health check sends to itself."""
+
+    MESSAGE: Final = b"\0\x53\x77\x40"
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    def receive(self, received: Received) -> None:
+        received.settle()
+        self.heard += received.message == self.MESSAGE
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

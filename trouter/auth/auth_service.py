@@ -1,0 +1,276 @@
+"""An authentication service, as the router asks it: over a connection of its own for each peer (security.md 3.1).
+
+The service's mechanisms go to the peer, and the peer's choice, responses and the service's challenges from one to the
+other as they are. Once the service says yes, we open, and the properties of its open tell who the peer is and what it
+may do. Then the socket is dropped. Whatever goes wrong, the peer is told to come back later; it never gets in.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+import trouter
+from trouter.engine.connection import Connection
+from trouter.engine.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    SaslChallengeReceived,
+    SaslFinished,
+    SaslMechanismsOffered,
+)
+from trouter.engine.limits import EngineLimits
+from trouter.engine.sasl import SASL_OK, SASL_SYS_TEMP, SaslClient
+from trouter.hooks import (
+    CLEARTEXT_MECHANISMS,
+    Authenticated,
+    AuthServiceFacts,
+    AuthSession,
+    Challenge,
+    PeerFacts,
+    Refused,
+)
+from trouter.net.dialing import Endpoint, cause, connect
+from trouter.records import Alarm
+from trouter.telemetry.recorder import Recorder
+from trouter.tls.problems import TlsFailed
+from trouter.tls.secure import Secure
+from trouter.wire.performatives import Open
+from trouter.wire.types import ArrayForm
+
+from .breaker import Breaker
+from .grants import BadGrant, permissions_of, user_of
+
+#: What a service may send us in one frame: its open has an entry for each address that the user may use.
+LIMITS: Final = EngineLimits(
+    max_frame_bytes=1024 * 1024, max_open_frame_bytes=1024 * 1024, max_open_nodes=65536, idle_timeout_s=0.0
+)
+#: Tells the service that we can do something with rights.
+#: As an array, the form in which services that were written for the older router read it.
+CAPABILITIES: Final = ArrayForm(("ADDRESS-AUTHZ",))
+READ_BYTES: Final = 65536
+
+log = logging.getLogger("trouter.AUTHSERVICE")
+
+
+class _Failure(Exception):
+    """The service does not do its part; says how, without quoting it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a service is spoken to, and how far it is believed."""
+
+    facts: AuthServiceFacts
+    #: What the service is verified by: the name of an sslProfile, empty for a service without TLS.
+    ssl_profile: str = ""
+    #: Its certificate must be for its host.
+    verify_hostname: bool = True
+    #: What existing services say of a user is taken in each of its forms; with secureDefaults in the documented one.
+    lenient: bool = False
+    #: Who may be sent passwords without encryption: "no"body, a service on this machine ("loopback"), or any ("yes").
+    allow_insecure_plain: str = "loopback"
+    #: A service that says nothing of rights leaves them to the policy; else it grants none.
+    authz_optional: bool = False
+
+
+class RemoteAuthService:
+    """One configured service."""
+
+    def __init__(
+        self, terms: Terms, secure: Secure, recorder: Recorder, now: Callable[[], float] = trio.current_time
+    ) -> None:
+        """``now`` is the breaker's clock."""
+        self.terms = terms
+        self.breaker = Breaker(self._tell, now)
+        self._secure = secure
+        self._recorder = recorder
+
+    @property
+    def facts(self) -> AuthServiceFacts:
+        return self.terms.facts
+
+    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
+        """Call the service and hear how one may authenticate; a temporary Refused if that cannot be had in time."""
+        breaker = self.breaker
+        if not breaker.admit():
+            return self._refused("it has failed too often and is left alone for a while")
+        session: _Session | None = None
+        try:
+            with _in_time(self.facts, "its mechanisms did not come"):
+                session = await self._call()
+                await session.hear_mechanisms()
+        except _Failure as failure:
+            breaker.failed()
+            if session is not None:
+                session.close()
+            return self._refused(str(failure))
+        except BaseException:
+            breaker.gave_up()
+            if session is not None:
+                session.close()
+            raise
+        breaker.reached()
+        return session
+
+    async def _call(self) -> _Session:
+        """A connection to the service; OSError, TlsFailed."""
+        facts, terms = self.facts, self.terms
+        sock = await connect(Endpoint(facts.host, facts.port), None)
+        try:
+            local = ipaddress.ip_address(sock.getpeername()[0].partition("%")[0]).is_loopback
+            channel = None
+            if terms.ssl_profile:
+                verify = terms.verify_hostname
+                channel = await self._secure.call(sock, terms.ssl_profile, facts.host, verify_hostname=verify)
+            below = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        except BaseException:
+            sock.close()
+            raise
+        stream: trio.abc.Stream = below
+        if channel is not None:
+            from trouter.tls.stream import SecureStream  # noqa: PLC0415  # a room that a service without TLS does without
+
+            stream = SecureStream(below, channel)
+        secret = channel is not None or terms.allow_insecure_plain == "yes"
+        secret |= local and terms.allow_insecure_plain == "loopback"
+        return _Session(self, stream, below.socket.close, secret)
+
+    def _refused(self, why: str) -> Refused:
+        log.warning("authServicePlugin %s: %s", self.facts.name, why)
+        return Refused(f"the authentication service {self.facts.name}: {why}", temporary=True)
+
+    def _tell(self, opened: bool) -> None:
+        """The breaker has opened or closed: the log and the records say so."""
+        facts = self.facts
+        if opened:
+            log.error("authServicePlugin %s (%s:%s) fails again and again", facts.name, facts.host, facts.port)
+        else:
+            log.info("authServicePlugin %s (%s:%s) answers again", facts.name, facts.host, facts.port)
+        state = "raised" if opened else "cleared"
+        self._recorder.emit(Alarm(name="authService", severity="critical", subject=facts.name, state=state))
+
+
+class _Session:
+    """A connection to the service on behalf of one peer."""
+
+    def __init__(
+        self, service: RemoteAuthService, stream: trio.abc.Stream, drop: Callable[[], None], may_see_passwords: bool
+    ) -> None:
+        facts = service.facts
+        self.mechanisms: Sequence[str] = ()
+        self._service = service
+        self._stream = stream
+        self._drop = drop
+        self._may_see_passwords = may_see_passwords
+        self._sasl = SaslClient(LIMITS.max_sasl_rounds)
+        own = Open(
+            container_id="",
+            hostname=facts.host,
+            max_frame_size=LIMITS.max_frame_bytes,
+            channel_max=LIMITS.channel_max,
+            desired_capabilities=CAPABILITIES,
+            properties={"product": "trouter", "version": trouter.__version__},
+        )
+        self._engine = Connection(LIMITS, own, [], self._sasl, server=False)
+
+    async def hear_mechanisms(self) -> None:
+        """Exchange SASL headers and take in the mechanisms; _Failure, OSError, trio.BrokenResourceError."""
+        event = await self._next()
+        if not isinstance(event, SaslMechanismsOffered):
+            raise _Failure("it did not say how one may authenticate")
+        self.mechanisms = tuple(
+            name for name in event.mechanisms if self._may_see_passwords or name.upper() not in CLEARTEXT_MECHANISMS
+        )
+
+    async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
+        self._sasl.begin(mechanism, response, self._service.facts.realm)
+        return await self._verdict()
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        self._sasl.respond(response)
+        return await self._verdict()
+
+    def close(self) -> None:
+        """Drop the connection without a word, which is how services know that this is it."""
+        self._drop()
+        self._engine.forget()
+
+    async def _verdict(self) -> Challenge | Authenticated | Refused:
+        """What the service says to the peer's last word."""
+        try:
+            with _in_time(self._service.facts, "it did not answer"):
+                event = await self._next()
+        except _Failure as failure:  # perhaps over what the peer has said: that is not held against the service
+            return self._service._refused(str(failure))
+        if isinstance(event, SaslChallengeReceived):
+            return Challenge(event.challenge)
+        if not isinstance(event, SaslFinished):
+            return self._service._refused("it broke off the exchange")
+        if event.code != SASL_OK:
+            self._service.breaker.succeeded()
+            return Refused("the authentication service says no", temporary=event.code == SASL_SYS_TEMP)
+        return await self._grant(event.additional or b"")
+
+    async def _grant(self, additional: bytes) -> Authenticated | Refused:
+        """Who the peer is and what it may do; ``additional`` is what the service has to say to it."""
+        service = self._service
+        self._engine.open()
+        try:
+            with _in_time(service.facts, "its open did not come"):
+                event = await self._next()
+                if not isinstance(event, ConnectionOpened):
+                    raise _Failure("it let the peer in and closed the connection")
+        except _Failure as failure:
+            service.breaker.failed()
+            return service._refused(str(failure))
+        service.breaker.succeeded()
+        properties = event.open.properties
+        try:
+            user = user_of(properties, lenient=service.terms.lenient)
+            permissions = permissions_of(properties, optional=service.terms.authz_optional)
+        except BadGrant as bad:
+            log.error("authServicePlugin %s lets in somebody it describes wrongly: %s", service.facts.name, bad)
+            return Refused(f"the authentication service lied: {bad}")
+        return Authenticated(user, additional, permissions=permissions)
+
+    async def _next(self) -> Event:
+        """The next thing that the service says; _Failure, OSError, trio.BrokenResourceError."""
+        engine = self._engine
+        engine.receive_data(b"")  # what stood still until we had answered
+        if engine.out:
+            written = bytes(engine.out)
+            engine.out.clear()
+            await self._stream.send_all(written)
+        while not engine.events:
+            data = await self._stream.receive_some(READ_BYTES)
+            if not data:
+                raise _Failure("it closed the connection")
+            engine.receive_data(bytes(data))
+        event = engine.events.pop(0)
+        if isinstance(event, ConnectionClosed) and event.fault is not None:
+            raise _Failure("it does not keep to the protocol")
+        return event
+
+
+@contextmanager
+def _in_time(facts: AuthServiceFacts, late: str) -> Iterator[None]:
+    """Whatever goes wrong on the way, or takes longer than a stage may, is a _Failure."""
+    try:
+        with trio.fail_after(facts.timeout_s):
+            yield
+    except trio.TooSlowError:
+        raise _Failure(f"{late} within {facts.timeout_s:g} s") from None
+    except TlsFailed as failed:
+        raise _Failure(str(failed)) from None
+    except OSError as error:
+        raise _Failure(f"it cannot be reached: {cause(error)}") from None
+    except trio.BrokenResourceError:
+        raise _Failure("the connection broke") from None

@@ -1,0 +1,96 @@
+"""All authentication services of a router: those that are configured, and whom the plugins choose for a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from trouter.config import AuthServicePluginEntity
+from trouter.hooks import AuthService, AuthServiceFacts, ListenerFacts, Plugins
+from trouter.net.parts import Pending
+from trouter.telemetry.recorder import Recorder
+from trouter.tls.secure import Secure
+
+if TYPE_CHECKING:
+    from .auth_service import RemoteAuthService, Terms
+
+#: Listeners whose service is remembered; they may be changed for ever.
+MAX_KNOWN_LISTENERS: Final = 1024
+
+
+class AuthServices:
+    """The services by name."""
+
+    def __init__(self, secure: Secure, recorder: Recorder, *, secure_defaults: bool = False) -> None:
+        self._secure = secure
+        self._secure_defaults = secure_defaults
+        self._recorder = recorder
+        self._services: Mapping[str, RemoteAuthService] = {}
+        self._chosen: dict[ListenerFacts, AuthService | None] = {}
+
+    def of(self, listener: ListenerFacts, plugins: Plugins) -> AuthService | None:
+        """Return what authenticates the peers of ``listener``, which names a service; None refuses every peer."""
+        if listener not in self._chosen:
+            if len(self._chosen) >= MAX_KNOWN_LISTENERS:
+                self._chosen.clear()
+            remote = self._services.get(listener.auth_service)
+            self._chosen[listener] = None if remote is None else plugins.auth_service(listener, remote)
+        return self._chosen[listener]
+
+    def prepare(self, entities: Iterable[AuthServicePluginEntity]) -> Pending:
+        """The services for these; one that is as it was keeps what it has learnt."""
+        services: dict[str, RemoteAuthService] = {}
+        for entity in entities:
+            if not entity.address[0]:  # told as not served
+                continue
+            terms = _terms(entity, secure=self._secure_defaults)
+            known = self._services.get(entity.name)
+            services[entity.name] = known if known is not None and known.terms == terms else self._remote(terms)
+        return _PendingServices(self, services)
+
+    def _remote(self, terms: Terms) -> RemoteAuthService:
+        from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
+
+        return RemoteAuthService(terms, self._secure, self._recorder)
+
+    def take_over(self, services: Mapping[str, RemoteAuthService]) -> None:
+        """Ask these from now on; what is under way with others goes on."""
+        if services != self._services:
+            self._chosen.clear()
+        self._services = services
+
+
+class _PendingServices:
+    """Services that are ready to be asked."""
+
+    def __init__(self, owner: AuthServices, services: Mapping[str, RemoteAuthService]) -> None:
+        self._owner = owner
+        self._services = services
+
+    def apply(self) -> None:
+        self._owner.take_over(self._services)
+
+    def drop(self) -> None:
+        """Drop the change; nothing was opened, so nothing is to be closed."""
+
+
+def _terms(entity: AuthServicePluginEntity, *, secure: bool) -> Terms:
+    from .auth_service import Terms  # noqa: PLC0415
+
+    host, port = entity.address
+    facts = AuthServiceFacts(
+        name=entity.name,
+        host=host,
+        port=port,
+        realm=entity.realm,
+        timeout_s=float(entity.timeout_seconds),
+        cache_s=float(entity.cache_seconds),
+    )
+    return Terms(
+        facts,
+        entity.ssl_profile or "",
+        verify_hostname=entity.verify_hostname,
+        lenient=not secure,
+        allow_insecure_plain=entity.allow_insecure_plain,
+        authz_optional=entity.authz_optional,
+    )

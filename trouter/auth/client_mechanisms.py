@@ -1,0 +1,69 @@
+"""How the router logs in where it dials: the SASL mechanisms of a connector, its own and those of plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import trio
+
+from trouter.client.errors import AuthenticationFailed
+from trouter.client.sasl import SCRAM_MECHANISMS, Anonymous, External, SaslMechanism, with_password
+from trouter.config import ConnectorEntity
+from trouter.hooks import PeerFacts, PluginError, Plugins, SaslClientExchange
+
+#: What the router's own client does, or refuses to do.
+OWN_MECHANISMS: Final = frozenset(
+    {"ANONYMOUS", "EXTERNAL", "PLAIN", *SCRAM_MECHANISMS, *(f"{name}-PLUS" for name in SCRAM_MECHANISMS)}
+)
+
+
+class PluginMechanism:
+    """What a plugin does to authenticate us, as our own mechanisms do it."""
+
+    def __init__(self, plugins: Plugins, exchange: SaslClientExchange, step_s: float) -> None:
+        self.name = exchange.name
+        self._plugins = plugins
+        self._exchange = exchange
+        self._step_s = step_s
+
+    async def start(self) -> bytes | None:
+        return await self._ask(None)
+
+    async def respond(self, challenge: bytes) -> bytes:
+        return await self._ask(challenge) or b""
+
+    async def finish(self, additional: bytes | None) -> None:
+        """The server lets us in; AuthenticationFailed if it has not proven itself."""
+        with trio.move_on_after(self._step_s):
+            if await self._plugins.client_is_satisfied(self._exchange, additional):
+                return
+        raise AuthenticationFailed(None, "the server says yes, but has not proven who it is")
+
+    async def _ask(self, challenge: bytes | None) -> bytes | None:
+        with trio.move_on_after(self._step_s):
+            try:
+                return await self._plugins.client_answer(self._exchange, challenge)
+            except PluginError as error:
+                raise AuthenticationFailed(None, str(error)) from None
+        raise AuthenticationFailed(None, "the plugin that authenticates us took too long")
+
+
+def client_mechanisms(
+    entity: ConnectorEntity, facts: PeerFacts, *, has_certificate: bool = False
+) -> Iterable[SaslMechanism]:
+    """What to authenticate with, the strongest first: what is configured, else what the credentials allow.
+
+    A password goes only where no eavesdropper can read it, or where the connector says so (security.md R-1.11c).
+    """
+    allowed = entity.sasl_mechanisms
+    user, password = entity.sasl_username, entity.sasl_password
+    if user and password is not None and password.reveal():
+        bindings = facts.channel_bindings[:1]
+        for mechanism in with_password(user, password.reveal(), plain=facts.may_send_password, bindings=bindings):
+            if not allowed or mechanism.name in allowed:
+                yield mechanism
+    if facts.encrypted and has_certificate and (not allowed or "EXTERNAL" in allowed):
+        yield External()
+    if "ANONYMOUS" in allowed or not (allowed or user):
+        yield Anonymous("trouter")

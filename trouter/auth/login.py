@@ -1,0 +1,311 @@
+"""How a peer that dialled us logs in: the answers of plugins to what the peer says in SASL, in its turn and in time.
+
+A refusal looks the same whatever its reason: neither its code nor when it comes tells a wrong password from a user who
+is unknown, disabled or locked out. Only what is no fault of the peer's has a code of its own: come back later.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+import trio
+
+from trouter.admission.guard import Guard
+from trouter.engine.events import SaslInitReceived
+from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
+from trouter.hooks import (
+    Authenticated,
+    AuthService,
+    AuthSession,
+    Challenge,
+    PeerFacts,
+    Permissions,
+    Plugins,
+    Refused,
+    SaslExchange,
+)
+from trouter.records import Alarm, SaslOutcome
+from trouter.telemetry.recorder import Recorder
+
+log = logging.getLogger("trouter.SERVER")
+
+#: Characters of a user's and of a mechanism's name in the log.
+MAX_NAME: Final = 128
+_MECHANISM: Final = re.compile(r"[A-Za-z0-9_-]+")
+THROTTLED: Final = "too many failures"
+UNSERVED: Final = "no plugin serves the mechanism"
+TOO_SLOW: Final = "the authentication took too long"
+EXPIRED: Final = "the credentials have expired"
+LOCKED: Final = "the user is locked out"
+#: What records call these; any other refusal is one of the credentials, or of a service that cannot be had.
+REASONS: Final = {
+    THROTTLED: "throttled",
+    UNSERVED: "unknown-mechanism",
+    TOO_SLOW: "timeout",
+    EXPIRED: "expired",
+    LOCKED: "locked",
+}
+
+
+def _bare(mechanism: str) -> str:
+    """A mechanism's name as it stands between brackets: quoted where it is no such name."""
+    shown = mechanism[:MAX_NAME]
+    return shown if _MECHANISM.fullmatch(shown) else repr(shown) if shown else "none"
+
+
+def _never(seconds: float) -> None:
+    """A login that is over postpones nothing."""
+
+
+Answer: TypeAlias = Challenge | Authenticated | Refused
+
+
+class Login:
+    """The SASL conversation with one peer; whatever is not a clear yes is a no."""
+
+    def __init__(
+        self,
+        facts: PeerFacts,
+        plugins: Plugins,
+        guard: Guard,
+        sasl: SaslServer,
+        step_s: float,
+        postpone: Callable[[float], None],
+        service: AuthService | None,
+        recorder: Recorder,
+    ) -> None:
+        """``sasl`` is the engine's side of it; a plugin has ``step_s`` seconds for each answer.
+
+        ``postpone`` gives the peer so many seconds more for its handshake: those for which it is made to wait. Where
+        the listener has an authentication service, ``service`` is what stands for it, None if nothing does.
+        """
+        self.facts = facts
+        self._recorder = recorder
+        #: How long it was made to wait.
+        self._waited_s = 0.0
+        #: Who the peer is, once it is in; and the mechanism that it chose.
+        self.user = ""
+        self.mechanism = ""
+        #: The tenant that the login says the user belongs to.
+        self.tenant = ""
+        #: When the credentials end, by the clock of the event loop.
+        self.expires_at_s = float("inf")
+        #: Says whether the credentials are good still.
+        self._still_good: Callable[[], bool] | None = None
+        #: What the peer may do, None where the plugin that admitted it does not say.
+        self.permissions: Permissions | None = None
+        self._plugins = plugins
+        self._guard = guard
+        self._sasl = sasl
+        self._step_s = step_s
+        self._postpone = postpone
+        self._exchange: SaslExchange | None = None
+        self._service = service
+        self._session: AuthSession | None = None
+        self._unavailable = Refused("nothing stands for the authentication service", temporary=True)
+        #: What of the service's mechanisms the peer was offered.
+        self._offered: tuple[str, ...] = ()
+        #: Who was judged already, and may come in.
+        self._proven = ""
+
+    async def offer(self) -> None:
+        """Hear from the service how one may authenticate, and tell the peer; nothing if it cannot be had."""
+        service = self._service
+        if service is not None:
+            session: AuthSession | Refused = Refused("the authentication service took too long", temporary=True)
+            with trio.move_on_after(self._longest_s(service)):
+                session = await self._plugins.begin_or_refuse(service, self.facts)
+            if isinstance(session, Refused):
+                self._unavailable = session
+            else:
+                self._session = session
+                self._offered = self._plugins.relayed_mechanisms(self.facts, session.mechanisms)
+        self._sasl.offer(self._offered)
+
+    def close(self) -> None:
+        """The peer is in, or will never be: a service is needed no more. A second call does nothing."""
+        self._postpone = _never  # what it was refers back to the peer
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    async def begin(self, init: SaslInitReceived) -> bool:
+        """The first step; whether the peer is in."""
+        self.mechanism = init.mechanism.upper()
+        if self.facts.listener.auth_service:
+            return await self._conclude(await self._in_turn(partial(self._start, init)))
+        self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
+        return await self.respond(init.response or b"")
+
+    async def respond(self, response: bytes) -> bool:
+        """One step of the exchange; whether the peer is in."""
+        return await self._conclude(await self._in_turn(partial(self._ask, response)))
+
+    async def _in_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
+        """What comes of a step, which is taken after as long a wait as others' failures have made due."""
+        host, lockout = self.facts.remote_host, self._guard.lockout
+        while True:
+            async with self._guard.turns.of(lockout.busy_place(host), lockout.rules.delay_after):
+                wait_s = 0.0 if self._waited_s else lockout.wait_s(host)
+                if wait_s == 0:
+                    return await step()
+            if wait_s is None:
+                return Refused(THROTTLED, temporary=True)
+            await self._wait(wait_s)
+
+    async def _conclude(self, answer: Answer) -> bool:
+        """Judge what came of a step, and tell the peer; whether it is in."""
+        answer = await self._judge(answer)
+        if isinstance(answer, Challenge):
+            self._sasl.challenge(answer.data)
+            return False
+        self.close()
+        if isinstance(answer, Refused):
+            self._refuse(answer)
+            return False
+        self._record(SASL_OK, answer.user, "ok")
+        self._still_good = answer.still_good
+        self.user, self.tenant, self.permissions = answer.user, answer.tenant, answer.permissions
+        self._sasl.finish(SASL_OK, answer.data or None)
+        return True
+
+    async def _judge(self, answer: Answer) -> Answer:
+        """What stands, after as long a wait as failures before this one have made due.
+
+        A mechanism may prove that it knows the password with its last challenge: by then it is judged.
+        """
+        if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
+            left_s = answer.expires_at_s - time.time()
+            self.expires_at_s = trio.current_time() + left_s
+            if not left_s > 0:
+                answer = Refused(EXPIRED, user=answer.user)
+        right = not isinstance(answer, Refused)
+        if (isinstance(answer, Challenge) and not answer.user) or (isinstance(answer, Refused) and answer.temporary):
+            return answer
+        if right and answer.user == self._proven:
+            return answer
+        verdict = self._guard.lockout.judge(self.facts.remote_host, answer.user, right=right, waited_s=self._waited_s)
+        if verdict.began:
+            self._tell_lock(answer.user)
+        if verdict.wait_s is None:
+            return Refused(THROTTLED, temporary=True, user=answer.user)
+        await self._wait(verdict.wait_s)
+        if right and verdict.locked:
+            return Refused(LOCKED, user=answer.user)
+        self._proven = answer.user if right else ""
+        return answer
+
+    async def _wait(self, wait_s: float) -> None:
+        """Wait as long as others' failures make it due; it takes nothing of the peer's time."""
+        if wait_s > 0:
+            self._waited_s += wait_s
+            self._postpone(wait_s)
+            await trio.sleep(wait_s)
+
+    def good(self) -> bool:
+        """Whether the credentials are good still; what cannot be told is a no."""
+        if self._still_good is None:
+            return True
+        try:
+            return self._still_good() is True
+        except Exception as error:  # noqa: BLE001 - a plugin's word may fail in any way
+            kind, number = type(error).__qualname__, self.facts.connection_id
+            log.error("[C%d] whether its credentials are good cannot be told: %s", number, kind)
+            return False
+
+    async def _ask(self, response: bytes) -> Answer:
+        """What the plugin says, or the refusal that stands for its silence."""
+        exchange = self._session or self._exchange
+        if exchange is None:
+            return Refused(UNSERVED)
+        with trio.move_on_after(self._step_s if self._service is None else self._longest_s(self._service)):
+            return await self._plugins.respond_or_refuse(exchange, response)
+        return Refused(TOO_SLOW, temporary=True)
+
+    async def _start(self, init: SaslInitReceived) -> Answer:
+        """What the service says to the peer's choice."""
+        service, session = self._service, self._session
+        if service is None or session is None:
+            return self._unavailable
+        if init.mechanism.upper() not in (name.upper() for name in self._offered):
+            return Refused(UNSERVED)
+        with trio.move_on_after(self._longest_s(service)):
+            return await self._plugins.start_or_refuse(session, init.mechanism, init.response)
+        return Refused(TOO_SLOW, temporary=True)
+
+    def _longest_s(self, service: AuthService) -> float:
+        """How long a service may take for a step: its verdict and its open, each in its own time, and a bit."""
+        return max(self._step_s, 2 * service.facts.timeout_s + 1)
+
+    def _refuse(self, refusal: Refused) -> None:
+        """Turn the peer away; it learns only whether to come back later."""
+        if refusal.reason == THROTTLED:
+            self._guard.handshakes.came_in_vain(self.facts.remote_host)
+        code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
+        reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
+        self._record(code, refusal.user, reason, refusal.authorization_id)
+        self._sasl.finish(code)
+        facts = self.facts
+        log.info(
+            "[C%d] Connection from %s:%d (to %s:%s) failed: amqp:unauthorized-access Authentication failed "
+            "[mech=%s] user=%.128r listener=%r: %s",
+            facts.connection_id,
+            facts.remote_host,
+            facts.remote_port,
+            facts.listener.host,
+            facts.listener.port,
+            _bare(self.mechanism),
+            refusal.user,
+            facts.listener.name,
+            refusal.reason,
+        )
+
+    def _tell_lock(self, user: str) -> None:
+        rules = self._guard.lockout.rules
+        alarm = Alarm(
+            name="auth-lockout",
+            severity="warning",
+            subject=f"{user} at {self.facts.remote_host}",
+            state="raised",
+            value=rules.mode,
+            limit=str(rules.lock_after),
+        )
+        self._recorder.emit(alarm)
+        what = "would be" if rules.mode == "alarm" else "is"
+        log.warning(
+            "[C%d] user %r %s locked out at %s for %g s: %d failed logins within %g s",
+            self.facts.connection_id,
+            user[:MAX_NAME],
+            what,
+            self.facts.remote_host,
+            rules.lock_s,
+            rules.lock_after,
+            rules.lock_window_s,
+        )
+
+    def _record(self, code: int, user: str, reason: str, authorization_id: str = "") -> None:
+        """Record that the user was admitted or refused. Of the peer's words only the name is recorded."""
+        exchange, self._exchange = self._exchange, None
+        facts = self.facts
+        plugin = "" if exchange is None else type(exchange).__module__.rpartition(".")[2]
+        self._recorder.emit(
+            SaslOutcome(
+                conn=facts.connection_id,
+                user=user or None,
+                authz=authorization_id or None,
+                host=facts.remote_host,
+                listener=facts.listener.name or None,
+                tls_subject=(facts.tls.subject or None) if facts.tls is not None else None,
+                mech=self.mechanism,
+                ok=code == SASL_OK,
+                code=code,
+                reason=reason,
+                delay_us=int(self._waited_s * 1_000_000),
+                plugin=facts.listener.auth_service or plugin,
+            )
+        )

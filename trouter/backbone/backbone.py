@@ -1,0 +1,277 @@
+"""This router's place among the others: the mesh finds them, the core routes to them, connections carry both.
+
+Nothing here knows sockets or tasks; the owner of a ``Backbone`` calls ``tick`` once a second and writes what was
+gathered.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from trouter.core.network import Trunk
+from trouter.core.router import Router
+from trouter.core.streams import SCRUB_EVERY_S
+from trouter.logs import TRACE
+from trouter.mesh.events import (
+    AddressesChanged,
+    Event,
+    Ignored,
+    NeighbourDown,
+    NeighbourMoved,
+    NeighbourUp,
+    PathsChanged,
+    RouterLost,
+    Send,
+)
+from trouter.mesh.mesh import Mesh, Timers
+from trouter.mesh.messages import (
+    MAX_COST,
+    Hello,
+    Message,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    Newer,
+    compose,
+    parse,
+)
+from trouter.mesh.names import shown
+from trouter.mesh.relay import first_hops
+from trouter.telemetry.recorder import Recorder
+from trouter.wire.errors import DecodeError
+from trouter.wire.performatives import Open
+
+from .mesh_text import text_of
+from .topology import Topology
+
+#: Routers in reach up to which each change is logged with the valid origins: each costs a tree over the network.
+SMALL_NETWORK: Final = 32
+
+hello_log = logging.getLogger("trouter.ROUTER_HELLO")
+links_log = logging.getLogger("trouter.ROUTER_LS")
+mobile_log = logging.getLogger("trouter.ROUTER_MA")
+
+
+def announced_cost(remote: Open) -> int:
+    """What the peer's open says that the way over the connection costs; 1 if it says nothing (inter-router.md 1.2)."""
+    properties = remote.properties if isinstance(remote.properties, Mapping) else {}
+    cost = properties.get("qd.inter-router-cost")
+    if isinstance(cost, int) and not isinstance(cost, bool) and 1 <= cost <= MAX_COST:
+        return int(cost)
+    return 1
+
+
+class Backbone:
+    """Joins one router's mesh to its routing."""
+
+    def __init__(
+        self,
+        router: Router,
+        instance: int,
+        timers: Timers,
+        now: Callable[[], float],
+        recorder: Recorder | None = None,
+        calendar: Callable[[], float] = time.time,
+    ) -> None:
+        """``instance`` is that of ``Mesh``; ``now`` tells the time in seconds, ``calendar`` those since 1970."""
+        self.mesh = Mesh(router.table.router_id, instance, timers)
+        #: A change is over when routers no longer count the network as being in flux.
+        quiet_s = 2 * timers.ra_interval_flux_s
+        self.topology = Topology(self.mesh, router.network, quiet_s, recorder or Recorder(), calendar)
+        #: Control messages that came, and that went.
+        self.taken = 0
+        self.sent = 0
+        self._router = router
+        self._network = router.network
+        self._now = now
+        #: By connection: called once its peer speaks as a router.
+        self._unheard: dict[int, Callable[[], None]] = {}
+        #: The connections of which the mesh knows.
+        self._linked: set[int] = set()
+        self._scrubbed_s = float("-inf")
+        network = router.network
+        network.on_control = self._take
+        network.on_local = self._tell_local
+        network.on_trunk = self._look_at
+
+    # --- connections
+
+    def enter(self, trunk: Trunk, heard: Callable[[], None] | None = None) -> None:
+        """A connection between routers is open; its links are attached from here on.
+
+        ``heard`` is called once, when the first message of a router comes over it.
+        """
+        self._network.add_trunk(trunk)
+        if heard is not None:
+            self._unheard[trunk.number] = heard
+
+    def leave(self, trunk: Trunk) -> None:
+        """Forget a connection that is gone."""
+        self._unheard.pop(trunk.number, None)
+        self._network.remove_trunk(trunk)
+        self._unlink(trunk)
+
+    def _look_at(self, trunk: Trunk) -> None:
+        """Its links have changed: it may serve now, or serves no longer."""
+        if self._network.trunk(trunk.number) is not trunk:
+            return
+        if not trunk.ready:
+            self._unlink(trunk)
+        elif trunk.number not in self._linked:
+            self._linked.add(trunk.number)
+            self.mesh.link_up(trunk.number, trunk.cost, self._now())
+            self._work()
+
+    def _unlink(self, trunk: Trunk) -> None:
+        if trunk.number in self._linked:
+            self._linked.discard(trunk.number)
+            self.mesh.link_down(trunk.number, self._now())
+            self._work()
+
+    # --- what comes in, and time
+
+    def tick(self) -> None:
+        """A second has passed."""
+        now_s = self._now()
+        if now_s - self._scrubbed_s >= SCRUB_EVERY_S:
+            self._scrubbed_s = now_s
+            self._network.scrub()
+        self.mesh.tick(now_s)
+        self._work()
+        self.topology.tick(self._now())
+
+    @property
+    def silent_at_s(self) -> float:
+        """See ``Mesh``."""
+        return self.mesh.silent_at_s
+
+    def check_silence(self) -> None:
+        """A neighbour may have been silent for too long by now."""
+        self.mesh.check_silence(self._now())
+        self._work()
+
+    def _take(self, trunk: Trunk, data: bytes) -> None:
+        self.taken += 1
+        heard = self._unheard.pop(trunk.number, None)
+        if heard is not None:
+            heard()
+        if self._is_traced:
+            _trace_received(data)
+        way = self.mesh.take(data, trunk.number, self._now())
+        for hop in way.hops:
+            self._send_to(hop, way.data)
+        self._work()
+
+    def _tell_local(self, key: str, hint: int, present: bool) -> None:
+        if present:
+            self.mesh.add_address(key, hint)
+        else:
+            self.mesh.delete_address(key)
+
+    # --- what comes of it
+
+    def _work(self) -> None:
+        """Do what the mesh wants done."""
+        mesh = self.mesh
+        while mesh.events:
+            events = mesh.events[:]
+            mesh.events.clear()
+            for event in events:
+                self._do(event)
+
+    def _do(self, event: Event) -> None:
+        if isinstance(event, Send):
+            self._send(event)
+            return
+        self.topology.note(event, self._now())
+        if isinstance(event, PathsChanged):
+            self._network.set_ways(self.mesh.paths, self.mesh.neighbours)
+            reach = len(self.mesh.paths.next_hop)
+            links_log.info("the ways through the network are set anew: %s; %d routers in reach", event.why, reach)
+            self._tell_paths()
+        elif isinstance(event, AddressesChanged):
+            self._network.map(event.router, event.added, event.deleted)
+            mobile_log.debug(
+                "router %s: %d addresses added, %d deleted", shown(event.router), len(event.added), len(event.deleted)
+            )
+        elif isinstance(event, RouterLost):
+            self._network.forget(event.router)
+            links_log.info("router %s is forgotten", shown(event.router))
+        elif isinstance(event, NeighbourUp):
+            name = shown(event.router)
+            hello_log.info("router %s is a neighbour over [C%d], cost %d", name, event.connection, event.cost)
+        elif isinstance(event, NeighbourMoved):
+            hello_log.info("neighbour %s is reached over [C%d] now", shown(event.router), event.connection)
+        elif isinstance(event, NeighbourDown):
+            hello_log.info("router %s is a neighbour no longer: %s", shown(event.router), event.why)
+            for trunk in self._network.trunks:
+                if trunk.neighbour == event.router:
+                    self._router.give_up(trunk)
+        elif isinstance(event, Ignored):
+            detail = f" ({event.detail})" if event.detail else ""
+            links_log.warning(
+                "[C%d] a message of router %s was not believed: %s%s, %d times since it was told last",
+                event.connection,
+                shown(event.who) or "unknown",
+                event.fault.value,
+                detail,
+                event.times,
+            )
+
+    def _tell_paths(self) -> None:
+        """Log what was computed, in the words of the older router: programs draw networks from them."""
+        paths = self.mesh.paths
+        links_log.info("Computed next hops: %r", dict(sorted(paths.next_hop.items())))
+        links_log.info("Computed costs: %r", dict(sorted(paths.cost.items())))
+        if len(paths.next_hop) <= SMALL_NETWORK:
+            links_log.info("Computed valid origins: %r", self.topology.origins())
+        links_log.info("Computed radius: %d", paths.radius)
+
+    @property
+    def _is_traced(self) -> bool:
+        """Whether messages of one kind or another are logged."""
+        return any(log.isEnabledFor(TRACE) for log in (hello_log, links_log, mobile_log))
+
+    def _send(self, event: Send) -> None:
+        _log_of(event.message).log(TRACE, "SENT: %s", _Text(event.message))
+        octets = compose(event.message, event.to)
+        if event.connection is not None:
+            trunk = self._network.trunk(event.connection)
+            if trunk is not None:
+                self.sent += self._router.send_control(trunk, octets)
+            return
+        for hop in first_hops(event.to, self.mesh.paths):
+            self._send_to(hop, octets)
+
+    def _send_to(self, neighbour: str, octets: bytes) -> None:
+        trunk = self._network.trunk(self.mesh.neighbours.get(neighbour, -1))
+        if trunk is not None:
+            self.sent += self._router.send_control(trunk, octets)
+
+
+class _Text:
+    """The text of a message, made where a line needs it."""
+
+    def __init__(self, message: Message | Newer) -> None:
+        self._message = message
+
+    def __str__(self) -> str:
+        return text_of(self._message)
+
+
+def _log_of(message: Message | Newer) -> logging.Logger:
+    """The module that tells of messages of this kind."""
+    if isinstance(message, Hello):
+        return hello_log
+    return mobile_log if isinstance(message, MobileAddressRequest | MobileAddressUpdate) else links_log
+
+
+def _trace_received(data: bytes) -> None:
+    """Log a message of another router; one that cannot be read is told of where it is dropped."""
+    try:
+        message = parse(data)
+    except DecodeError:
+        return
+    _log_of(message).log(TRACE, "RCVD: %s", _Text(message))

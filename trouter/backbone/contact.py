@@ -1,0 +1,58 @@
+"""The network's clock: a backbone that is looked after once a second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from trouter.config import RouterEntity
+from trouter.core.router import Router
+from trouter.mesh.hellos import TICK_S
+from trouter.mesh.mesh import Timers
+from trouter.net.hub import Hub
+from trouter.telemetry.recorder import Recorder
+
+from .backbone import Backbone
+
+#: A neighbour is silent for too long once this much more has passed.
+_AFTER_S: Final = 0.001
+
+
+def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float], recorder: Recorder) -> Backbone:
+    """What joins ``router`` to the others; ``calendar`` tells seconds since 1970, of which every start has others.
+
+    The others tell one start from the next by that number, so it counts milliseconds.
+    """
+    timers = Timers(
+        hello_interval_s=float(entity.hello_interval_seconds),
+        hello_max_age_s=float(entity.hello_max_age_seconds),
+        ra_interval_s=float(entity.ra_interval_seconds),
+        ra_interval_flux_s=float(entity.ra_interval_flux_seconds),
+        remote_ls_max_age_s=float(entity.remote_ls_max_age_seconds),
+    )
+    return Backbone(router, int(calendar() * 1000), timers, trio.current_time, recorder, calendar)
+
+
+async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
+    """Tick for ever, at the same moments of every second however long a tick takes, or however late it is."""
+    due_s = trio.current_time()
+    while True:
+        hub.tell_time()
+        backbone.tick()
+        hub.flush()
+        due_s = next_due_s(due_s, trio.current_time())
+        while trio.current_time() < due_s:
+            silent_s = backbone.silent_at_s + _AFTER_S
+            await trio.sleep_until(min(due_s, silent_s))
+            if trio.current_time() >= silent_s:
+                hub.tell_time()
+                backbone.check_silence()
+                hub.flush()
+
+
+def next_due_s(due_s: float, now_s: float) -> float:
+    """When the tick after the one that was due at ``due_s`` is due: ticks that were missed are left out."""
+    return due_s + TICK_S * (math.floor((now_s - due_s) / TICK_S) + 1)

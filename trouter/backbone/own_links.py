@@ -1,0 +1,81 @@
+"""Links that the router attaches of its own accord: what the log says of them, and when one that failed is tried again.
+
+The core knows no clock; an auto link that failed waits here (routing.md 6.2). One whose connection is gone waits for
+nothing: it is attached when the connection is there again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import trio
+
+from trouter.core.autolinks import Activation
+from trouter.core.containers import Container, DetachReason
+from trouter.core.observer import RouterObserver
+from trouter.core.routes import LinkRoute
+from trouter.engine.link import Link
+from trouter.logs.peer_text import name_word, quoted
+from trouter.net.hub import Hub
+
+log = logging.getLogger("trouter.ROUTER_CORE")
+
+
+class OwnLinks(RouterObserver):
+    """The router's own links."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        #: When failed auto links are to be tried again, by the clock of the event loop.
+        self._due: dict[Activation, float] = {}
+        self._bell = trio.Event()
+        hub.router.observer = self
+        hub.router.routes.changed = self._route_changed
+
+    # --- what the router does
+
+    def ended(self, link: Link, reason: DetachReason) -> None:
+        """See ``RouterObserver``."""
+        peer: Any = link.session.connection.owner
+        if peer is not None:
+            peer.link_ended(link, reason)
+
+    def activated(self, activation: Activation) -> None:
+        """See ``RouterObserver``."""
+        rule = activation.auto.rule
+        log.info("Auto Link Activated %s on %s", quoted(rule.name), _where(rule.connection, activation.container))
+
+    def failed(self, activation: Activation) -> None:
+        """See ``RouterObserver``."""
+        auto = activation.auto
+        where = _where(auto.rule.connection, activation.container)
+        log.info("Auto Link Activation Failed. %s %s on %s", activation.why, quoted(auto.rule.name), where)
+        self._due[activation] = trio.current_time() + auto.next_retry_s()
+        self._bell.set()
+
+    def idle(self, activation: Activation) -> None:
+        """See ``RouterObserver``."""
+        self._due.pop(activation, None)
+
+    def _route_changed(self, route: LinkRoute, container: Container, active: bool) -> None:
+        what = "Activated" if active else "Deactivated"
+        log.info("Link Route %s %s on %s", what, quoted(route.name), _where(route.connection, container))
+
+    # --- the clock
+
+    async def run(self) -> None:
+        """Retry failed links, until cancelled."""
+        while True:
+            self._bell = trio.Event()
+            with trio.move_on_at(min(self._due.values(), default=float("inf"))):
+                await self._bell.wait()
+            now_s = trio.current_time()
+            for activation in [each for each, due_s in self._due.items() if due_s <= now_s]:
+                del self._due[activation]
+                activation.retry()
+            self._hub.flush()
+
+
+def _where(connection: str, container: Container) -> str:
+    return f"connection {connection}" if connection else f"container {name_word(container.container_id)}"

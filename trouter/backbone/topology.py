@@ -1,0 +1,405 @@
+"""How the network came to look as it does: what changed, why, who moved, and how long it took to come to rest.
+
+What the mesh tells is gathered into changes. One begins with the first sign of it and is over when the network has kept
+its shape for as long as routers count it as being in flux. The last changes are remembered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from trouter.core.network import Network
+from trouter.mesh.events import (
+    Event,
+    Ignored,
+    NeighbourDown,
+    NeighbourMoved,
+    NeighbourUp,
+    PathsChanged,
+    RouterLost,
+)
+from trouter.mesh.faults import Fault
+from trouter.mesh.mesh import Mesh
+from trouter.mesh.messages import VERSION
+from trouter.mesh.names import shown
+from trouter.records import Alarm, TopologyChange
+from trouter.telemetry.recorder import Recorder
+
+#: Changes that are remembered, and what is told of each: lines, and routers that moved.
+MAX_CHANGES: Final = 100
+MAX_LINES: Final = 50
+MAX_MOVED: Final = 100
+#: Routers that one setting of the ways makes a record for each; the others share one.
+MAX_RECORDS: Final = 64
+#: Where there are more routers, it is not reported whose messages come by the way to each: it would take seconds.
+MAX_ORIGINS: Final = 300
+#: Two routers with one id are believed to be gone when nothing was heard of them for so long.
+QUIET_ABOUT_ID_S: Final = 60.0
+#: Faults that only two routers with one id bring about.
+ONE_ID: Final = frozenset({Fault.SAME_ID, Fault.SHARED_ID})
+
+log = logging.getLogger("trouter.ROUTER")
+
+#: How a router is reached: the neighbour that leads there, and what the way costs.
+Way = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Change:
+    """One change of the network, from its first sign on."""
+
+    number: int
+    began_ms: int
+    began_s: float
+    why: str
+    #: When the network last took another shape, of this change.
+    last_s: float
+    cause: str = ""
+    settled: bool = False
+    #: How often the ways were set anew.
+    rounds: int = 0
+    lines: list[str] = field(default_factory=list)
+    left_out: int = 0
+    #: The routers that are reached another way than before, or not at all, or again.
+    moved: dict[str, None] = field(default_factory=dict)
+    reachable: int = 0
+
+    @property
+    def took_s(self) -> float:
+        """From the first sign to the last change."""
+        return self.last_s - self.began_s
+
+    def say(self, line: str) -> None:
+        """One more thing that happened."""
+        if len(self.lines) < MAX_LINES:
+            self.lines.append(line)
+        else:
+            self.left_out += 1
+
+
+class Topology:
+    """The network as one router sees it, and how it came about."""
+
+    def __init__(
+        self, mesh: Mesh, network: Network, quiet_s: float, recorder: Recorder, calendar: Callable[[], float]
+    ) -> None:
+        """A change is over after ``quiet_s`` without another; ``calendar`` tells seconds since 1970."""
+        self._mesh = mesh
+        self._network = network
+        self._quiet_s = quiet_s
+        self._recorder = recorder
+        self._calendar = calendar
+        self._changes: deque[Change] = deque(maxlen=MAX_CHANGES)
+        #: Changes since the start.
+        self.count = 0
+        self._ways: dict[str, Way] = {}
+        #: Neighbours that came and went; their records wait for the cause, which comes with the next ways.
+        self._neighbours: list[TopologyChange] = []
+        #: By router: when its links, or the way to it, were last others, in seconds since 1970.
+        self._changed_at_s: dict[str, int] = {}
+        #: Ids that two routers have, and the faults counted when that was last seen, and when.
+        self._shared: dict[str, None] = {}
+        self._shared_count = 0
+        self._shared_s = 0.0
+        self._origins: tuple[int, dict[str, list[str]]] = (-1, {})
+
+    # --- what the mesh tells
+
+    def note(self, event: Event, now_s: float) -> None:
+        """Something has happened; messages and addresses are no matter of this."""
+        if isinstance(event, PathsChanged):
+            self._set_ways(event, now_s)
+        elif isinstance(event, NeighbourUp):
+            self._say(f"neighbour {shown(event.router)} came: [C{event.connection}], cost {event.cost}", now_s)
+            self._neighbours.append(TopologyChange(what="neighbour-up", peer=event.router, cost_new=event.cost))
+        elif isinstance(event, NeighbourMoved):
+            self._say(f"neighbour {shown(event.router)} is reached over [C{event.connection}]", now_s)
+        elif isinstance(event, NeighbourDown):
+            self._say(f"neighbour {shown(event.router)} went: {event.why}", now_s)
+            self._neighbours.append(TopologyChange(what="neighbour-down", peer=event.router, why=event.why))
+        elif isinstance(event, RouterLost):
+            last = self._last()
+            if last is not None:  # the end of what happened before, and no news
+                last.say(f"router {shown(event.router)} is forgotten")
+            self._changed_at_s.pop(event.router, None)
+            self._recorder.emit(TopologyChange(what="node-lost", peer=event.router, cause_id=self._cause()))
+        elif isinstance(event, Ignored) and event.fault in ONE_ID:
+            self._raise_alarm(event, now_s)
+
+    def tick(self, now_s: float) -> None:
+        """A second has passed."""
+        last = self._last()
+        if last is not None and not last.settled and now_s - last.last_s >= self._quiet_s:
+            self._settle(last)
+        if self._shared:
+            self._look_for_quiet(now_s)
+
+    def _last(self) -> Change | None:
+        return self._changes[-1] if self._changes else None
+
+    def _cause(self) -> str | None:
+        last = self._last()
+        return None if last is None else last.cause or None
+
+    def _current(self, why: str, now_s: float) -> Change:
+        """The change under way; one begins if none is."""
+        last = self._last()
+        if last is not None and not last.settled:
+            return last
+        self.count += 1
+        change = Change(self.count, int(self._calendar() * 1000), now_s, why, now_s, reachable=len(self._ways))
+        self._changes.append(change)
+        return change
+
+    def _say(self, line: str, now_s: float) -> None:
+        change = self._current(line, now_s)
+        change.last_s = now_s
+        change.say(line)
+
+    def _set_ways(self, event: PathsChanged, now_s: float) -> None:
+        paths = self._mesh.paths
+        ways = {router: (hop, paths.cost[router]) for router, hop in paths.next_hop.items()}
+        former, self._ways = self._ways, ways
+        change = self._current(event.why, now_s)
+        change.cause = change.cause or event.cause
+        change.last_s = now_s
+        change.rounds += 1
+        change.reachable = len(ways)
+        moved = [router for router in {**former, **ways} if former.get(router) != ways.get(router)]
+        for router in moved:
+            change.say(f"{_line(router, former.get(router), ways.get(router))} ({event.why})")
+            change.moved[router] = None
+        if not moved and event.why:
+            change.say(f"no way is another ({event.why})")
+        at_s = int(self._calendar())
+        for router in (*moved, event.cause.rpartition(":")[0], self._mesh.me):
+            if router in ways or router in self._mesh.routers or router == self._mesh.me:
+                self._changed_at_s[router] = at_s
+        self._record(event, former, ways, moved)
+
+    def _record(
+        self, event: PathsChanged, former: Mapping[str, Way], ways: Mapping[str, Way], moved: list[str]
+    ) -> None:
+        neighbours, self._neighbours = self._neighbours, []
+        if not self._recorder.active:
+            return
+        cause = event.cause or None
+        for record in neighbours:
+            record.cause_id = cause
+            self._recorder.emit(record)
+        shape = _hash_of(ways)
+        for router in moved[:MAX_RECORDS]:
+            old, new = former.get(router), ways.get(router)
+            self._recorder.emit(
+                TopologyChange(
+                    what="cost" if old and new and old[0] == new[0] else "path",
+                    peer=router,
+                    why=event.why,
+                    cost_old=old[1] if old else None,
+                    cost_new=new[1] if new else None,
+                    next_hop=new[0] if new else None,
+                    path_hash=shape,
+                    cause_id=cause,
+                )
+            )
+        if len(moved) > MAX_RECORDS:
+            rest = len(moved) - MAX_RECORDS
+            self._recorder.emit(
+                TopologyChange(what="path", why=event.why, routers=rest, path_hash=shape, cause_id=cause)
+            )
+
+    def _settle(self, change: Change) -> None:
+        change.settled = True
+        if change.rounds:
+            log.info(
+                "the network is at rest: change %d (%s) moved %d routers and took %.3f s; %d routers in reach",
+                change.number,
+                change.why,
+                len(change.moved),
+                change.took_s,
+                change.reachable,
+            )
+            self._recorder.emit(
+                TopologyChange(
+                    what="converged",
+                    why=change.why,
+                    routers=len(change.moved),
+                    path_hash=_hash_of(self._ways),
+                    cause_id=change.cause or None,
+                    converge_us=int(change.took_s * 1_000_000),
+                )
+            )
+
+    # --- two routers with one id
+
+    def _raise_alarm(self, event: Ignored, now_s: float) -> None:
+        self._shared_s = now_s
+        self._shared_count = self._one_id_count()
+        if event.who in self._shared:
+            return
+        self._shared[event.who] = None
+        whose = "another router has our id" if event.fault is Fault.SAME_ID else "two routers have one id,"
+        log.critical(
+            "%s %s ([C%d], %s): messages go astray until one of the two is stopped, or gets another id in its "
+            "section router",
+            whose,
+            shown(event.who),
+            event.connection,
+            event.detail,
+        )
+        self._say(f"{whose} {shown(event.who)} ([C{event.connection}], {event.detail})", now_s)
+        self._tell_alarm(event.who, "raised", event.detail)
+
+    def _one_id_count(self) -> int:
+        return sum(self._mesh.faults[fault] for fault in ONE_ID)
+
+    def _look_for_quiet(self, now_s: float) -> None:
+        count = self._one_id_count()
+        if count != self._shared_count:
+            self._shared_count, self._shared_s = count, now_s
+        elif now_s - self._shared_s >= QUIET_ABOUT_ID_S:
+            for router in self._shared:
+                log.info(
+                    "nothing was heard for %.0f s of a second router with the id %s", QUIET_ABOUT_ID_S, shown(router)
+                )
+                self._tell_alarm(router, "cleared", None)
+            self._shared.clear()
+
+    def _tell_alarm(self, router: str, state: str, detail: str | None) -> None:
+        self._recorder.emit(
+            Alarm(name="duplicateRouterId", severity="critical", subject=router, state=state, value=detail)
+        )
+
+    @property
+    def duplicate_ids(self) -> list[str]:
+        """Ids that two routers have."""
+        return list(self._shared)
+
+    # --- the state of the network
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """How often what others sent was not believed, by the name of the fault."""
+        return {fault.name.lower().replace("_", "-"): count for fault, count in self._mesh.faults.items()}
+
+    def changes(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """The changes that are remembered, by number, oldest first: the attributes of the type topologyChange."""
+        for change in self._changes:
+            more = [f"and {change.left_out} more"] if change.left_out else []
+            yield (
+                change.number,
+                {
+                    "began": change.began_ms,
+                    "why": change.why,
+                    "cause": change.cause or None,
+                    "settled": change.settled,
+                    "convergenceMs": round(change.took_s * 1000),
+                    "rounds": change.rounds,
+                    "movedCount": len(change.moved),
+                    "moved": list(change.moved)[:MAX_MOVED],
+                    "reachableCount": change.reachable,
+                    "events": [*change.lines, *more],
+                },
+            )
+
+    def nodes(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """The routers that can be reached by id, this one first: the attributes of the type router.node.
+
+        A router counts that has answered us: what clients here ask of it is answered too.
+        """
+        mesh, me = self._mesh, self._mesh.me
+        own = {neighbour: self._cost_over(connection) for neighbour, connection in mesh.neighbours.items()}
+        yield me, self._node(me, mesh.instance, own, nextHop="(self)", index=0)
+        origins = self.origins()
+        for router, node in sorted(mesh.routers.items()):
+            known = self._network.routers.get(router)
+            hop = mesh.paths.next_hop.get(router)
+            if hop is None or not node.answered:
+                continue
+            trunk = self._network.trunk(mesh.neighbours.get(router, -1)) if hop == router else None
+            control = None if trunk is None else trunk.control_out
+            yield (
+                router,
+                self._node(
+                    router,
+                    node.instance,
+                    node.peers,
+                    nextHop=None if hop == router else hop,
+                    routerLink=None if control is None else control.identity,
+                    cost=mesh.paths.cost.get(router),
+                    validOrigins=None if origins is None else origins.get(router, []),
+                    index=None if known is None else known.index,
+                ),
+            )
+
+    def _node(self, router: str, instance: int | None, links: Mapping[str, int], **more: object) -> dict[str, object]:
+        return {
+            "id": router,
+            "protocolVersion": VERSION,
+            "instance": instance,
+            "linkState": sorted(links),
+            "linkCosts": dict(sorted(links.items())),
+            "nextHop": None,
+            "validOrigins": [],
+            "address": f"amqp:/_topo/0/{router}",
+            "routerLink": None,
+            "cost": None,
+            "lastTopoChange": self._changed_at_s.get(router, 0),
+            **more,
+        }
+
+    def _cost_over(self, connection: int) -> int:
+        trunk = self._network.trunk(connection)
+        return 1 if trunk is None else trunk.cost
+
+    def origins(self) -> dict[str, list[str]] | None:
+        """Return, by router, the routers whose messages to it pass here; None if there are too many to find out."""
+        mesh = self._mesh
+        if len(mesh.routers) > MAX_ORIGINS:
+            return None
+        generation, found = self._origins
+        if generation != self._network.generation:
+            found = {}
+            for origin in sorted(mesh.routers):
+                for router in mesh.paths.beyond(origin):
+                    found.setdefault(router, []).append(origin)
+            self._origins = (self._network.generation, found)
+        return found
+
+    @property
+    def neighbour_count(self) -> int:
+        """Routers that are neighbours."""
+        return len(self._mesh.neighbours)
+
+    @property
+    def known_count(self) -> int:
+        """Other routers that are known."""
+        return len(self._mesh.routers)
+
+    @property
+    def reachable_count(self) -> int:
+        """Those of them to which there is a way."""
+        return len(self._mesh.paths.next_hop)
+
+
+def _line(router: str, former: Way | None, way: Way | None) -> str:
+    """How the way to a router changed, in words."""
+    name = shown(router)
+    if way is None:
+        return f"{name} is out of reach"
+    through = "directly" if way[0] == router else f"via {shown(way[0])}"
+    if former is None:
+        return f"{name} is in reach {through}, cost {way[1]}"
+    before = "directly" if former[0] == router else f"via {shown(former[0])}"
+    return f"{name} is reached {through}, cost {way[1]}; it was {before}, cost {former[1]}"
+
+
+def _hash_of(ways: Mapping[str, Way]) -> str:
+    """Tells two shapes of the network apart."""
+    text = "\n".join(f"{router} {hop} {cost}" for router, (hop, cost) in sorted(ways.items()))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

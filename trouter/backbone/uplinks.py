@@ -1,0 +1,121 @@
+"""An edge router's connections to interior routers: one is active, the others stand by (inter-router.md 6.1)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+import trio
+
+from trouter.core.containers import Container
+from trouter.core.lookups import LOOKUP_S, Found, question
+from trouter.core.refusals import Refused
+from trouter.core.terms import PeerTerms
+from trouter.core.uplink import BEAT_S, SESSIONS, Uplink
+from trouter.engine.faults import Misuse
+from trouter.engine.link import Link
+from trouter.engine.session import Session
+from trouter.net.hub import Hub
+from trouter.wire.performatives import Error
+
+log = logging.getLogger("trouter.ROUTER")
+
+
+class Holder(Protocol):
+    """An owner of an open connection to an interior router."""
+
+    @property
+    def number(self) -> int:
+        """The number in ``[C<n>]``."""
+
+    def begin_uplink(self, count: int) -> list[Session]:
+        """Sessions of ours; Misuse when the interior router allows no more."""
+
+    def uplink_container(self) -> tuple[Container, int]:
+        """The connection as one on which routed links go on, and the capacity of its links."""
+
+    def turn_out(self, error: Error) -> None:
+        """Close the connection."""
+
+
+class Uplinks:
+    """Open connections to interior routers, in the order in which they opened; the first is active."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._open: list[Holder] = []
+        self._active: Uplink | None = None
+
+    def is_active(self, number: int) -> bool:
+        """Whether an open connection is the one that is used."""
+        return self._active is not None and self._active.number == number
+
+    def enter(self, holder: Holder) -> None:
+        """A connection is open."""
+        self._open.append(holder)
+        if self._active is None:
+            self.go_on()
+        else:
+            log.info("uplink [C%d] stands by", holder.number)
+
+    def leave(self, holder: Holder) -> None:
+        """A connection is over; to be told before its links are lost, ``go_on`` after that.
+
+        A second call does nothing.
+        """
+        if holder not in self._open:
+            return
+        self._open.remove(holder)
+        if self._active is not None and self._active.number == holder.number:
+            self._active.end()
+            self._active = None
+            log.info("Edge connection (id=%d) to interior lost", holder.number)
+
+    def go_on(self) -> None:
+        """Go by the connection that is open the longest, if none is active."""
+        if self._active is not None:
+            return
+        for holder in list(self._open):
+            try:
+                sessions = holder.begin_uplink(SESSIONS)
+                container, capacity = holder.uplink_container()
+                uplink = Uplink(self._hub.router, container, sessions, capacity)
+                uplink.on_broken = lambda why, holder=holder: self._break(holder, why)  # type: ignore[misc]
+                uplink.on_trouble = lambda why, number=holder.number: log.error("[C%d] %s", number, why)  # type: ignore[misc]
+                self._active = uplink
+                uplink.begin()
+            except (Misuse, Refused) as error:
+                self._active = None
+                self._break(holder, f"an uplink needs {SESSIONS} sessions with links: {error}")
+                continue
+            log.info("Edge connection (id=%d) to interior established", holder.number)
+            return
+
+    def _break(self, holder: Holder, why: str) -> None:
+        """The connection is of no use: close it, so that it is made anew."""
+        log.error("[C%d] the uplink cannot be used: %s", holder.number, why)
+        self.leave(holder)
+        holder.turn_out(Error("amqp:not-allowed", why[:200]))
+
+    async def find(self, link: Link, terms: PeerTerms) -> Found:
+        """What the interior router knows of the address that a client attaches to; soon, whatever it does."""
+        uplink, asked = self._active, question(self._hub.router, link, terms)
+        if uplink is None or asked is None:
+            return Found.MESSAGES
+        done = trio.Event()
+        query = uplink.ask(*asked, done.set)
+        if query is None:
+            return Found.MESSAGES
+        self._hub.flush()
+        with trio.move_on_after(LOOKUP_S):
+            await done.wait()
+        uplink.give_up(query)
+        return query.answer
+
+    async def run(self) -> None:
+        """Tell the interior router now and then that we live."""
+        while True:
+            await trio.sleep(BEAT_S)
+            if self._active is not None:
+                self._active.beat()
+                self._hub.flush()

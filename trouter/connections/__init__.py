@@ -1,0 +1,1 @@
+"""One connection from its first octet to its last, accepted or dialled, and what accepts and dials."""

@@ -1,0 +1,96 @@
+"""The endpoints that a connector may dial: the configured one, and those that a peer's open named (routing.md 6.6)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from trouter.config import ConnectorEntity, texts
+from trouter.config.schema import BadValue
+from trouter.net.dialing import Endpoint
+
+TRIES_EACH: Final = 2
+#: Alternates that a peer may name; more are not looked at.
+MAX_ALTERNATES: Final = 64
+#: No host's name is longer.
+MAX_HOST_CHARACTERS: Final = 255
+
+
+class FailoverList:
+    """Where a connector may dial, in the order of trying; the configured endpoint is always among them."""
+
+    def __init__(self, configured: Endpoint) -> None:
+        self._configured = configured
+        self._endpoints = [configured]
+        self._tries = 0
+
+    @property
+    def current(self) -> Endpoint:
+        """The endpoint to try next, or in use."""
+        return self._endpoints[0]
+
+    def __len__(self) -> int:
+        return len(self._endpoints)
+
+    def __str__(self) -> str:
+        return ", ".join(str(endpoint) for endpoint in self._endpoints)
+
+    def opened(self) -> None:
+        """The current endpoint answered."""
+        self._tries = 0
+
+    def failed(self) -> None:
+        """The current endpoint did not; after the second time the next one's turn comes."""
+        self._tries += 1
+        if self._tries >= TRIES_EACH:
+            self._tries = 0
+            self._endpoints.append(self._endpoints.pop(0))
+
+    def learn(self, listed: object, allowed: frozenset[str] | None = None) -> None:
+        """Take over a peer's ``failover-server-list``; what is no list changes nothing, an empty one forgets.
+
+        ``allowed`` are the only hosts, in lower case, that it may send us to besides the configured one; None for any.
+        """
+        if not isinstance(listed, list | tuple):
+            return
+        kept = [self.current, *({self._configured} - {self.current})]
+        told = (_endpoint(entry, self._configured.scheme) for entry in listed[:MAX_ALTERNATES])
+        known = {(endpoint.host, endpoint.port) for endpoint in kept}
+
+        def may_follow(host: str) -> bool:
+            return allowed is None or host.lower() in {self._configured.host.lower(), *allowed}
+
+        for endpoint in told:
+            if endpoint is not None and (endpoint.host, endpoint.port) not in known and may_follow(endpoint.host):
+                known.add((endpoint.host, endpoint.port))
+                kept.append(endpoint)
+        self._endpoints = kept
+
+
+def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozenset[str] | None:
+    """Where a peer may send a connector besides its own host (security.md R-1.11b); None for anywhere.
+
+    Who shows credentials shows them only to hosts that the configuration names.
+    """
+    if not entity.allow_redirect:
+        return frozenset()
+    named = frozenset(host.lower() for host in entity.redirect_hosts)
+    return named if named or entity.sasl_password is not None or has_certificate else None
+
+
+def _endpoint(entry: Any, scheme_due: str) -> Endpoint | None:
+    """One entry of a failover list; None for one that cannot be used, and for one of another scheme than ours.
+
+    So TLS is not given up on another party's word, and no certificate is shown where the operator configured none.
+    """
+    if not isinstance(entry, dict):
+        return None
+    host, port, scheme = entry.get("network-host"), entry.get("port"), entry.get("scheme", scheme_due)
+    port = texts.WELL_KNOWN_PORTS[scheme_due] if port is None else port
+    if not isinstance(host, str) or not host or scheme != scheme_due or isinstance(port, bool):
+        return None
+    if not isinstance(port, str | int) or len(host) > MAX_HOST_CHARACTERS:
+        return None
+    try:
+        return Endpoint(texts.host(host), texts.port(str(port)), scheme_due)
+    except BadValue:
+        return None

@@ -1,0 +1,25 @@
+"""A client that began to send heartbeats is dropped once they cease (inter-router.md 6.5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from trouter.core.edges import SILENCE_S
+from trouter.net.hub import Hub
+
+from .registry import Connections
+
+#: Between two looks.
+LOOK_S: Final = 1.0
+
+
+async def drop_silent(hub: Hub, connections: Connections) -> None:
+    """Look for ever; a connection that is dropped gets no close, so that the other end takes it for broken."""
+    while True:
+        await trio.sleep(LOOK_S)
+        hub.tell_time()
+        for number in hub.router.edges.silent():
+            if number in connections:
+                connections[number].cut(f"no heartbeat for more than {SILENCE_S:g} s")

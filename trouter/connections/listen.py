@@ -1,0 +1,266 @@
+"""A listener: its sockets, its peers, and protection from too many of them at once."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import socket
+from dataclasses import dataclass, replace
+from typing import Final
+
+import trio
+
+from trouter.admission.handshakes import Newcomer
+from trouter.config import ListenerEntity
+from trouter.config.facts import listener_facts
+from trouter.hooks import PeerFacts
+from trouter.net.sockets import close_all
+from trouter.tls.secure import PLAINTEXT, Met, SecurityLayer
+
+from .peer import Peer
+from .settings import listener_settings
+from .shared import Services
+
+#: Connections taken from one socket before other tasks get their turn.
+ACCEPTS_IN_A_ROW: Final = 16
+#: After a client was turned away, none is accepted for so long: a flood is met in heaps, not one wake-up for each.
+FLOOD_PAUSE_S: Final = 0.01
+#: How long to wait when the system has no more descriptors or memory for a connection.
+OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
+_OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+
+log = logging.getLogger("trouter.SERVER")
+error_log = logging.getLogger("trouter.ERROR")
+
+
+class AcceptRate:
+    """A token bucket: ``per_second`` connections on average, as many at once."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._tokens = float(per_second)
+        self._at_s = trio.current_time()
+
+    async def wait_turn(self) -> None:
+        """Return when one more connection may be taken."""
+        while True:
+            now_s = trio.current_time()
+            self._tokens = min(self._per_second, self._tokens + (now_s - self._at_s) * self._per_second)
+            self._at_s = now_s
+            if self._tokens >= 1:
+                return
+            await trio.sleep((1 - self._tokens) / self._per_second)
+
+    def take(self) -> None:
+        """A connection was taken."""
+        self._tokens -= 1
+
+
+@dataclass(slots=True)
+class ConnectionNumbers:
+    """Hands out the numbers that stand as ``[C<n>]`` in logs."""
+
+    given: int = 0
+
+    def next(self) -> int:
+        """The next number, from 1."""
+        self.given += 1
+        return self.given
+
+
+class Listener:
+    """One configured listener: its sockets, which are open already, and its peers."""
+
+    def __init__(
+        self,
+        entity: ListenerEntity,
+        sockets: list[socket.socket],
+        router_id: str,
+        services: Services,
+        numbers: ConnectionNumbers,
+    ) -> None:
+        self.sockets = sockets
+        self.peers: set[Peer] = set()
+        #: Connections taken so far, and those turned away.
+        self.accepted = 0
+        self.refused = 0
+        #: Set when the listener has stopped and its last peer has gone.
+        self.done = trio.Event()
+        self._router_id = router_id
+        self._services = services
+        self._numbers = numbers
+        self._accepting = trio.CancelScope()
+        #: Connections that are not peers yet: what they begin with is not known, or TLS has begun.
+        self._greeting: set[trio.CancelScope] = set()
+        self._rate: AcceptRate | None = None
+        self.configure(entity)
+
+    def configure(self, entity: ListenerEntity) -> None:
+        """Serve the peers to come as ``entity`` says; sockets and peers stay as they are."""
+        self.entity = entity
+        self.facts = listener_facts(entity)
+        self._settings = listener_settings(self._router_id, entity, secure=self._services.secure_defaults)
+        self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
+
+    async def run(self) -> None:
+        """Accept until ``stop``, and serve the peers until they are done."""
+        async with trio.open_nursery() as nursery:
+            try:
+                with self._accepting:
+                    async with trio.open_nursery() as accepting:
+                        for sock in self.sockets:
+                            accepting.start_soon(self._accept, sock, nursery)
+            finally:
+                self.close()
+        self.done.set()
+
+    def drain(self) -> None:
+        """As ``stop``: a client that came now would find nothing to do."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Take no more connections, and close the sockets; connections there are go on."""
+        self._accepting.cancel()  # the task that waits for a socket ends
+        for scope in self._greeting:
+            scope.cancel()
+        self.close()
+
+    def close(self) -> None:
+        """Close the sockets; a second call does nothing."""
+        close_all(self.sockets)
+
+    async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
+        """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
+        guard, role = self._services.guard, self.entity.role
+        host = remote[0]
+        why = guard.memory.refusal or guard.blocks(host, role) or guard.handshakes.too_many(host, role)
+        if guard.turns_away(*remote, why) or not self._services.policing.accept(role, remote[0]):
+            self.refused += 1
+            sock.close()
+            return
+        self.accepted += 1
+        sock.setblocking(False)
+        newcomer = guard.handshakes.begin(remote[0], role)
+        facts = self._facts_of(remote)
+        security = PLAINTEXT
+        if below is not None:  # what ended TLS passes the octets on in clear
+            facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
+            security = replace(below[1], channel=None, early=b"", began_s=None)
+        try:
+            await self._serve_peer(sock, facts, security, newcomer)
+        finally:
+            guard.handshakes.end(newcomer)
+            self._services.policing.left()
+
+    async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
+        in_a_row, refused = 0, self.refused
+        while True:
+            rate = self._rate
+            if rate is not None:
+                await rate.wait_turn()
+            try:
+                accepted, address = sock.accept()
+            except BlockingIOError:
+                in_a_row = 0
+                if self.refused == refused:
+                    await trio.lowlevel.wait_readable(sock)
+                else:
+                    refused = self.refused
+                    await trio.sleep(FLOOD_PAUSE_S)
+                continue
+            except OSError as error:
+                if self._accepting.cancel_called:
+                    return
+                if error.errno in _OVERLOAD:
+                    log.error("cannot accept on %s: %s; pausing", self.entity.name or self.entity.port, error.strerror)
+                    await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
+                continue
+            if rate is not None:
+                rate.take()
+            self._admit(accepted, address, nursery)
+            in_a_row += 1
+            if in_a_row >= ACCEPTS_IN_A_ROW:
+                in_a_row = 0
+                await trio.lowlevel.checkpoint()
+
+    def _admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
+        entity = self.entity
+        if self._accepting.cancel_called:  # it came in the turn in which we stopped
+            sock.close()
+            return
+        if entity.max_connections is not None and len(self.peers) + len(self._greeting) >= entity.max_connections:
+            self.refused += 1
+            log.warning("connection from %s:%s refused: maxConnections %d", *address[:2], entity.max_connections)
+            sock.close()
+            return
+        host, port = address[:2]
+        guard, role = self._services.guard, entity.role
+        too_many = guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, role)
+        why = guard.memory.refusal or guard.blocks(host, role) or too_many
+        if guard.turns_away(host, port, why):
+            self.refused += 1
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        where = sock.getsockname()
+        if not self._services.policing.accept(entity.role, address[0]):
+            self.refused += 1
+            sock.close()
+            return
+        self.accepted += 1
+        facts = self._facts_of(address)
+        log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address[:2])
+        nursery.start_soon(self._serve, sock, facts, guard.handshakes.begin(host, entity.role))
+
+    def _facts_of(self, remote: tuple[str, int]) -> PeerFacts:
+        return PeerFacts(
+            connection_id=self._numbers.next(),
+            listener=self.facts,
+            remote_host=remote[0],
+            remote_port=remote[1],
+            encrypted=False,
+            loopback=ipaddress.ip_address(remote[0].partition("%")[0]).is_loopback,
+        )
+
+    async def _serve(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
+        """Run one peer, through TLS if it wants, and count it no more."""
+        try:
+            await self._meet(sock, facts, newcomer)
+        finally:
+            self._services.guard.handshakes.end(newcomer)
+            self._services.policing.left()
+
+    async def _meet(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
+        """Find out what the peer speaks, and serve it; a bug of ours ends this peer and no other."""
+        if not self.entity.ssl_profile:
+            await self._serve_peer(sock, facts, PLAINTEXT, newcomer)
+            return
+        met: Met | None = None
+        try:
+            with trio.CancelScope() as scope:
+                self._greeting.add(scope)
+                timeout_s = self._settings.handshake_timeout_s
+                met = await self._services.secure.accept(sock, facts, self.entity, timeout_s)
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        finally:
+            self._greeting.discard(scope)
+            if met is None:
+                sock.close()
+        if met is not None:
+            await self._serve_peer(sock, *met, newcomer)
+
+    async def _serve_peer(
+        self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, newcomer: Newcomer
+    ) -> None:
+        peer = Peer(sock, facts, self._settings, self._services, security)
+        peer.comes_as(newcomer)
+        self.peers.add(peer)
+        try:
+            await peer.run()
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        finally:
+            self.peers.discard(peer)

@@ -1,0 +1,102 @@
+"""All listeners of a router: which of them stand, and how others take their places."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, Protocol
+
+from trouter.config import ListenerEntity
+from trouter.logs import NOTICE
+from trouter.net.parts import Key, Part, Parts, PendingParts, keyed
+from trouter.net.sockets import ListenError, open_for
+
+#: What cannot change while the sockets stay: the attributes that say where to listen, and for what.
+_PLACE: Final = ("host", "port", "socket_address_family", "serves_http")
+
+log = logging.getLogger("trouter.SERVER")
+manager_log = logging.getLogger("trouter.CONN_MGR")
+
+
+class Standing(Part, Protocol):
+    """A listener of any kind."""
+
+    entity: ListenerEntity
+    sockets: list[socket.socket]
+    #: Connections taken so far, and those turned away.
+    accepted: int
+    refused: int
+
+    @property
+    def peers(self) -> Collection[object]:
+        """The peers that are connected."""
+
+    def configure(self, entity: ListenerEntity) -> None:
+        """Serve those to come as ``entity`` says."""
+
+    def drain(self) -> None:
+        """Accept no connection that could begin something new."""
+
+    def close(self) -> None:
+        """Close the sockets of a listener that never ran."""
+
+
+class Listeners(Parts[ListenerEntity, Standing]):
+    """Listeners by host, port and name."""
+
+    def __init__(self, make: Callable[[ListenerEntity, list[socket.socket]], Standing]) -> None:
+        super().__init__()
+        self._make = make
+
+    async def prepare(self, entities: Iterable[ListenerEntity]) -> PendingParts[ListenerEntity, Standing]:
+        """Open the sockets that ``entities`` lack; ListenError with a line for each that cannot be had."""
+        wanted = keyed(entities)
+        before = self.entities
+        leaving = [
+            sock
+            for key, listener in self.by_key.items()
+            if key not in wanted or must_move(before[key], wanted[key])
+            for sock in listener.sockets
+        ]
+        fresh: dict[Key, Standing] = {}
+        lines: list[str] = []
+        pending = PendingParts(self, wanted, fresh)
+        try:
+            for key, entity in wanted.items():
+                if key not in before or must_move(before[key], entity):
+                    try:
+                        fresh[key] = self._make(entity, await open_for(entity, leaving))
+                    except ListenError as error:
+                        lines += error.lines
+            if lines:
+                raise ListenError(*lines)
+        except BaseException:
+            pending.drop()
+            raise
+        return pending
+
+    def reconfigure(self, part: Standing, entity: ListenerEntity) -> None:
+        part.configure(entity)
+
+    def discard(self, part: Standing) -> None:
+        part.close()
+
+    def announce(self, part: Standing) -> None:
+        """Log what was configured, and where it listens."""
+        entity = part.entity
+        http = ", http" if entity.serves_http else ""
+        profile = f", sslProfile={entity.ssl_profile}" if entity.ssl_profile else ""
+        manager_log.info(
+            "Configured Listener: %s:%s proto=any, role=%s%s%s", entity.host, entity.port, entity.role, http, profile
+        )
+        words = "Listening for HTTP on" if entity.serves_http else "Listening on"
+        name = f" ({entity.given_name})" if entity.named else ""
+        for sock in part.sockets:
+            host, port = sock.getsockname()[:2]
+            log.log(NOTICE, "%s %s:%s%s", words, f"[{host}]" if ":" in host else host, port, name)
+
+
+def must_move(old: ListenerEntity, new: ListenerEntity) -> bool:
+    """Whether other sockets, or other listeners on them, are needed."""
+    return any(getattr(old, name) != getattr(new, name) for name in _PLACE)

@@ -1,0 +1,218 @@
+"""The connections that are open, by number, and what management shows of each (management.md 8, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.wire.performatives import Error
+from trouter.wire.types import Long, UInt
+
+if TYPE_CHECKING:
+    from trouter.core.containers import Container
+    from trouter.core.tenants import Tenant
+    from trouter.engine.connection import Connection
+    from trouter.hooks import TlsFacts
+    from trouter.tls.secure import SecurityLayer
+
+CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
+#: Connections whose deliveries are looked at in one round.
+PORTION: Final = 1000
+#: Who came in without a name, and the mechanism that gives none.
+NOBODY: Final = "anonymous"
+ANONYMOUS: Final = "ANONYMOUS"
+_MAX_PROPERTIES: Final = 64
+
+
+class ConnectionFacts(Protocol):
+    """An open connection, as management and the state dump see it."""
+
+    @property
+    def number(self) -> int:
+        """The number in ``[C<n>]``, identity in management."""
+
+    @property
+    def engine(self) -> Connection:
+        """The conversation."""
+
+    @property
+    def name(self) -> str:
+        """The name in management, after the other end's host and port."""
+
+    @property
+    def role(self) -> str:
+        """The role of the listener or connector it came through."""
+
+    @property
+    def listener(self) -> str:
+        """The name of that listener or connector."""
+
+    @property
+    def closing(self) -> bool:
+        """Its end was ordered, or has come."""
+
+    @property
+    def security(self) -> SecurityLayer:
+        """What it stands on: its socket, or TLS."""
+
+    #: Log this connection's frames, whatever the level of the module PROTOCOL.
+    trace: bool
+
+    def follow_log(self) -> None:
+        """The levels of the log have changed."""
+
+    @property
+    def tenant(self) -> Tenant | None:
+        """The tenant that the connection belongs to, or None."""
+
+    def links(self) -> Iterator[int]:
+        """The identities of its links."""
+
+    def about(self) -> dict[str, Any]:
+        """What every record about it says."""
+
+    def as_container(self) -> Container:
+        """The connection as one on which the router attaches links of its own."""
+
+    def row(self, now_s: float) -> dict[str, object]:
+        """The attributes of management's type connection, AMQP-typed, in their order."""
+
+    def force_close(self, error: Error) -> None:
+        """Close, saying why."""
+
+    def cut(self, why: str) -> None:
+        """Drop the connection without a word to the other end."""
+
+    def withhold(self, withheld: bool) -> None:
+        """Let the other end have no more credit for now, or again what it is owed."""
+
+    def check_standing(self) -> None:
+        """Close it if the credentials that it came in with are good no longer."""
+
+
+class Connections(Mapping[int, "ConnectionFacts"]):
+    """Open connections, the lowest number first."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, ConnectionFacts] = {}
+        #: When a delivery was last seen on a connection, and how many were counted then.
+        self._moved: dict[int, tuple[float, int]] = {}
+        self._round: Iterator[int] = iter(())
+
+    def __getitem__(self, number: int) -> ConnectionFacts:
+        return self._open[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._open))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: ConnectionFacts) -> None:
+        """Its opens were exchanged."""
+        self._open[connection.number] = connection
+
+    def remove(self, number: int) -> None:
+        """It is gone; a second call does nothing."""
+        self._open.pop(number, None)
+        self._moved.pop(number, None)
+
+    def follow_log(self) -> None:
+        """The levels of the log have changed."""
+        for connection in self._open.values():
+            connection.follow_log()
+
+    def look(self, now_s: float) -> None:
+        """Note which connections, a portion of them, had deliveries since the last look; call about once a second."""
+        looked = 0
+        for number in islice(self._round, PORTION):
+            looked += 1
+            connection = self._open.get(number)
+            if connection is not None:
+                self._note(number, connection.engine, now_s)
+        if looked < PORTION:
+            self._round = iter(list(self._open))
+
+    def last_delivery_s(self, number: int, now_s: float) -> float | None:
+        """How long ago the last delivery came or went, to a second or so; None before the first."""
+        connection = self._open.get(number)
+        if connection is not None:
+            self._note(number, connection.engine, now_s)
+        moved_at_s = self._moved.get(number, (0.0, 0))[0]
+        return now_s - moved_at_s if moved_at_s else None
+
+    def _note(self, number: int, engine: Connection, now_s: float) -> None:
+        count = deliveries(engine)
+        moved_at_s, before = self._moved.get(number, (0.0, 0))
+        if count != before:  # fewer: a link is gone, and its deliveries with it
+            self._moved[number] = (now_s if count > before else moved_at_s, count)
+
+
+def deliveries(engine: Connection) -> int:
+    """Deliveries that came and went on the links there are."""
+    sinks = (link.sink for session in engine.sessions() for link in session.all_links())
+    return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Ingress | Egress))
+
+
+def connection_row(
+    *,
+    number: int,
+    name: str,
+    host: str,
+    outgoing: bool,
+    role: str,
+    mechanism: str,
+    user: str,
+    engine: Connection,
+    tls: TlsFacts | None,
+    opened_s: float,
+    last_delivery_s: float | None,
+    closing: bool,
+    active: bool,
+    trace: bool,
+    tenant: Tenant | None,
+) -> dict[str, object]:
+    """The attributes of a connection in the order of the older router's rows; times in seconds."""
+    remote = engine.remote_open
+    return {
+        "name": name,
+        "identity": str(number),
+        "host": host,
+        "role": role,
+        "protocol": "amqp",
+        "dir": "out" if outgoing else "in",
+        "container": remote.container_id if remote else None,
+        "sasl": mechanism or None,
+        "isAuthenticated": bool(user) and mechanism not in {"", ANONYMOUS},
+        "user": user or NOBODY,
+        "isEncrypted": tls is not None,
+        "sslProto": None if tls is None else tls.version,
+        "sslCipher": None if tls is None else tls.cipher,
+        "properties": shown_properties(remote.properties if remote else None),
+        "sslSsf": Long(0 if tls is None else tls.bits),
+        "tenant": None if tenant is None else f"{tenant.space}/",
+        "type": CONNECTION_TYPE,
+        "ssl": tls is not None,
+        "opened": remote is not None,
+        "active": active,
+        "adminStatus": "deleted" if closing else "enabled",
+        "operStatus": "closing" if closing else "up",
+        "uptimeSeconds": UInt(int(opened_s)),
+        "lastDlvSeconds": None if last_delivery_s is None else UInt(int(last_delivery_s)),
+        "enableProtocolTrace": trace,
+    }
+
+
+def shown_properties(properties: Any) -> dict[str, object]:
+    """The string and integer properties of a peer's open, a bounded number of them."""
+    if not isinstance(properties, dict):
+        return {}
+    shown = (
+        (str(key), value)
+        for key, value in properties.items()
+        if isinstance(value, str | int) and not isinstance(value, bool)
+    )
+    return dict(islice(shown, _MAX_PROPERTIES))

@@ -1,0 +1,471 @@
+"""The sessions of one connection and their links: who is let in to the routing, who leaves it, and what the log says.
+
+A session has a task while attaches and detaches of it wait for their answer. It gives them in their order, so that a
+decision may take its time without holding up the data path, and a session on which nothing is attached costs no task.
+Those of another router are answered at once: the order of its links over all its sessions is that of their priorities.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import trio
+
+from trouter.admission.hold import Hold
+from trouter.admission.policing import SINGLY
+from trouter.backbone.uplinks import Uplinks
+from trouter.core.attach import DISALLOWED, PeerTerms
+from trouter.core.attach import hold as hold_messages
+from trouter.core.containers import Container, DetachReason
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.core.lookups import Found
+from trouter.core.ports import Gate
+from trouter.core.refusals import NO_ROUTE
+from trouter.core.trunking import ControlIngress
+from trouter.core.watch import BLOCKED_AFTER_S
+from trouter.engine.connection import Connection
+from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
+from trouter.engine.faults import Fault, PeerFault
+from trouter.engine.link import IncomingLink, Link
+from trouter.engine.ports import Budget, LinkSink, SessionPort
+from trouter.engine.session import Session
+from trouter.engine.states import LinkState
+from trouter.logs.peer_text import and_more, describe_counters, describe_terminus
+from trouter.net.hub import Hub
+from trouter.telemetry.recorder import Recorder
+from trouter.wire.performatives import Attach, Error, Source, Target
+
+#: Attaches and detaches of one session that may wait for their answer before reading pauses.
+BACKLOG: Final = 256
+#: Sessions and links that are lost in one go when their connection ends; then other connections get their turn.
+LOST_AT_ONCE: Final = 64
+
+container_log = logging.getLogger("trouter.CONTAINER")
+core_log = logging.getLogger("trouter.ROUTER_CORE")
+
+
+class ClosedGate:
+    """Lets no credit through."""
+
+    def take(self, link: object, count: int) -> int:
+        """Nothing."""
+        return 0
+
+
+CLOSED: Final = ClosedGate()
+
+
+class Sessions:
+    """What one connection has begun and attached."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        connection: Connection,
+        label: str,
+        turn_out: Callable[[Error], None],
+        recorder: Recorder,
+        uplinks: Uplinks | None = None,
+    ) -> None:
+        """``turn_out`` closes the connection; ``uplinks`` are those of an edge router."""
+        self._uplinks = uplinks
+        #: What holds for links that are attached from now on.
+        self.terms = PeerTerms()
+        self._hold: Hold | None = None
+        self._withheld = False
+        self._container: Container | None = None
+        self._turn_out = turn_out
+        self._hub = hub
+        self._connection = connection
+        self._label = label
+        self._records = recorder.links
+        self._repeats = recorder.repeats
+        #: As many links may the peer have, and those it has.
+        self.most_links = 1 << 62
+        self._routed: set[int] = set()
+        #: The sessions that both sides have begun and neither has ended; of these, the ones that the router began.
+        self._begun: dict[SessionPort, Session] = {}
+        self._own: set[SessionPort] = set()
+        #: The sessions, senders and receivers that the peer had when its connection was lost; none if it was closed.
+        self.had = 0, 0, 0
+        #: Where the attaches and detaches of a session wait for its task, as long as there are any.
+        self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
+
+    def admit(self, terms: PeerTerms, hold: Hold) -> None:
+        """The connection is open, under these terms."""
+        self._hold = hold
+        self._connection.oversize_error = hold.oversize_error
+        self._go_by(self._under(terms, hold))
+
+    def _go_by(self, terms: PeerTerms) -> None:
+        self.terms = terms
+        if self._container is not None:
+            self._container.terms = terms
+
+    def as_container(self, name: str) -> Container:
+        """The connection as one on which the router attaches links of its own, under the terms of the day."""
+        if self._container is None:
+            remote = self._connection.remote_open
+            container_id = "" if remote is None else remote.container_id
+            self._container = Container(self._connection, self.terms, container_id, name, self.terms.role)
+        return self._container
+
+    def withhold(self, withheld: bool) -> None:
+        """Let the peer have no more credit for now, or again what it is owed."""
+        if self._hold is None:
+            return
+        self._withheld = withheld
+        self._go_by(self._under(self.terms, self._hold))
+        for session in self._connection.sessions():
+            for link in session.all_links():
+                # what routers tell each other of the network goes on: without it there would be none
+                if isinstance(link.sink, Ingress) and not isinstance(link.sink, ControlIngress):
+                    link.sink.gate = self.terms.gate
+                    link.sink.top_up()
+
+    def _under(self, terms: PeerTerms, hold: Hold) -> PeerTerms:
+        """The same terms, with what the policy says."""
+        gate: Gate | None = hold.share if hold.share is not None and hold.share.paces else None
+        gate = CLOSED if self._withheld else gate
+        check = hold.check(of_tenant=terms.tenant is not None)
+        return replace(terms, check=check, max_message_bytes=hold.max_message_bytes, gate=gate, ear=hold.ear(terms.log))
+
+    def forget(self) -> None:
+        """The connection is gone: let go of what refers back to it."""
+        self._hold = None
+        self._container = None
+        self._turn_out = _nobody_hears
+
+    def judge_again(self) -> None:
+        """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
+        hold, router = self._held(), self._hub.router
+        self._connection.oversize_error = hold.oversize_error
+        self._go_by(self._under(self.terms, hold))
+        hold.count_sessions(self._of_peer)
+        kept = {True: 0, False: 0}
+        for session in self._connection.sessions():
+            session.count_in(self._shares())
+        for link in [link for session in self._connection.sessions() for link in session.all_links()]:
+            sink, attach = link.sink, link.remote_attach
+            if getattr(sink, "identity", 0) not in router.links or attach is None:
+                continue
+            own = router.is_own(link)
+            error = None if own else hold.may_attach(attach, partial(kept.__getitem__, link.incoming))
+            if error is not None:
+                self._uncount(link)
+                router.detach(link, True, error)
+                self._tell_end(link, "detached by policy", False)
+                self._records.gone(router, link, "policy", closed=True, condition=error.condition)
+                continue
+            kept[link.incoming] += not own
+            if not own and hold.share is not None and sink not in hold.share.links:
+                hold.share.attached(sink, self._address_key(attach) or getattr(sink.record, "key", None))
+            if isinstance(sink, Ingress):
+                hold_messages(sink, self.terms.check)
+                sink.log = self.terms.ear or self.terms.log
+            if isinstance(link, IncomingLink):
+                link.max_message_bytes = self.terms.max_message_bytes or self._connection.limits.max_message_bytes
+                sink.gate = self.terms.gate
+                sink.top_up()  # what was withheld
+
+    def _held(self) -> Hold:
+        assert self._hold is not None  # noqa: S101 - no session begins before the opens
+        return self._hold
+
+    def _shares(self) -> list[Budget] | None:
+        """Where the octets that are kept of its messages are counted besides."""
+        share = self._held().share
+        return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
+
+    def _address_key(self, attach: Attach) -> str | None:
+        """The key of the address that an attach is about: empty for a dynamic one, None for none."""
+        terminus = attach.source if attach.role else attach.target
+        if not isinstance(terminus, Source | Target):
+            return None
+        if terminus.dynamic:
+            return ""
+        text = terminus.address
+        return (
+            self._hub.router.table.parse(text, tenant=self.terms.tenant).key if isinstance(text, str) and text else None
+        )
+
+    def _uncount(self, link: Link) -> None:
+        """The link is gone; a second call does nothing."""
+        self._routed.discard(getattr(link.sink, "identity", 0))
+        share = None if self._hold is None else self._hold.share
+        if share is not None:
+            if isinstance(link.sink, Ingress):
+                share.end_sending(link.sink)
+            share.detached(link.sink)
+
+    @property
+    def _of_peer(self) -> int:
+        """How many sessions the peer has begun that stand."""
+        return len(self._begun) - len(self._own)
+
+    def begin_own(self, count: int) -> list[Session]:
+        """Sessions of ours, heard of once they are answered; Misuse when the peer allows no more."""
+        sessions = [self._connection.add_session() for _ in range(count)]
+        for session in sessions:
+            session.begin()
+        return sessions
+
+    def end_own(self, session: Session) -> None:
+        """End a session that the router began; what comes on it is not answered any more."""
+        self._begun.pop(session, None)
+        self._own.discard(session)
+        session.end()
+
+    def begin(self, session: Session, *, ours: bool = False) -> None:
+        """Answer the peer's begin, or note that it answered ``ours``."""
+        limits = self._connection.limits
+        if session.remote_channel > limits.channel_max:  # it came with the open, before the peer heard how many
+            channel, most = session.remote_channel, limits.channel_max
+            self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=most))
+            return
+        error = None if ours else self._held().may_begin(self._of_peer)
+        if error is not None:
+            session.end(error)
+            return
+        self._begun[session] = session
+        session.count_in(self._shares())
+        if ours:
+            self._own.add(session)
+            self._hub.router.session_begun(session)
+        session.begin()
+
+    def end(self, event: SessionEnded) -> None:
+        """The session is over, by the peer's word or by a fault."""
+        session = event.session
+        if event.fault is not None:
+            what = f"{self._label} Session on channel {session.channel}"
+            tell = partial(_tell_session_end, what, str(event.fault))
+            self._repeats.happened((self._label, "session"), SINGLY, tell)
+        self._lose_links(session, event.error)
+        session.end()
+        self._connection.drop_session(session)
+        self._own.discard(session)
+        if self._begun.pop(session, None) is not None and self._hold is not None:
+            self._hold.count_sessions(self._of_peer)
+
+    async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
+        """Hand an attach or detach to its session's task in ``nursery``; waits while too many stand before it.
+
+        An attach of another router, of which no third router has to be asked, is answered here.
+        """
+        if isinstance(event, LinkDetached) and event.fault is not None and event.fault.fault is Fault.MESSAGE_SIZE:
+            self._tell_too_large()
+        session = self._begun.get(event.link.session)
+        if session is None:
+            return
+        if self.terms.is_router and self._uplinks is None:
+            self._answer(event, Found.MESSAGES)
+            return
+        inbox = self._inboxes.get(session)
+        if inbox is None:
+            inbox, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
+            self._inboxes[session] = inbox
+            nursery.start_soon(self._serve, session, receiver)
+        try:
+            inbox.send_nowait(event)
+        except trio.WouldBlock:
+            await inbox.send(event)
+
+    def _tell_too_large(self) -> None:
+        """A message was too large: count it, and end the connection if it is to end."""
+        self._held().too_large()
+        error = self._connection.oversize_error
+        if error is not None:
+            self._turn_out(error)
+
+    def lose_all_links(self) -> None:
+        """Let go of every link: the connection is over. A second call does nothing."""
+        self._hub.router.container_gone(self.terms.connection_number)
+        for session in self._connection.sessions():
+            self._lose(session)
+
+    async def lose_by_and_by(self) -> None:
+        """Let go of every link, and then of every session, with turns for other connections in between."""
+        self._hub.router.container_gone(self.terms.connection_number)
+        lost = 0
+        standing = self._connection.sessions()
+        standing.reverse()
+        while standing:
+            session = standing.pop()
+            lost += 1 + len(session.links_by_handle)
+            self._lose(session)
+            if lost >= LOST_AT_ONCE:
+                lost = 0
+                self._hub.flush()
+                await trio.lowlevel.checkpoint()
+        self._hub.flush()
+        while self._connection.forget_sessions(LOST_AT_ONCE):
+            await trio.lowlevel.checkpoint()
+
+    async def _serve(self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> None:
+        """Answer what waits, and return once nothing does."""
+        while True:
+            try:
+                event = inbox.receive_nowait()
+            except trio.WouldBlock:
+                del self._inboxes[session]
+                return
+            found = Found.MESSAGES
+            if session.mapped and isinstance(event, LinkAttached):
+                found = await self._look_up(event)
+            self._answer(event, found)
+            await trio.lowlevel.checkpoint()
+
+    async def _look_up(self, event: LinkAttached) -> Found:
+        """What a link is for; an edge router asks whether links to the address are routed elsewhere."""
+        if self._uplinks is None or type(event.link.sink) is not LinkSink:
+            return Found.MESSAGES
+        return await self._uplinks.find(event.link, self.terms)
+
+    def _answer(self, event: LinkAttached | LinkDetached, found: Found) -> None:
+        session = event.link.session
+        assert isinstance(session, Session)  # noqa: S101 - every link of a connection is on one of ours
+        if not session.mapped:
+            return
+        if isinstance(event, LinkAttached):
+            self._attach(event, found)
+        else:
+            self._detach(event)
+        self._hub.flush()
+
+    def _attach(self, event: LinkAttached, found: Found) -> None:
+        link = event.link
+        if type(link.sink) is not LinkSink:  # it has an owner: the peer answered our attach
+            self._hub.router.answered(link)
+            self._tell_attached(link, event.attach)
+            return
+        if self._hub.router.pulse.draining:
+            link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
+            return
+        hold, key = self._held(), None
+        error = None
+        if hold.share is not None:
+            key = self._address_key(event.attach)
+            error = hold.may_add_link(event.attach, key)
+        if error is None and len(self._routed) >= self.most_links:
+            error = hold.too_many(event.attach)
+        error = error or hold.may_attach(event.attach, partial(self._count, link.incoming))
+        if error is None and found is Found.NOWHERE:
+            error = NO_ROUTE
+        if error is None:
+            if self._hub.router.attach(link, self.terms, goes_up=found is Found.LINKS) is DISALLOWED:
+                self._held().tell_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
+        else:
+            link.refuse(error)
+        sink = link.sink
+        if hold.share is not None and isinstance(sink, Ingress | Egress):
+            hold.share.attached(sink, key or getattr(sink.record, "key", None))
+        if identity := getattr(sink, "identity", 0):
+            self._routed.add(identity)
+        if isinstance(sink, Ingress | Egress):
+            self._tell_attached(link, event.attach)
+        else:
+            tell = partial(_tell_attach, f"{self._label} Link refused", link.incoming, event.attach)
+            self._repeats.happened((self._label, "attach"), SINGLY, tell)
+
+    def _tell_attached(self, link: Link, attach: Attach) -> None:
+        identity = getattr(link.sink, "identity", 0)
+        _tell_attach(f"{self._label}[L{identity}] Link attached", link.incoming, attach)
+        self._records.attached(link, attach)
+
+    def _count(self, incoming: bool) -> int:
+        """The links that the peer has in one direction."""
+        router = self._hub.router
+        links = (link for session in self._connection.sessions() for link in session.all_links())
+        return sum(
+            link.incoming == incoming and getattr(link.sink, "identity", 0) in router.links and not router.is_own(link)
+            for link in links
+        )
+
+    def _detach(self, event: LinkDetached) -> None:
+        link = event.link
+        # The peer's answer, after the router told of the link's end. The answer to a fault may be here before
+        # the fault is told of.
+        if link.state is LinkState.DETACHED and event.fault is None:
+            self._hub.router.detach(link, event.closed, heard=event.error)
+            return
+        blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
+        self._uncount(link)
+        self._hub.router.detach(link, event.closed, heard=_heard(event))
+        self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
+        self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
+
+    def ended(self, link: Link, reason: DetachReason) -> None:
+        """The router ends a link of the connection's for a reason of its own."""
+        blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
+        self._uncount(link)
+        why = "" if reason.error is None else f": {reason.error.description or reason.error.condition}"
+        self._tell_end(link, "detached by the router", blocked, why)
+        condition = None if reason.error is None else reason.error.condition
+        self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
+
+    def _lose(self, session: Session) -> None:
+        """The session is lost with its connection; note what the peer had on it. A second call does nothing."""
+        known = self._connection.sessions_by_remote_channel
+        if self._begun.pop(session, None) is not None and session.remote_channel in known:
+            sending = sum(comes_in for comes_in, _ in session.links)
+            sessions, senders, receivers = self.had
+            self.had = sessions + 1, senders + sending, receivers + len(session.links) - sending
+        self._lose_links(session)
+
+    def _lose_links(self, session: Session, error: Error | None = None) -> None:
+        """What the session still has is lost, for what the peer says; a second call does nothing."""
+        router = self._hub.router
+        held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
+        blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
+        for link in held:
+            self._uncount(link)
+        router.lose_session(session, error)
+        for link, was_blocked in zip(held, blocked, strict=True):
+            self._tell_end(link, "lost", was_blocked)
+            self._records.gone(router, link, "lost", closed=True)
+
+    def _tell_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
+        """Log that a link is gone, and what came and went on it."""
+        sink = link.sink
+        if isinstance(sink, Ingress | Egress):
+            counts = describe_counters(sink.counters, blocked)
+            core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
+
+
+def _tell_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> None:
+    """Log how an attach was answered, for ``count`` that were answered so."""
+    core_log.info(
+        "%s: dir=%s source=%s target=%s%s",
+        what,
+        "in" if incoming else "out",
+        describe_terminus(attach.source),
+        describe_terminus(attach.target),
+        and_more(count),
+    )
+
+
+def _tell_session_end(what: str, fault: object, count: int) -> None:
+    """Log that the peer's faults ended so many sessions."""
+    container_log.info("%s ended: %s%s", what, fault, and_more(count))
+
+
+def _nobody_hears(_: Error) -> None:
+    """There is no connection any more."""
+
+
+def _heard(event: LinkDetached) -> Error | None:
+    """Return why a link ended, as the peer at its other end is to read it."""
+    return event.error if event.fault is None else Error(event.fault.condition, event.fault.text)
+
+
+def _condition_of(event: LinkDetached) -> str | None:
+    """Return the condition with which a link ended, or None."""
+    if event.fault is not None:
+        return event.fault.condition
+    return None if event.error is None else event.error.condition

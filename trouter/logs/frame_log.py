@@ -1,0 +1,66 @@
+"""Whether and which frames of one connection are shown in the log (module PROTOCOL, level trace)."""
+
+from __future__ import annotations
+
+import logging
+
+from trouter import logs
+from trouter.logs import TRACE
+
+from .frame_trace import FrameTrace
+
+log = logging.getLogger("trouter.PROTOCOL")
+
+
+class FrameLog:
+    """Shows what a connection receives, and what is put into ``out``, its output that the socket has yet to take."""
+
+    __slots__ = ("_label", "_out", "_shown_bytes", "_trace", "_wanted")
+
+    def __init__(self, label: str, out: bytearray) -> None:
+        self._label = label
+        self._out = out
+        #: How much of the output the trace has seen.
+        self._shown_bytes = 0
+        self._wanted = False
+        self._trace: FrameTrace | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a user asked for these frames, whatever the level of the module PROTOCOL."""
+        return self._wanted
+
+    @property
+    def on(self) -> bool:
+        """Whether frames are logged."""
+        return self._trace is not None
+
+    def follow(self, wanted: bool, *, midway: bool) -> None:
+        """Show frames from here on if they are ``wanted`` or the module's level says so, else no more.
+
+        ``midway``: the connection is not new, so the first bytes may stand anywhere in a frame.
+        """
+        self._wanted = wanted
+        tracing = wanted or log.isEnabledFor(TRACE)
+        if tracing != self.on:
+            self._trace = FrameTrace(self._label, _show, midway=midway) if tracing else None
+            self._shown_bytes = len(self._out)
+
+    def received(self, data: bytes | bytearray) -> None:
+        """Show the next bytes from the peer."""
+        if self._trace is not None:
+            self._trace.received(data)
+
+    def show_output(self) -> None:
+        """Show what came into the output since the last time."""
+        if self._trace is not None and len(self._out) > self._shown_bytes:
+            self._trace.sent(bytes(self._out[self._shown_bytes :]))
+            self._shown_bytes = len(self._out)
+
+    def dropped(self, count: int) -> None:
+        """The socket took so many bytes from the front of the output."""
+        self._shown_bytes = max(0, self._shown_bytes - count)
+
+
+def _show(line: str) -> None:
+    logs.always("PROTOCOL", TRACE, line)

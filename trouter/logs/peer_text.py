@@ -1,0 +1,77 @@
+"""How peers' words read in log lines (routing.md 7): short, on one line, whatever a stranger sent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trouter.core.counters import Counters
+from trouter.wire.performatives import Coordinator, Source, Target
+
+from .amqp_text import show
+
+_MAX_CHARACTERS: Final = 512
+_MAX_QUOTED: Final = 128
+_DURABILITY: Final = {1: "config", 2: "unsettled-state"}
+
+
+def word(text: str) -> str:
+    """A peer's text as one field of a line whose form is the older router's: cut, and its blanks escaped.
+
+    So a peer cannot write further fields into the line. The log itself escapes what cannot be printed.
+    """
+    return text[:_MAX_CHARACTERS].replace(" ", "\\x20")
+
+
+def name_word(text: str) -> str:
+    """The same for a name that a peer chose before it authenticated: without ``=`` too."""
+    return word(text).replace("=", "\\x3d")
+
+
+def quoted(text: str) -> str:
+    """A peer's text between the plain quotes in which the older router writes names: cut, and it cannot end them."""
+    inner = text[:_MAX_QUOTED].replace("\\", "\\x5c").replace("'", "\\x27")
+    return f"'{inner}'"
+
+
+def describe_properties(properties: object) -> str:
+    """``{:key="value", ...}``, cut to a few hundred characters and without secrets; nothing if there are none."""
+    if not isinstance(properties, dict) or not properties:
+        return ""
+    text = show(properties)
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}...}}"
+
+
+def describe_counters(counters: Counters, blocked: bool) -> str:
+    """What came and went on a link, as it is told when the link ends."""
+    return (
+        f"del={counters.deliveries} presett={counters.presettled} psdrop={counters.dropped_presettled} "
+        f"acc={counters.accepted} rej={counters.rejected} rel={counters.released} mod={counters.modified} "
+        f"delay1={counters.delayed_1s} delay10={counters.delayed_10s} blocked={'yes' if blocked else 'no'}"
+    )
+
+
+def and_more(count: int) -> str:
+    """What ends a line that stands for ``count`` such events, of which it names the first."""
+    return "" if count == 1 else f" (and {count - 1} more)"
+
+
+def describe_terminus(terminus: object) -> str:
+    """``{address expire:sess ...}``: what of a source or target differs from nothing at all."""
+    if isinstance(terminus, Coordinator):
+        return "{<coordinator>}"
+    if not isinstance(terminus, Source | Target):
+        return "{<none>}"
+    words = [word(str(terminus.address)) if terminus.address else "(dyn)" if terminus.dynamic else "<none>"]
+    if terminus.durable:
+        words.append(f"dur:{_DURABILITY.get(terminus.durable, terminus.durable)}")
+    words.append(f"expire:{_EXPIRY.get(terminus.expiry_policy, word(terminus.expiry_policy[:32]))}")
+    if terminus.timeout:
+        words.append(f"timeout:{terminus.timeout}")
+    if terminus.capabilities:
+        words.append(f"caps:{word(','.join(terminus.capabilities))}")
+    if isinstance(terminus, Source) and terminus.distribution_mode:
+        words.append(f"dist:{word(terminus.distribution_mode[:32])}")
+    return "{" + " ".join(words) + "}"
+
+
+_EXPIRY: Final = {"link-detach": "link", "session-end": "sess", "connection-close": "conn", "never": "never"}

@@ -1,0 +1,1 @@
+"""Records: the recorder, what is recorded of connections, links, changes and latencies, and where records go."""

@@ -1,0 +1,167 @@
+"""What is recorded of changes of the configuration: who asked for them, what they were, and what came of them.
+
+Secrets are known by name only: what is told of an entity is what management shows of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from trouter.config import ChangeRefused, Configuration, Entity, VhostEntity, row
+from trouter.management.ports import REQUESTER
+from trouter.records import ConfigReloaded, ManagementChange, PolicyLoaded
+
+from .recorder import Recorder
+
+CREATED, OK, DELETED, BAD_REQUEST = 201, 200, 204, 400
+_STATUS = {"CREATE": CREATED, "UPDATE": OK, "DELETE": DELETED}
+
+
+class Changing:
+    """One change under way: the entity before it and after it, None where there is none."""
+
+    def __init__(self) -> None:
+        self.before: Entity | None = None
+        self.after: Entity | None = None
+
+
+class RecordedConnection(Protocol):
+    """An open connection on which an operator asks for changes."""
+
+    def about(self) -> dict[str, Any]:
+        """Return what every record about it says."""
+
+
+class ChangeRecords:
+    """Tells of each change once, whether it was made or refused."""
+
+    def __init__(self, recorder: Recorder, connections: Mapping[int, RecordedConnection]) -> None:
+        self._recorder = recorder
+        self._connections = connections
+
+    @contextmanager
+    def telling(self, operation: str, kind: str, name: str, asked: Mapping[str, object]) -> Iterator[Changing]:
+        """A change of an entity is made within this; ``asked`` are the attributes that the request named."""
+        change = Changing()
+        status = _STATUS[operation]
+        try:
+            yield change
+        except ChangeRefused as refused:
+            status = refused.status
+            raise
+        finally:
+            if self._recorder.active:
+                self._tell(operation, kind, name, asked, change, status)
+
+    def _tell(
+        self, operation: str, kind: str, name: str, asked: Mapping[str, object], change: Changing, status: int
+    ) -> None:
+        before = None if change.before is None else row(change.before)
+        after = None if change.after is None else row(change.after)
+        entity = change.after or change.before
+        secret = set() if entity is None else {each.name for each in entity.type.own if each.secret}
+        known = after or {}
+        changed = [
+            each for each in known if each not in {"type", "identity"} and known[each] != (before or {}).get(each)
+        ]
+        attributes = list(dict.fromkeys([*changed, *asked])) if operation != "DELETE" else []
+        values = {each: str(known[each]) for each in changed if each not in secret and known[each] is not None}
+        self._recorder.emit(
+            ManagementChange(
+                **self._requester(),
+                op=operation,
+                entity_type=kind,
+                entity_name=name if entity is None else entity.identity,
+                attrs=attributes,
+                status=status,
+                before_hash=hash_of(before),
+                after_hash=hash_of(after),
+                values=values or None,
+            )
+        )
+
+    def done(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+        """Something was changed that is not configured, such as a connection that was closed."""
+        if self._recorder.active:
+            self._recorder.emit(
+                ManagementChange(
+                    **self._requester(),
+                    op=operation,
+                    entity_type=kind,
+                    entity_name=identity,
+                    attrs=list(values),
+                    status=_STATUS[operation],
+                    values=dict(values) or None,
+                )
+            )
+
+    def refused(self, operation: str, kind: str, identity: str) -> None:
+        """A change that is not one of the configuration was asked for and not made."""
+        if self._recorder.active:
+            self._recorder.emit(
+                ManagementChange(
+                    **self._requester(),
+                    op=operation,
+                    entity_type=kind,
+                    entity_name=identity,
+                    attrs=[],
+                    status=BAD_REQUEST,
+                )
+            )
+
+    def reloaded(self, source: str, *, by: str, changed: int = 0, errors: int = 0) -> None:
+        """The configuration was read, at the start or again."""
+        by = "management" if by == "signal" and REQUESTER.get() else by
+        digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._recorder.emit(ConfigReloaded(path_hash=digest, ok=not errors, changed=changed, errors=errors, by=by))
+
+    def vhosts(self, before: Configuration | None, after: Configuration) -> None:
+        """Tell the rules of each vhost that is in force and was not so before, and of each that is gone."""
+        if not self._recorder.active:
+            return
+        known = {} if before is None else _in_force(before)
+        wanted = _in_force(after)
+        for hostname, vhost in wanted.items():
+            if known.get(hostname) != vhost:
+                self._recorder.emit(PolicyLoaded(vhost=hostname, rules=list(rules_of(vhost))))
+        for hostname in known.keys() - wanted.keys():
+            self._recorder.emit(PolicyLoaded(vhost=hostname, rules=[]))
+
+    def _requester(self) -> dict[str, Any]:
+        """Whose request is being answered."""
+        number = REQUESTER.get()
+        connection = self._connections.get(number)
+        return {"conn": number} if connection is None else connection.about()
+
+
+def _in_force(configuration: Configuration) -> dict[str, VhostEntity]:
+    """Return the vhosts that hold users to their rules."""
+    if not configuration.policy.enable_vhost_policy:
+        return {}
+    return {vhost.hostname: vhost for vhost in configuration.vhosts}
+
+
+def rules_of(vhost: VhostEntity) -> Iterator[str]:
+    """The ids of a vhost's rules, as decisions name them."""
+    for name, group in vhost.groups.items():
+        for attribute, entries in (
+            ("remoteHosts", group.remote_hosts),
+            ("sources", group.sources),
+            ("targets", group.targets),
+            ("sourcePattern", group.source_pattern),
+            ("targetPattern", group.target_pattern),
+        ):
+            for number in range(1, len(entries) + 1):
+                yield f"{vhost.hostname}:{name}:{attribute}:{number}"
+
+
+def hash_of(shown: Mapping[str, object] | None) -> str | None:
+    """Tells two states of an entity apart, as far as management shows them; None for no entity."""
+    if shown is None:
+        return None
+    text = json.dumps(shown, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,99 @@
+"""Hands records to the plugins that observe, in a thread, so that none of them can hold up the router."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from types import MappingProxyType
+from typing import Final
+
+import trio
+
+from trouter.hooks import Culprit, Plugins
+from trouter.records import PluginFault, Record, RecordsDropped
+from trouter.records.segments import numbered
+from trouter.records.stream import Stream, Taken
+
+from .clocks import now_us
+from .periodic import fault_record
+from .recorder import Recorder
+
+#: Records that wait for the plugins; those for which there is no room are counted and told.
+MAX_WAITING: Final = 16_384
+#: How often is looked whether any plugin observes, and how long the last records may take at the end.
+LOOK_S: Final = 1.0
+CLOSE_S: Final = 2.0
+
+
+class Observers:
+    """A taker of records for all plugins together. They are numbered from 0, whatever number they have elsewhere."""
+
+    def __init__(self, plugins: Plugins, recorder: Recorder) -> None:
+        self._plugins = plugins
+        self._recorder = recorder
+        self._rung = trio.Event()
+        self._stream = Stream(self._ring, most=MAX_WAITING)
+        self._thread = trio.CapacityLimiter(1)
+        self._next = 0
+        self._faults: Counter[Culprit] = Counter()
+
+    def put(self, record: Record) -> None:
+        """Take a record in; what a plugin does wrong in observing is not observed."""
+        if not (isinstance(record, PluginFault) and record.hook == "observe"):
+            self._stream.put(record)
+
+    def follow(self) -> None:
+        """Take the records that the plugins want now, if any."""
+        kinds = self._plugins.observed_kinds()
+        self._stream.kinds = kinds
+        self._recorder.remove(self)
+        if kinds is None or kinds:
+            self._recorder.add(self)
+
+    async def run(self) -> None:
+        """Hand on until cancelled; then what is left."""
+        try:
+            while True:
+                with trio.move_on_after(LOOK_S):
+                    await self._rung.wait()
+                self._rung = trio.Event()
+                self.follow()
+                if self._stream:
+                    await self._hand_on()
+        finally:
+            self._recorder.remove(self)
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_S):
+                await self._hand_on()
+
+    async def _hand_on(self) -> None:
+        taken = self._stream.take()
+        await trio.to_thread.run_sync(self._tell, taken, abandon_on_cancel=True, limiter=self._thread)
+        faults = Counter({each: count for each, count in self._plugins.culprits.items() if each.hook == "observe"})
+        for culprit, count in (faults - self._faults).items():
+            self._recorder.emit(fault_record(culprit, "ignored", count))
+        self._faults = faults
+
+    def _tell(self, taken: Taken) -> None:
+        for record in taken.records:
+            self._observe(record)
+        if taken.lost:
+            first, count = self._next, taken.lost.total()
+            self._next += count
+            self._observe(
+                RecordsDropped(
+                    t=now_us(),
+                    reason="queue-full",
+                    from_n=first,
+                    to_n=self._next - 1,
+                    count=count,
+                    by_kind=dict(taken.lost),
+                )
+            )
+
+    def _observe(self, record: Record) -> None:
+        fields = json.loads(numbered(self._next, record))
+        self._next += 1
+        self._plugins.observe(MappingProxyType(fields))
+
+    def _ring(self) -> None:
+        self._rung.set()

@@ -1,0 +1,79 @@
+"""Sends records as messages to an address of the router, a message each, pre-settled, to the receivers there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from trouter.net.hub import Hub
+from trouter.records import Record, RecordsDropped
+from trouter.records.segments import numbered
+from trouter.records.stream import Stream
+from trouter.wire.codec import encode
+from trouter.wire.types import Described, Symbol, ULong
+
+#: Records that may wait to be sent, and those that are sent in one turn.
+MAX_WAITING: Final = 4096
+BATCH: Final = 256
+
+_HEADER: Final = encode(Described(ULong(0x70), [False]))
+_PROPERTIES: Final = 0x73
+_DATA: Final = 0x75
+
+
+class Publisher:
+    """A taker of records that sends them on. They are numbered from 0, whatever number they have elsewhere."""
+
+    def __init__(self, hub: Hub) -> None:
+        #: Where to, empty for nowhere.
+        self.address = ""
+        self._rung = trio.Event()
+        self.stream = Stream(self._ring, most=MAX_WAITING)
+        self._hub = hub
+        self._next = 0
+
+    def _ring(self) -> None:
+        self._rung.set()
+
+    def put(self, record: Record) -> None:
+        """Take a record in, if there is somewhere to send it to."""
+        if self.address:
+            self.stream.put(record)
+
+    async def run(self) -> None:
+        """Send for ever."""
+        while True:
+            await self._rung.wait()
+            self._rung = trio.Event()
+            records, lost = self.stream.take()
+            for at in range(0, len(records), BATCH):
+                for record in records[at : at + BATCH]:
+                    self._send(record)
+                self._hub.flush()
+                await trio.lowlevel.checkpoint()
+            if lost:
+                first, count = self._next, lost.total()
+                self._next += count
+                self._send(
+                    RecordsDropped(
+                        t=records[-1].t,
+                        reason="queue-full",
+                        from_n=first,
+                        to_n=self._next - 1,
+                        count=count,
+                        by_kind=dict(lost),
+                    )
+                )
+                self._hub.flush()
+
+    def _send(self, record: Record) -> None:
+        self._hub.tell_time()
+        self._hub.router.send(self.address, message_of(record.tag, numbered(self._next, record)))
+        self._next += 1
+
+
+def message_of(kind: str, body: bytes) -> bytes:
+    """A message whose subject is the kind of a record, and whose body the record in JSON."""
+    properties: list[object] = [None, None, None, kind, None, None, Symbol("application/json")]
+    return b"".join((_HEADER, encode(Described(ULong(_PROPERTIES), properties)), encode(Described(ULong(_DATA), body))))

@@ -1,0 +1,240 @@
+"""The configured logs of records: each takes what the recorder has and writes it in a thread of its own.
+
+Whatever the disk does, the event loop goes on: between the two stands a bounded queue, and what finds no room in it is
+counted and told.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from trouter.config import ConfigurationError, Problem, RecordLogEntity
+from trouter.config.entities import DROP_NEWEST
+from trouter.net.hub import Hub
+from trouter.records import Alarm
+from trouter.records.stream import Stream, Taken
+from trouter.records.writer import Bounds, Busy, Now, SegmentWriter, latest_boot
+
+from .clocks import mono_us, now_us
+from .publisher import Publisher
+from .recorder import Recorder
+
+#: Records that come within this are written together.
+LINGER_S: Final = 0.02
+#: How often the writer looks at the time when nothing comes.
+TICK_S: Final = 1.0
+#: What a disk may take to the last records before the router ends without them.
+CLOSE_S: Final = 5.0
+_SECOND_US: Final = 1_000_000
+_DAY_US: Final = 86_400 * _SECOND_US
+
+log = logging.getLogger("trouter.MAIN")
+
+
+class RecordLog:
+    """One log, from its first record to the last."""
+
+    def __init__(self, entity: RecordLogEntity, writer: SegmentWriter, recorder: Recorder, hub: Hub) -> None:
+        """``writer`` is open."""
+        self._writer = writer
+        self._recorder = recorder
+        self._rung = trio.Event()
+        self._stream = Stream(self._ring)
+        self._publisher = Publisher(hub)
+        self._running = trio.CancelScope()
+        self._thread = trio.CapacityLimiter(1)
+        self.configure(entity)
+
+    def configure(self, entity: RecordLogEntity) -> None:
+        """Go on as ``entity`` says."""
+        self.entity = entity
+        self._writer.bounds = bounds_of(entity)
+        for stream in (self._stream, self._publisher.stream):
+            stream.kinds, stream.tenants, stream.except_tenants = entity.kinds, entity.tenants, entity.except_tenants
+        self._publisher.address = entity.address or ""
+
+    def stop(self) -> None:
+        """Write what is there, and end."""
+        self._running.cancel()
+
+    def discard(self) -> None:
+        """Close what never ran, and so has nothing to write."""
+        self._writer.close(now())
+
+    def begin(self) -> None:
+        """Take records from here on."""
+        self._recorder.add(self._stream)
+        self._recorder.add(self._publisher)
+
+    async def run(self) -> None:
+        """Write until ``stop``, or until cancelled; then what is left."""
+        try:
+            with self._running:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._publisher.run)
+                    await self._write_for_ever()
+        finally:
+            self._recorder.remove(self._stream)
+            self._recorder.remove(self._publisher)
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_S) as closing:
+                taken = self._stream.take()
+                await self._in_thread(self._close, taken)
+            if closing.cancelled_caught:
+                log.error("the last records could not be written into %s in time", self._writer.folder)
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            with trio.move_on_after(TICK_S):
+                await self._rung.wait()
+                await trio.sleep(LINGER_S)
+            self._rung = trio.Event()
+            taken = self._stream.take()
+            await self._in_thread(self._write, taken)
+            while self._writer.news:
+                self._recorder.emit(self._writer.news.popleft())
+
+    async def _in_thread(self, work: Callable[[Taken], None], taken: Taken) -> None:
+        """Do ``work`` in the only thread for it; a caller that is cancelled leaves it to its end."""
+        await trio.to_thread.run_sync(work, taken, abandon_on_cancel=True, limiter=self._thread)
+
+    def _ring(self) -> None:
+        self._rung.set()
+
+    def _write(self, taken: Taken) -> None:
+        moment = now()
+        self._writer.write(taken, moment)
+        self._writer.tick(moment)
+
+    def _close(self, taken: Taken) -> None:
+        self._writer.write(taken, now())
+        self._writer.close(now())
+
+
+class RecordLogs:
+    """All logs of a router, by their folders."""
+
+    def __init__(self, router_id: str, recorder: Recorder, hub: Hub) -> None:
+        self.by_folder: dict[str, RecordLog] = {}
+        self._router_id = router_id
+        self._recorder = recorder
+        self._hub = hub
+        self._nursery: trio.Nursery | None = None
+
+    def run_in(self, nursery: trio.Nursery) -> None:
+        """Run what will stand in this nursery."""
+        self._nursery = nursery
+
+    @property
+    def interval_s(self) -> int | None:
+        """How often links are to tell what came and went on them; None when no log wants to know."""
+        wanting = (
+            each.entity.interval_seconds
+            for each in self.by_folder.values()
+            if each.entity.kinds is None or "delivery.interval" in each.entity.kinds
+        )
+        return min(wanting, default=None)
+
+    @property
+    def latency_addresses(self) -> int:
+        """Of how many addresses is to be told how long deliveries took."""
+        wanting = (
+            each.entity.latency_addresses
+            for each in self.by_folder.values()
+            if each.entity.kinds is None or "latency.sketch" in each.entity.kinds
+        )
+        return max(wanting, default=0)
+
+    async def prepare(self, entities: Iterable[RecordLogEntity]) -> PendingRecordLogs:
+        """Open what is to be opened for these; ConfigurationError if it cannot be."""
+        wanted = {folder_of(entity): entity for entity in entities}
+        pending = PendingRecordLogs(self, wanted)
+        problems = []
+        # Two logs are two streams: they have no start's number in common, so that both can be read as one set.
+        latest = await trio.to_thread.run_sync(latest_boot, [Path(folder) for folder in wanted], self._router_id)
+        for folder, entity in wanted.items():
+            if folder in self.by_folder:
+                continue
+            writer = SegmentWriter(Path(folder), self._router_id, bounds_of(entity))
+            try:
+                await trio.to_thread.run_sync(writer.open, now(), latest)
+                latest = writer.boot
+            except (OSError, ValueError, Busy) as error:
+                why = getattr(error, "strerror", None) or str(error)
+                problems.append(
+                    Problem(entity.place, f"records cannot be kept in {entity.dir!r}: {why}", "recordLog", "dir")
+                )
+            else:
+                pending.fresh[folder] = RecordLog(entity, writer, self._recorder, self._hub)
+        if problems:
+            pending.drop()
+            raise ConfigurationError(problems)
+        return pending
+
+    def become(self, wanted: dict[str, RecordLogEntity], fresh: dict[str, RecordLog]) -> None:
+        """Let the logs be these."""
+        assert self._nursery is not None  # noqa: S101 - nothing is applied before
+        for folder in list(self.by_folder):
+            if folder not in wanted:
+                self.by_folder.pop(folder).stop()
+        for folder, entity in wanted.items():
+            if folder in fresh:
+                self.by_folder[folder] = fresh[folder]
+                fresh[folder].begin()
+                self._nursery.start_soon(self._run, fresh[folder])
+            elif self.by_folder[folder].entity != entity:
+                self.by_folder[folder].configure(entity)
+
+    async def _run(self, each: RecordLog) -> None:
+        """Run one log; a bug of ours ends it and raises an alarm, and the router goes on."""
+        try:
+            await each.run()
+        except Exception:
+            log.exception("internal error: records are kept in %s no longer", each.entity.dir)
+            subject = each.entity.dir
+            self._recorder.emit(Alarm(name="records", severity="critical", subject=subject, state="raised"))
+
+
+class PendingRecordLogs:
+    """Logs that are ready to run."""
+
+    def __init__(self, logs: RecordLogs, wanted: dict[str, RecordLogEntity]) -> None:
+        self.fresh: dict[str, RecordLog] = {}
+        self._logs = logs
+        self._wanted = wanted
+
+    def apply(self) -> None:
+        self._logs.become(self._wanted, self.fresh)
+
+    def drop(self) -> None:
+        for each in self.fresh.values():
+            each.discard()
+
+
+def folder_of(entity: RecordLogEntity) -> str:
+    """The folder, by the one name that it has."""
+    return os.path.realpath(entity.dir)
+
+
+def bounds_of(entity: RecordLogEntity) -> Bounds:
+    """What a log's attributes mean to the writer."""
+    return Bounds(
+        max_bytes=entity.max_bytes,
+        min_free_bytes=entity.min_free_bytes,
+        segment_bytes=entity.segment_bytes,
+        segment_us=entity.segment_seconds * _SECOND_US,
+        fsync_us=entity.fsync_seconds * _SECOND_US,
+        keep_us=entity.keep_days * _DAY_US,
+        keeps_oldest=entity.when_full == DROP_NEWEST,
+        compress=entity.compression == "gzip",
+    )
+
+
+def now() -> Now:
+    """Return this moment by both clocks."""
+    return Now(now_us(), mono_us())

@@ -1,0 +1,418 @@
+"""TLS for the connections of a router: on the way in, on the way out, and as long as they stand (security.md 2, 8.4).
+
+What TLS needs is imported once an sslProfile is configured; most routers of a machine's own do without.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from trouter.config import Configuration, ConnectorEntity, ListenerEntity
+from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, TlsFacts
+from trouter.records import Alarm, TlsOutcome
+from trouter.telemetry.recorder import Recorder
+from trouter.wire.performatives import Error
+
+from .problems import TlsFailed
+
+if TYPE_CHECKING:
+    from .channel import TlsChannel
+    from .contexts import ClientUse
+    from .loaded import Loaded
+    from .profiles import PendingProfiles, Renewal, TlsProfiles
+
+#: How much of the time to its open a peer may spend on TLS (security.md 8.2).
+HANDSHAKE_S: Final = 5.0
+#: Between two looks at the files of the profiles.
+WATCH_S: Final = 2.0
+#: Between two looks at the certificates of open connections, and how many are looked at together: some ask a responder.
+RECHECK_S: Final = 600.0
+RECHECKS_AT_ONCE: Final = 4
+
+NO_LONGER_VALID: Final = Error("amqp:connection:forced", "credentials no longer valid")
+OUT_OF_DATE: Final = Error("amqp:connection:forced", "the sslProfile of this connection is no longer valid")
+
+log = logging.getLogger("trouter.SERVER")
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityLayer:
+    """What a connection stands on: nothing but its socket, or TLS."""
+
+    channel: TlsChannel | None = None
+    #: Octets that were read to find out.
+    early: bytes = b""
+    #: When the peer's time to its open began, by the clock of the event loop; None for now.
+    began_s: float | None = None
+    #: The certificates that the peer showed, verified, the leaf first, in DER.
+    chain: tuple[bytes, ...] = field(default=(), repr=False)
+    #: The profile and its generation, and the listener's own file of authorities, by which they were verified.
+    profile: str = ""
+    ordinal: int = 0
+    trusted_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumable:
+    """A session with a host, which a later connection to it may go on with."""
+
+    host: str
+    session: ssl.SSLSession = field(repr=False)
+
+
+#: A peer, as far as it is known once TLS is over, and what it stands on.
+Met = tuple[PeerFacts, SecurityLayer]
+#: A socket, and what is read from it is the connection.
+PLAINTEXT: Final = SecurityLayer()
+
+
+def resumable(host: str, security: SecurityLayer) -> Resumable | None:
+    """What can be resumed of a connection to ``host`` that is over."""
+    session = None if security.channel is None else security.channel.session
+    return None if session is None else Resumable(host, session)
+
+
+class SecuredConnection(Protocol):
+    """An open connection, by what it stands on."""
+
+    @property
+    def number(self) -> int:
+        """The number in ``[C<n>]``."""
+
+    @property
+    def closing(self) -> bool:
+        """Whether its end was ordered, or has come."""
+
+    @property
+    def security(self) -> SecurityLayer:
+        """Return the socket alone, or TLS."""
+
+    def force_close(self, error: Error) -> None:
+        """Close it with ``error``."""
+
+
+class Secure:
+    """The router's TLS."""
+
+    def __init__(
+        self,
+        plugins: Plugins,
+        connections: Mapping[int, SecuredConnection],
+        recorder: Recorder,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``clock`` tells seconds since 1970."""
+        self._plugins = plugins
+        self._connections = connections
+        self._recorder = recorder
+        self._clock = clock
+        self._profiles: TlsProfiles | None = None
+        #: Called when a profile that could not be used can be: what it was missing for is put into service.
+        self.take_up: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+
+    # --- another configuration
+
+    async def prepare(self, configuration: Configuration, *, tolerant: bool = False) -> PendingSecure:
+        """The profiles that ``configuration`` asks for; TlsProblems. If ``tolerant``, without those at fault."""
+        profiles = self._profiles
+        if profiles is None:
+            if not configuration.ssl_profiles:
+                return PendingSecure(self, None)
+            profiles = await trio.to_thread.run_sync(_make_profiles, self._clock)
+            self._profiles = profiles
+        return PendingSecure(self, await profiles.prepare(configuration, tolerant=tolerant))
+
+    def tell(self, renewal: Renewal) -> None:
+        """Log and record what came of a look at a profile's files."""
+        name, problem = renewal.profile, renewal.problem
+        if problem:
+            log.critical("sslProfile %s: its new files cannot be used, the old ones stay: %s", name, problem)
+        else:
+            log.info("sslProfile %s: new connections use what it says now", name)
+        state = "raised" if problem else "cleared"
+        self._recorder.emit(Alarm(name="tls-renewal", severity="critical", subject=name, state=state, value=problem))
+
+    def close_outdated(self) -> None:
+        """Close the connections of generations that are valid no longer (R-2.1b)."""
+        profiles = self._profiles
+        if profiles is None:
+            return
+        for connection in list(self._connections.values()):
+            security = connection.security
+            outdated = security.profile and security.ordinal < profiles.oldest_valid(security.profile)
+            if outdated and not connection.closing:
+                log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, security.profile)
+                connection.force_close(OUT_OF_DATE)
+
+    def ends(self) -> Iterable[tuple[str, float]]:
+        """Each profile with a certificate of its own, and when that ends, in seconds since 1970."""
+        return () if self._profiles is None else self._profiles.ends()
+
+    def has_certificate(self, name: str | None) -> bool:
+        """Whether the profile of this name has a certificate that we can show."""
+        loaded = None if self._profiles is None else self._profiles.loaded(name or "")
+        return loaded is not None and loaded.certificate is not None
+
+    # --- connections on the way in and out
+
+    async def accept(
+        self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, timeout_s: float
+    ) -> Met | None:
+        """Find out what a peer begins with, and go through TLS with it; None if nothing comes of it, which is told.
+
+        ``timeout_s`` is what the peer has until its open.
+        """
+        from .opening import Layer, read_opening  # noqa: PLC0415
+
+        began_s = trio.current_time()
+        why, alert = f"timed out: TLS took more than {HANDSHAKE_S:g} s", ""
+        try:
+            with trio.move_on_after(timeout_s) as whole:
+                layer, early = await read_opening(sock)
+                if layer is Layer.OTHER:
+                    return facts, SecurityLayer(early=early, began_s=began_s)
+                with trio.move_on_after(HANDSHAKE_S):
+                    return await self._accept_tls(sock, facts, entity, early, began_s)
+            if whole.cancelled_caught:
+                why = f"timed out: no open within {timeout_s:g} s"
+        except (TlsFailed, OSError) as error:
+            why, alert = str(error), getattr(error, "alert", "")
+        self._tell_failure(facts, why, alert)
+        return None
+
+    async def _accept_tls(
+        self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, early: bytes, began_s: float
+    ) -> Met:
+        from .channel import TlsChannel  # noqa: PLC0415
+
+        found = None if self._profiles is None else self._profiles.server(entity)
+        if found is None:
+            raise TlsFailed("TLS: the listener's sslProfile is gone")
+        loaded, context = found
+        channel = TlsChannel(context, server=True)
+        await channel.handshake(sock, early)
+        profile = loaded.entity
+        trusted = entity.trusted_certs_file or ""
+        security = SecurityLayer(channel, b"", began_s, channel.chain(), profile.name, profile.ordinal, trusted)
+        return await self._judge(facts, security, loaded, maps_user=True), security
+
+    async def dial(
+        self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str, known: Resumable | None = None
+    ) -> Met:
+        """Go through TLS with whom we called; TlsFailed, OSError. Nothing is said in clear, whatever comes of it.
+
+        What is ``known`` of the host is gone on with, if it is about this one.
+        """
+        from .channel import TlsChannel  # noqa: PLC0415
+
+        found = None
+        if self._profiles is not None:
+            found = self._profiles.client(entity.ssl_profile or "", verify_hostname=entity.verify_hostname)
+        if found is None:
+            raise TlsFailed("TLS: the connector's sslProfile is gone")
+        loaded, context, use = found
+        session = None if known is None or known.host != host else known.session
+        try:
+            channel = TlsChannel(
+                context, server=False, hostname=host, compares_names=use.compares_names, session=session
+            )
+        except ValueError:  # the session is another context's, from before a renewal
+            channel = _client_channel(context, host, use)
+        with trio.move_on_after(HANDSHAKE_S):
+            await channel.handshake(sock)
+            security = SecurityLayer(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
+            return await self._judge(facts, security, loaded, maps_user=False), security
+        raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
+
+    async def call(self, sock: socket.socket, name: str, host: str, *, verify_hostname: bool = True) -> TlsChannel:
+        """Go through TLS with a service by the profile of this name; TlsFailed, OSError. The caller has a deadline."""
+        profiles = self._profiles
+        found = None if profiles is None else profiles.client(name, verify_hostname=verify_hostname)
+        if profiles is None or found is None:
+            raise TlsFailed(f"sslProfile {name} is gone")
+        channel = _client_channel(found[1], host, found[2])
+        await channel.handshake(sock)
+        objection = await profiles.objection(channel.chain(), name)
+        if objection:
+            raise TlsFailed(f"TLS: {objection}")
+        return channel
+
+    async def _judge(self, facts: PeerFacts, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
+        """Return the facts of the peer, completed; TlsFailed if its certificate is not valid, or stands for no user."""
+        channel = security.channel
+        assert channel is not None  # noqa: S101 - there was a handshake
+        subject = serial = user = ""
+        if security.chain:
+            subject, serial, user = await self._identify(security, loaded, maps_user=maps_user)
+        name, bits = channel.cipher
+        version = channel.version
+        self._recorder.emit(_outcome(facts, ok=True, version=version, cipher=name, subject=subject, serial=serial))
+        return replace(
+            facts,
+            encrypted=True,
+            tls=TlsFacts(version, name, bits, subject, security.chain[0] if security.chain else b"", user),
+            channel_bindings=channel.bindings(loaded.certificate),
+        )
+
+    async def _identify(self, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
+        """Return subject, serial number and user of the peer's certificate, no user unless asked; TlsFailed."""
+        from cryptography import x509  # noqa: PLC0415
+
+        from .names import distinguished_name  # noqa: PLC0415
+
+        objection = await self._objection(security)
+        if objection:
+            raise TlsFailed(f"TLS: {objection}")
+        certificate = x509.load_der_x509_certificate(security.chain[0])
+        subject, serial = distinguished_name(certificate.subject), f"{certificate.serial_number:X}"
+        if not maps_user:
+            return subject, serial, ""
+        answer = self._plugins.map_uid(CertificateFacts(subject, security.chain[0]), loaded.facts)
+        if isinstance(answer, Refused):
+            raise TlsFailed(f"TLS: {answer.reason}")
+        return subject, serial, answer
+
+    async def _objection(self, security: SecurityLayer) -> str:
+        """Why the peer's certificates are not to be believed now; "" if they are."""
+        if self._profiles is None:
+            return "its sslProfile is gone"
+        return await self._profiles.objection(security.chain, security.profile, security.trusted_file)
+
+    def _tell_failure(self, facts: PeerFacts, why: str, alert: str) -> None:
+        listener, number = facts.listener, facts.connection_id
+        log.info(
+            "%sConnection from %s:%d (to %s:%s) failed: %s",
+            f"[C{number}] " if number else "",  # what speaks HTTP is no connection yet
+            *(facts.remote_host, facts.remote_port, listener.host, listener.port, why),
+        )
+        self._recorder.emit(_outcome(facts, ok=False, reason=why, alert=alert))
+
+    # --- as time goes by
+
+    async def run(self) -> None:
+        """Follow the files of the profiles, warn of certificates that end, and look at connections again; for ever."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_every, WATCH_S, self.look)
+            nursery.start_soon(_every, RECHECK_S, self.recheck)
+
+    async def look(self) -> None:
+        """Renew what has changed, and warn of what ends soon."""
+        profiles = self._profiles
+        if profiles is None:
+            return
+        for renewal in await profiles.renew():
+            self.tell(renewal)
+        if await profiles.mended():
+            await self.take_up()
+        for name, days, left_s in profiles.endings():
+            left = f"ends in {left_s / 86_400:.1f} days" if left_s > 0 else "has ended"
+            log.warning("sslProfile %s: its certificate %s", name, left)
+            self._recorder.emit(
+                Alarm(
+                    name="tls-certificate-ends",
+                    severity="warning" if days > 1 else "critical",
+                    subject=name,
+                    state="raised",
+                    value=f"{left_s / 86_400:.1f}",
+                    limit=str(days),
+                )
+            )
+
+    async def recheck(self) -> None:
+        """Close connections whose certificates have expired or been revoked."""
+        shown = iter([each for each in self._connections.values() if each.security.chain])
+        async with trio.open_nursery() as nursery:
+            for _ in range(RECHECKS_AT_ONCE):
+                nursery.start_soon(self._recheck, shown)
+
+    async def _recheck(self, connections: Iterator[SecuredConnection]) -> None:
+        for connection in connections:
+            await trio.lowlevel.checkpoint()
+            objection = await self._objection(connection.security)
+            if objection and self._connections.get(connection.number) is connection and not connection.closing:
+                log.info("[C%d] closed: %s", connection.number, objection)
+                self._recorder.emit(TlsOutcome(conn=connection.number, ok=False, reason=objection))
+                connection.force_close(NO_LONGER_VALID)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSecure:
+    """Profiles that are ready."""
+
+    secure: Secure
+    profiles: PendingProfiles | None
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Why profiles cannot be used, by name."""
+        return {} if self.profiles is None else {name: fault.why for name, fault in self.profiles.faults.items()}
+
+    def apply(self) -> None:
+        if self.profiles is not None:
+            self.profiles.apply()
+            for renewal in self.profiles.renewals:
+                self.secure.tell(renewal)
+            self.secure.close_outdated()
+
+    def drop(self) -> None:
+        """Drop the change; nothing was opened, so nothing is to be closed."""
+
+
+def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
+    """In a thread, for it is where the libraries are imported."""
+    from .opening import Layer  # noqa: F401, PLC0415
+    from .profiles import TlsProfiles  # noqa: PLC0415
+
+    return TlsProfiles(clock)
+
+
+def _client_channel(context: ssl.SSLContext, host: str, use: ClientUse) -> TlsChannel:
+    """TlsFailed if no certificate can be for ``host``."""
+    from .channel import TlsChannel  # noqa: PLC0415
+
+    try:
+        return TlsChannel(context, server=False, hostname=host, compares_names=use.compares_names)
+    except ValueError:
+        raise TlsFailed("TLS: nobody can have a certificate for this host") from None
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    """Do ``work`` again and again, the first time after so many seconds; whatever it takes does not add up."""
+    at_s = trio.current_time()
+    while True:
+        at_s = max(at_s + seconds, trio.current_time())
+        await trio.sleep_until(at_s)
+        await work()
+
+
+def _outcome(
+    facts: PeerFacts,
+    *,
+    ok: bool,
+    version: str = "",
+    cipher: str = "",
+    subject: str = "",
+    serial: str = "",
+    reason: str = "",
+    alert: str = "",
+) -> TlsOutcome:
+    return TlsOutcome(
+        conn=facts.connection_id,
+        host=facts.remote_host,
+        ok=ok,
+        version=version or None,
+        cipher=cipher or None,
+        peer_subject=subject or None,
+        peer_serial=serial or None,
+        reason=reason or None,
+        alert=alert or None,
+        listener=facts.listener.name,
+    )
