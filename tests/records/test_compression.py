@@ -90,7 +90,7 @@ def test_the_oldest_go_compressed_or_not_and_it_is_told_which(tmp_path: Path) ->
     writer = written(tmp_path, 200, Bounds(max_bytes=200_000, compress=True))
     assert writer.held_bytes <= 200_000
     assert ".gz" in rests(tmp_path)
-    assert len(writer._plain) <= len(rests(tmp_path))
+    assert len(writer.retention.plain) <= len(rests(tmp_path))
     writer.close(at(1000))
     first = segments_in(tmp_path)[0].first
     assert first > 0

@@ -206,7 +206,7 @@ def test_holes_are_bounded(tmp_path: Path) -> None:
     missing = sorted({place.first for place in there} - set(kept(tmp_path)))
     assert there[0].first in missing
     marked = {place.first for place in there[1::2]}
-    assert len(writer._holes) <= 64
+    assert len(writer.retention.holes) <= 64
     assert len(marked & set(missing)) >= 64
     assert marked - set(missing)
 

@@ -1,47 +1,44 @@
 """The contract between the router and its plugins: hookspecs, the values they exchange, and the registry that asks."""
 
-from trouter.hooks.installed import allowed_plugins, digest_of, installed_plugins
-from trouter.hooks.registry import ENTRY_POINT_GROUP, Culprit, Plugins
-from trouter.hooks.specs import hookimpl
-from trouter.hooks.types import (
+from trouter.hooks.consumers import DECISION_ACTIONS, Consumer, ConsumerTerms, Decision, IncomingMessage, Rejected
+from trouter.hooks.facts import (
     CLEARTEXT_MECHANISMS,
-    DECISION_ACTIONS,
     INSECURE_PLAIN_CHOICES,
-    MAX_PERMISSIONS,
     STRIP_ANNOTATIONS_CHOICES,
     UID_MISSING_CHOICES,
-    AnnotationFilter,
-    AttachRequest,
-    Authenticated,
-    AuthService,
     AuthServiceFacts,
-    AuthSession,
     CertificateFacts,
-    Challenge,
-    ConfigurationRefused,
-    ConnectionRequest,
     ConnectorFacts,
-    Consumer,
-    ConsumerTerms,
-    Decision,
-    IncomingMessage,
-    InstalledPlugin,
     ListenerFacts,
     PeerFacts,
-    Permissions,
-    PluginDescription,
-    PluginError,
-    Refused,
-    Rejected,
     RouterFacts,
-    SaslAnswer,
-    SaslClientExchange,
-    SaslExchange,
     SslProfileFacts,
     TlsFacts,
+)
+from trouter.hooks.faults import Culprit
+from trouter.hooks.installed import allowed_plugins, digest_of, installed_plugins
+from trouter.hooks.loading import ConfigurationRefused, InstalledPlugin, PluginDescription, PluginError
+from trouter.hooks.policy import (
+    MAX_PERMISSIONS,
+    AnnotationFilter,
+    AttachRequest,
+    ConnectionRequest,
+    Permissions,
     VhostPolicy,
     Vote,
 )
+from trouter.hooks.registry import ENTRY_POINT_GROUP, Plugins
+from trouter.hooks.sasl import (
+    Authenticated,
+    AuthService,
+    AuthSession,
+    Challenge,
+    Refused,
+    SaslAnswer,
+    SaslClientExchange,
+    SaslExchange,
+)
+from trouter.hooks.specs import hookimpl
 
 __all__ = [
     "CLEARTEXT_MECHANISMS",

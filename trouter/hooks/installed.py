@@ -14,7 +14,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Final
 
-from trouter.hooks.types import InstalledPlugin, PluginError
+from trouter.hooks.loading import InstalledPlugin, PluginError
 
 #: Plugins of this distribution need not be listed: they are the router.
 OURS: Final = "trouter"

@@ -16,7 +16,7 @@ import pluggy
 
 from trouter.hooks import specs
 from trouter.hooks.installed import allowed_plugins, installed_plugins, uncached
-from trouter.hooks.types import PluginDescription, PluginError
+from trouter.hooks.loading import PluginDescription, PluginError
 
 log = logging.getLogger("trouter.PLUGIN")
 

@@ -7,105 +7,50 @@ where plugins come in.
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import logging
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final
 
-from trouter.hooks.registration import Registration
-from trouter.hooks.types import (
-    CLEARTEXT_MECHANISMS,
-    AnnotationFilter,
-    AttachRequest,
-    Authenticated,
-    AuthService,
+from trouter.hooks.answers import Rubbish, consumers_of, is_mechanism_list, is_sasl_answer
+from trouter.hooks.consumers import Consumer, Decision, IncomingMessage, Rejected
+from trouter.hooks.facts import (
     AuthServiceFacts,
-    AuthSession,
     CertificateFacts,
-    Challenge,
-    ConfigurationRefused,
-    ConnectionRequest,
     ConnectorFacts,
-    Consumer,
-    ConsumerTerms,
-    Decision,
-    IncomingMessage,
     ListenerFacts,
     PeerFacts,
-    Permissions,
-    PluginDescription,
-    PluginError,
-    Refused,
-    Rejected,
     RouterFacts,
+    SslProfileFacts,
+)
+from trouter.hooks.faults import Culprit, Faults, place_of
+from trouter.hooks.loading import ConfigurationRefused, PluginDescription, PluginError
+from trouter.hooks.offers import NO_OFFER, Offer, offer_of, offered_to, relayed_to
+from trouter.hooks.policy import AnnotationFilter, AttachRequest, ConnectionRequest, Permissions, VhostPolicy, Vote
+from trouter.hooks.registration import Registration
+from trouter.hooks.sasl import (
+    Authenticated,
+    AuthService,
+    AuthSession,
+    Challenge,
+    Refused,
     SaslClientExchange,
     SaslExchange,
-    SslProfileFacts,
-    VhostPolicy,
-    Vote,
 )
 
 ENTRY_POINT_GROUP: Final = "trouter.plugins"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 NO_SETTINGS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType({})
 
-#: As many as the peer router advertises; a longer answer is rubbish (security.md 1.2).
-MAX_MECHANISMS: Final = 32
-
 #: Listeners whose mechanisms are remembered.
 MAX_KNOWN_LISTENERS: Final = 1024
 
-_MECHANISM_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")  # RFC 4422, 3.1
 _ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 _STRIP_BOTH: Final = AnnotationFilter(strip_in=True, strip_out=True)
 _STRIP_NOTHING: Final = AnnotationFilter(strip_in=False, strip_out=False)
-#: Where saslMechanisms is not configured, these come after all others, in this order.
-_WEAKNESS: Final = {
-    "DIGEST-MD5": 1,
-    "CRAM-MD5": 1,
-    "OAUTHBEARER": 2,
-    "XOAUTH2": 3,
-    "PLAIN": 4,
-    "LOGIN": 5,
-    "ANONYMOUS": 6,
-}
-#: The mechanism for who is known from below SASL already.
-_EXTERNAL: Final = "EXTERNAL"
-#: Mechanisms that may be named where nothing serves them: with a warning, for the plugin or its users come later. What
-#: is neither here nor served is a mistake, and so is a mechanism that takes the site's own software, such as GSSAPI.
-KNOWN: Final = frozenset({
-    "ANONYMOUS", "EXTERNAL", "PLAIN", "LOGIN", "CRAM-MD5", "DIGEST-MD5", "NTLM", "OTP", "SRP", "OAUTHBEARER", "XOAUTH2",
-    *(f"SCRAM-SHA-{size}{end}" for size in (1, 224, 256, 384, 512) for end in ("", "-PLUS")),
-})  # fmt: skip
-#: Ends the names of mechanisms that are bound to the channel below them (RFC 5801).
-_BOUND: Final = "-PLUS"
-
 log = logging.getLogger("trouter.PLUGIN")
-
-
-class Culprit(NamedTuple):
-    """Who did wrong in which hook; the plugin is empty where it cannot be told, the exception where none was raised."""
-
-    hook: str
-    plugin: str
-    exception: str
-
-
-class _Offer(NamedTuple):
-    """What a listener advertises, and what it cannot: two plugins would serve it, no plugin does, or it is unknown."""
-
-    mechanisms: tuple[str, ...] = ()
-    conflicts: tuple[str, ...] = ()
-    unserved: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-_NO_OFFER: Final = _Offer()
 
 
 class Plugins:
@@ -116,12 +61,9 @@ class Plugins:
 
         A module that defines a class ``Plugin`` stands for that class: its state belongs to one router.
         """
-        #: Raises and wrong answers, counted by hook name (``respond`` for exchanges).
-        self.faults: Counter[str] = Counter()
-        #: The same, told apart by who it was and what was raised.
-        self.culprits: Counter[Culprit] = Counter()
         self._registered = Registration()
-        self._offers: dict[ListenerFacts, _Offer] = {}
+        self._faults = Faults(self._registered)
+        self._offers: dict[ListenerFacts, Offer] = {}
         for plugin in plugins:
             self.add(plugin)
 
@@ -138,6 +80,16 @@ class Plugins:
     def add(self, plugin: object, name: str = "") -> None:
         """Register one more: a module, an object or a class; PluginError if it is unusable. Before ``configure``."""
         self._registered.add(plugin, name)
+
+    @property
+    def faults(self) -> Counter[str]:
+        """Raises and wrong answers, counted by hook name (``respond`` for exchanges)."""
+        return self._faults.by_hook
+
+    @property
+    def culprits(self) -> Counter[Culprit]:
+        """The same, told apart by who it was and what was raised."""
+        return self._faults.culprits
 
     def describe(self) -> tuple[PluginDescription, ...]:
         """What is loaded, in the order of registration."""
@@ -161,11 +113,11 @@ class Plugins:
             except ConfigurationRefused as refusal:
                 problems += [f"{name}: {problem}" for problem in refusal.problems]
             except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-                self._raised("configure", error, name)
+                self._faults.raised("configure", error, name)
                 problems.append(f"{name}: failed while it was configured, see the log")
             else:
                 if answers:
-                    self._rubbish("configure", answers[0], name)
+                    self._faults.rubbish("configure", answers[0], name)
                     problems.append(f"{name}: configure must return nothing")
         if not problems:
             problems = [conflict for listener in router.listeners for conflict in self.conflicts(listener)]
@@ -183,12 +135,12 @@ class Plugins:
             facts = replace(router, settings=settings.get(name, router.settings))
             try:
                 answers = self._registered.only(name, "consumers")(router=facts)
-                listed = [consumer for answer in answers for consumer in _consumers_of(answer)]
-            except _Rubbish as rubbish:
-                self._rubbish("consumers", rubbish.answer, name)
+                listed = [consumer for answer in answers for consumer in consumers_of(answer)]
+            except Rubbish as rubbish:
+                self._faults.rubbish("consumers", rubbish.answer, name)
                 continue
             except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-                self._raised("consumers", error, name)
+                self._faults.raised("consumers", error, name)
                 continue
             for consumer in listed:
                 found.setdefault(consumer.terms.address, []).append(consumer)
@@ -202,13 +154,12 @@ class Plugins:
         try:
             answer: object = consumer.consume(message)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count("consumers", self._registered.owner_of(consumer), error)
-            log.error("a consumer (%s) failed: %s", type(consumer).__qualname__, _place_of(error))
+            self._faults.failed("consumers", consumer, "a consumer", error)
             return Rejected("the plugin that takes messages here failed", "amqp:internal-error")
         match answer:
             case Decision(str(), str(), str(), int()) | Rejected(str(), str()):
                 return answer
-        self._rubbish("consumers", answer, self._registered.owner_of(consumer))
+        self._faults.rubbish("consumers", answer, self._registered.owner_of(consumer))
         return Rejected("the plugin that takes messages here gave no valid answer", "amqp:internal-error")
 
     def refresh(self) -> bool:
@@ -218,13 +169,13 @@ class Plugins:
             try:
                 answers = self._registered.only(name, "refresh")()
             except Exception as error:  # noqa: BLE001 - whatever it is, what was in force stays
-                self._raised("refresh", error, name)
+                self._faults.raised("refresh", error, name)
                 continue
             for answer in answers:
                 if isinstance(answer, bool):
                     changed |= answer
                 else:
-                    self._rubbish("refresh", answer, name)
+                    self._faults.rubbish("refresh", answer, name)
         return changed
 
     def forget_offers(self) -> None:
@@ -252,14 +203,7 @@ class Plugins:
 
         Without TLS there is nothing to be bound to, and no client certificate.
         """
-        known = peer.tls is not None and bool(peer.tls.user)
-        return tuple(
-            mechanism
-            for mechanism in self.sasl_mechanisms(peer.listener)
-            if (peer.may_send_password or mechanism not in CLEARTEXT_MECHANISMS)
-            and (peer.channel_bindings or not mechanism.endswith(_BOUND))
-            and (known or mechanism != _EXTERNAL)
-        )
+        return offered_to(peer, self.sasl_mechanisms(peer.listener))
 
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
         """The exchange which runs ``mechanism`` (any case) for ``peer``; None refuses it."""
@@ -269,11 +213,11 @@ class Plugins:
         try:
             exchange = self._registered.hook.open_sasl(mechanism=mechanism, peer=peer)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("open_sasl", error)
+            self._faults.raised("open_sasl", error)
             return None
         if exchange is None or (isinstance(exchange, SaslExchange) and callable(exchange.respond)):
             return exchange
-        self._rubbish("open_sasl", exchange)
+        self._faults.rubbish("open_sasl", exchange)
         return None
 
     async def respond_or_refuse(
@@ -298,12 +242,11 @@ class Plugins:
         try:
             answer = await ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count(what, self._registered.owner_of(asked), error)
-            log.error("a SASL exchange (%s) failed: %s", type(asked).__qualname__, _place_of(error))
+            self._faults.failed(what, asked, "a SASL exchange", error)
             return Refused("the authentication plugin failed", temporary=True)
-        if _is_sasl_answer(answer):
+        if is_sasl_answer(answer):
             return answer
-        self._rubbish(what, answer, self._registered.owner_of(asked))
+        self._faults.rubbish(what, answer, self._registered.owner_of(asked))
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
@@ -311,12 +254,12 @@ class Plugins:
         try:
             answer = self._registered.hook.map_uid(certificate=certificate, profile=profile)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("map_uid", error)
+            self._faults.raised("map_uid", error)
             return Refused("the plugin that maps certificates to users failed", temporary=True)
         if isinstance(answer, Refused) or (isinstance(answer, str) and answer):
             return answer
         if answer is not None:
-            self._rubbish("map_uid", answer)
+            self._faults.rubbish("map_uid", answer)
         return Refused("no plugin names the user of this certificate")
 
     def open_sasl_client(self, mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
@@ -326,9 +269,9 @@ class Plugins:
             if exchange is None or (isinstance(exchange, SaslClientExchange) and exchange.name in mechanisms):
                 return exchange
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("open_sasl_client", error)
+            self._faults.raised("open_sasl_client", error)
             return None
-        self._rubbish("open_sasl_client", exchange)
+        self._faults.rubbish("open_sasl_client", exchange)
         return None
 
     async def client_answer(self, exchange: SaslClientExchange, challenge: bytes | None) -> bytes | None:
@@ -339,12 +282,11 @@ class Plugins:
         try:
             answer: object = await (exchange.start() if challenge is None else exchange.respond(challenge))
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count("open_sasl_client", self._registered.owner_of(exchange), error)
-            log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
+            self._faults.failed("open_sasl_client", exchange, "a SASL client", error)
             raise PluginError("the plugin that authenticates us failed") from None
         if isinstance(answer, bytes) or (answer is None and challenge is None):
             return answer
-        self._rubbish("open_sasl_client", answer, self._registered.owner_of(exchange))
+        self._faults.rubbish("open_sasl_client", answer, self._registered.owner_of(exchange))
         raise PluginError("the plugin that authenticates us gave no valid answer")
 
     async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
@@ -352,8 +294,7 @@ class Plugins:
         try:
             return await exchange.finish(additional) is True
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count("open_sasl_client", self._registered.owner_of(exchange), error)
-            log.error("a SASL client (%s) failed: %s", type(exchange).__qualname__, _place_of(error))
+            self._faults.failed("open_sasl_client", exchange, "a SASL client", error)
             return False
 
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
@@ -363,15 +304,15 @@ class Plugins:
             if service is None or (isinstance(service, AuthService) and isinstance(service.facts, AuthServiceFacts)):
                 return service
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("auth_service", error)
+            self._faults.raised("auth_service", error)
             return None
-        self._rubbish("auth_service", service)
+        self._faults.rubbish("auth_service", service)
         return None
 
     async def begin_or_refuse(self, service: AuthService, peer: PeerFacts) -> AuthSession | Refused:
         """``service.begin(peer)``, where a raise or a wrong answer is a temporary refusal; the caller has the deadline.
 
-        What can be offered to ``peer`` of the session's mechanisms says ``relayed_mechanisms``.
+        ``relayed_mechanisms`` returns which of the session's mechanisms to offer to ``peer``.
         """
         try:
             session: object = await service.begin(peer)
@@ -379,47 +320,31 @@ class Plugins:
                 case Refused(str(), bool(), str()):
                     return session
                 case AuthSession():
-                    if _is_mechanism_list(session.mechanisms):
+                    if is_mechanism_list(session.mechanisms):
                         return session
                     session.close()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._count("begin", self._registered.owner_of(service), error)
-            log.error("an authentication service (%s) failed: %s", type(service).__qualname__, _place_of(error))
+            self._faults.failed("begin", service, "an authentication service", error)
             return Refused("the authentication plugin failed", temporary=True)
-        self._rubbish("begin", session, self._registered.owner_of(service))
+        self._faults.rubbish("begin", session, self._registered.owner_of(service))
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     @staticmethod
     def relayed_mechanisms(peer: PeerFacts, offered: Sequence[str]) -> tuple[str, ...]:
-        """What of a service's mechanisms to advertise to ``peer``, in the service's order.
-
-        Not what the listener does not list; nor ANONYMOUS where authentication is required, nor what would show a
-        secret on the peer's wire. Never EXTERNAL, nor what is bound to a channel: the service is at the end of another
-        one, which is ours.
-        """
-        listener = peer.listener
-        wanted = {mechanism.upper() for mechanism in listener.sasl_mechanisms}
-        return tuple(
-            mechanism
-            for mechanism in offered
-            if (not wanted or mechanism.upper() in wanted)
-            and not (mechanism.upper() == "ANONYMOUS" and listener.authenticate_peer)
-            and (peer.may_send_password or mechanism.upper() not in CLEARTEXT_MECHANISMS)
-            and mechanism.upper() != "EXTERNAL"
-            and not mechanism.upper().endswith(_BOUND)
-        )
+        """Return what of a service's mechanisms to advertise to ``peer``, in the service's order."""
+        return relayed_to(peer, offered)
 
     def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
         """What plugins hold ``connection`` to, None for what is configured."""
         try:
             answer = self._registered.hook.vhost_policy(connection=connection)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("vhost_policy", error)
+            self._faults.raised("vhost_policy", error)
             return VhostPolicy(denied="plugin-failed")
         match answer:
             case None | VhostPolicy(str(), Permissions() | None, str()):
                 return answer
-        self._rubbish("vhost_policy", answer)
+        self._faults.rubbish("vhost_policy", answer)
         return VhostPolicy(denied="plugin-failed")
 
     def may_attach(self, request: AttachRequest) -> bool:
@@ -429,11 +354,11 @@ class Plugins:
         try:
             votes = self._registered.hook.judge_attach(request=request)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("judge_attach", error)
+            self._faults.raised("judge_attach", error)
             return False
         for vote in votes:
             if not isinstance(vote, Vote):
-                self._rubbish("judge_attach", vote)
+                self._faults.rubbish("judge_attach", vote)
                 return False
         return Vote.DENY not in votes
 
@@ -444,12 +369,12 @@ class Plugins:
         try:
             answer = self._registered.hook.annotation_filter(endpoint=endpoint)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._raised("annotation_filter", error)
+            self._faults.raised("annotation_filter", error)
             return _STRIP_BOTH
         if isinstance(answer, AnnotationFilter):
             return answer
         if answer is not None:
-            self._rubbish("annotation_filter", answer)
+            self._faults.rubbish("annotation_filter", answer)
         return _STRIP_BOTH
 
     @property
@@ -476,21 +401,14 @@ class Plugins:
             try:
                 answer = implementation.function(*(record for _ in implementation.argnames))
             except Exception as error:  # noqa: BLE001 - whatever it is, the others hear of the record
-                self._ignored(implementation.plugin_name, _place_of(error), error)
+                self._faults.ignored(implementation.plugin_name, place_of(error), error)
             else:
                 if answer is not None:
-                    self._ignored(implementation.plugin_name, f"answered with a {type(answer).__qualname__}")
-
-    def _ignored(self, name: str, what: str, error: Exception | None = None) -> None:
-        """Count a fault that changes nothing; it may come with every record, so the log has ever fewer of them."""
-        self._count("observe", name, error)
-        count = self.faults["observe"]
-        if count & (count - 1) == 0:
-            log.error("plugin %s failed in observe: %s (%d so far)", name, what, count)
+                    self._faults.ignored(implementation.plugin_name, f"answered with a {type(answer).__qualname__}")
 
     # Judging answers.
 
-    def _offer(self, listener: ListenerFacts) -> _Offer:
+    def _offer(self, listener: ListenerFacts) -> Offer:
         offer = self._offers.get(listener)
         if offer is None:
             if len(self._offers) >= MAX_KNOWN_LISTENERS:  # listeners may be changed for ever
@@ -498,117 +416,26 @@ class Plugins:
             offer = self._offers[listener] = self._ask_mechanisms(listener)
         return offer
 
-    def _ask_mechanisms(self, listener: ListenerFacts) -> _Offer:
+    def _ask_mechanisms(self, listener: ListenerFacts) -> Offer:
         if listener.auth_service:
-            return _NO_OFFER  # the service has its own
+            return NO_OFFER  # the service has its own
         servers: dict[str, list[str]] = {}
         for name in self._registered.origins:
             try:
                 answers = self._registered.only(name, "sasl_mechanisms")(listener=listener)
             except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-                self._raised("sasl_mechanisms", error, name)
-                return _NO_OFFER
+                self._faults.raised("sasl_mechanisms", error, name)
+                return NO_OFFER
             for answer in answers:
-                if not _is_mechanism_list(answer):
-                    self._rubbish("sasl_mechanisms", answer, name)
-                    return _NO_OFFER
+                if not is_mechanism_list(answer):
+                    self._faults.rubbish("sasl_mechanisms", answer, name)
+                    return NO_OFFER
                 for mechanism in dict.fromkeys(mechanism.upper() for mechanism in answer):
                     servers.setdefault(mechanism, []).append(name)
-        if listener.authenticate_peer:
-            servers.pop("ANONYMOUS", None)
-        if not listener.sasl_mechanisms:
-            wanted = sorted(servers, key=lambda mechanism: _WEAKNESS.get(mechanism, 0))
-        else:
-            wanted = list(dict.fromkeys(mechanism.upper() for mechanism in listener.sasl_mechanisms))
-        unserved = tuple(mechanism for mechanism in wanted if mechanism not in servers)
-        unknown = tuple(
-            f"listener {listener.name}: saslMechanisms has {mechanism}, which is no mechanism that anything here serves"
-            + (_hint(mechanism, servers) or "; leave it out, or configure what serves it")
-            for mechanism in unserved
-            if mechanism not in KNOWN
-        )
-        conflicts = tuple(
-            f"listener {listener.name}: {mechanism} is served by {' and by '.join(servers[mechanism])} at once; "
-            "configure one of them"
-            for mechanism in wanted
-            if len(servers.get(mechanism, ())) > 1
-        )
-        for conflict in conflicts:
-            log.error("%s; nobody is offered it", conflict)
-        offered = tuple(mechanism for mechanism in wanted if len(servers.get(mechanism, ())) == 1)
-        return _Offer(offered, conflicts, unserved, unknown)
-
-    # Faults.
-
-    def _raised(self, hook: str, error: Exception, plugin: str = "") -> None:
-        plugin = plugin or self._registered.raiser(hook, error)
-        self._count(hook, plugin, error)
-        log.error("plugin %s failed in %s", plugin or "(unknown)", hook, exc_info=error)
-
-    def _rubbish(self, hook: str, answer: object, plugin: str = "") -> None:
-        """Record an answer of the wrong type; its value may be a secret, so only the type is logged."""
-        plugin = plugin or self._registered.only_plugin_in(hook)
-        self._count(hook, plugin)
-        if inspect.iscoroutine(answer):
-            answer.close()  # else Python would warn that it was never awaited
-        log.error("plugin %s answered %s with a %s", plugin or "(unknown)", hook, type(answer).__qualname__)
-
-    def _count(self, hook: str, plugin: str, error: Exception | None = None) -> None:
-        self.faults[hook] += 1
-        self.culprits[Culprit(hook, plugin, "" if error is None else type(error).__qualname__)] += 1
+        return offer_of(listener, servers)
 
 
 def _observes(plugin: object) -> frozenset[str] | None:
     """The kinds of records that a plugin wants, as its attribute says; None, without it, for all."""
     wanted = getattr(plugin, "observes", None)
     return None if wanted is None else frozenset(wanted)
-
-
-class _Rubbish(Exception):
-    """An answer of the wrong type."""
-
-    def __init__(self, answer: object) -> None:
-        super().__init__()
-        self.answer = answer
-
-
-def _consumers_of(answer: object) -> Iterable[Consumer]:
-    """What a plugin lists; _Rubbish if that is no list of consumers."""
-    if not isinstance(answer, list | tuple):
-        raise _Rubbish(answer)
-    for each in answer:
-        if not (isinstance(each, Consumer) and isinstance(each.terms, ConsumerTerms)):
-            raise _Rubbish(each)
-        yield each
-
-
-def _hint(mechanism: str, servers: Iterable[str]) -> str:
-    near = difflib.get_close_matches(mechanism, [*servers, *sorted(KNOWN)], 1)
-    return f", did you mean {near[0]}?" if near else ""
-
-
-def _is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
-    """Whether the fields have the types they claim, too, so that no peer becomes the user None."""
-    match answer:
-        case Challenge(bytes(), str()) | Refused(str(), bool(), str()):
-            return True
-        case Authenticated(str(), bytes(), float() | int() | None, Permissions() | None, str()):
-            return True
-    return False
-
-
-def _is_mechanism_list(answer: object) -> bool:
-    return (
-        isinstance(answer, list | tuple)
-        and len(answer) <= MAX_MECHANISMS
-        and all(isinstance(name, str) and _MECHANISM_NAME.fullmatch(name) for name in answer)
-    )
-
-
-def _place_of(error: BaseException) -> str:
-    """The exception's type and innermost place, without its message."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = f" at {place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else ""
-    return f"{type(error).__qualname__}{where}"

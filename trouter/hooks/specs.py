@@ -13,24 +13,10 @@ from collections.abc import Mapping, Sequence
 
 import pluggy
 
-from trouter.hooks.types import (
-    AnnotationFilter,
-    AttachRequest,
-    AuthService,
-    CertificateFacts,
-    ConnectionRequest,
-    ConnectorFacts,
-    Consumer,
-    ListenerFacts,
-    PeerFacts,
-    Refused,
-    RouterFacts,
-    SaslClientExchange,
-    SaslExchange,
-    SslProfileFacts,
-    VhostPolicy,
-    Vote,
-)
+from trouter.hooks.consumers import Consumer
+from trouter.hooks.facts import CertificateFacts, ConnectorFacts, ListenerFacts, PeerFacts, RouterFacts, SslProfileFacts
+from trouter.hooks.policy import AnnotationFilter, AttachRequest, ConnectionRequest, VhostPolicy, Vote
+from trouter.hooks.sasl import AuthService, Refused, SaslClientExchange, SaslExchange
 
 PROJECT = "trouter"
 

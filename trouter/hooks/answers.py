@@ -1,0 +1,51 @@
+"""Judges what plugins answer: whether a value has the type that its hook promises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, TypeGuard
+
+from trouter.hooks.consumers import Consumer, ConsumerTerms
+from trouter.hooks.policy import Permissions
+from trouter.hooks.sasl import Authenticated, Challenge, Refused
+
+#: As many as the peer router advertises; a longer answer is rubbish (security.md 1.2).
+MAX_MECHANISMS: Final = 32
+_MECHANISM_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")  # RFC 4422, 3.1
+
+
+class Rubbish(Exception):
+    """An answer of the wrong type."""
+
+    def __init__(self, answer: object) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def consumers_of(answer: object) -> Iterable[Consumer]:
+    """What a plugin lists; Rubbish if that is no list of consumers."""
+    if not isinstance(answer, list | tuple):
+        raise Rubbish(answer)
+    for each in answer:
+        if not (isinstance(each, Consumer) and isinstance(each.terms, ConsumerTerms)):
+            raise Rubbish(each)
+        yield each
+
+
+def is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
+    """Whether the fields have the types they claim, too, so that no peer becomes the user None."""
+    match answer:
+        case Challenge(bytes(), str()) | Refused(str(), bool(), str()):
+            return True
+        case Authenticated(str(), bytes(), float() | int() | None, Permissions() | None, str()):
+            return True
+    return False
+
+
+def is_mechanism_list(answer: object) -> bool:
+    return (
+        isinstance(answer, list | tuple)
+        and len(answer) <= MAX_MECHANISMS
+        and all(isinstance(name, str) and _MECHANISM_NAME.fullmatch(name) for name in answer)
+    )

@@ -1,0 +1,173 @@
+"""What hooks are told of the configuration and of a peer: frozen values, so that a plugin decides only by its answer.
+
+Fields are named after the configuration attributes that they stand for. Text that a stranger chose is marked so:
+plugins and logs must not trust it. Changing a field here, or in the modules beside this one, changes the contract with
+plugins written by others: add with a default, never rename.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+#: Mechanisms which hand the router the secret itself: an eavesdropper on the wire reads the password.
+CLEARTEXT_MECHANISMS: Final = frozenset({"PLAIN", "LOGIN", "XOAUTH2", "OAUTHBEARER"})
+INSECURE_PLAIN_CHOICES: Final = ("no", "loopback", "yes")
+STRIP_ANNOTATIONS_CHOICES: Final = ("in", "out", "both", "no")
+UID_MISSING_CHOICES: Final = ("skip", "empty", "reject")
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerFacts:
+    """One configured listener; ValueError for a choice outside its list."""
+
+    name: str
+    host: str
+    port: str
+    role: str = "normal"
+    #: As configured; empty means "whatever the plugins serve".
+    sasl_mechanisms: tuple[str, ...] = ()
+    authenticate_peer: bool = False
+    #: Which peers may send a password unencrypted: "no" (none), "loopback" (peers on this machine), or "yes" (all).
+    allow_insecure_plain: str = "no"
+    #: Router annotations removed from messages: "in", "out", "both" or "no".
+    strip_annotations: str = "both"
+    #: The authentication service that is asked instead of the plugins' own mechanisms, by its name; empty for none.
+    auth_service: str = ""
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("allow_insecure_plain", INSECURE_PLAIN_CHOICES),
+            ("strip_annotations", STRIP_ANNOTATIONS_CHOICES),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFacts:
+    """What TLS agreed on, and whose certificate the peer showed. No part of a certificate that was not verified."""
+
+    #: As OpenSSL names them: TLSv1.3, TLS_AES_256_GCM_SHA384; and the strength of the cipher in bits.
+    version: str
+    cipher: str
+    bits: int = 0
+    #: The subject as in RFC 2253 (the last part first), chosen by the certificate's holder; "" without certificate.
+    subject: str = ""
+    #: The certificate in DER; b"" without one.
+    certificate: bytes = field(default=b"", repr=False)
+    #: The user that ``map_uid`` made of it; "" without certificate.
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFacts:
+    """The peer on the socket, as known before the first SASL byte."""
+
+    connection_id: int
+    listener: ListenerFacts
+    remote_host: str
+    remote_port: int
+    encrypted: bool
+    loopback: bool
+    #: What the channel can be told from others by (RFC 5929): pairs of a type, such as tls-server-end-point, and data.
+    channel_bindings: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
+    #: None without TLS.
+    tls: TlsFacts | None = None
+
+    @property
+    def may_send_password(self) -> bool:
+        """Whether a password may cross this connection: it is encrypted, or the listener says so."""
+        allowed = self.listener.allow_insecure_plain
+        return self.encrypted or allowed == "yes" or (allowed == "loopback" and self.loopback)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFacts:
+    """A client's certificate, which an authority that the listener trusts vouches for."""
+
+    #: As in RFC 2253, the last part first, chosen by the certificate's holder.
+    subject: str
+    #: The certificate itself, in DER.
+    der: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SslProfileFacts:
+    """What an sslProfile says of users; ValueError for a choice outside its list."""
+
+    name: str
+    #: Letters for the parts of a certificate that make a user, in their order; "" for the whole subject.
+    uid_format: str = ""
+    #: What becomes of a part that a certificate lacks: "skip", "empty", or "reject" the certificate.
+    uid_missing: str = "skip"
+    #: Whether a separator within a part is escaped.
+    uid_escape: bool = False
+    #: Other names for such users.
+    names: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.uid_missing not in UID_MISSING_CHOICES:
+            raise ValueError(f"uid_missing must be one of {', '.join(UID_MISSING_CHOICES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class RouterFacts:
+    """The configuration that plugins are started or reloaded with."""
+
+    id: str
+    mode: str = "standalone"
+    #: File of users and salted password hashes; None when not configured.
+    sasl_users_file: str | None = None
+    #: The PAM service that checks passwords, None when not configured.
+    pam_service: str | None = None
+    #: Tokens: who issues them, for whom, the keys (a file or a URL), the claim that names the user, and whether a token
+    #: may be the password of PLAIN.
+    oauth_issuer: str | None = None
+    oauth_audience: str | None = None
+    oauth_jwks: str | None = None
+    oauth_user_claim: str = "sub"
+    oauth_plain: bool = False
+    #: The claims that list what the user may do and that name the tenant, and how scopes for this router begin.
+    oauth_scopes_claim: str | None = None
+    oauth_scope_prefix: str = ""
+    oauth_tenant_claim: str | None = None
+    #: Where Cyrus SASL is configured, None when it is not used, and under which name.
+    sasl_config_dir: str | None = None
+    sasl_config_name: str = "qdrouterd"
+    #: Whether what is doubtful is refused, not told of.
+    secure_defaults: bool = False
+    #: The listeners configured now; others may come later.
+    listeners: tuple[ListenerFacts, ...] = ()
+    #: The ``pluginSettings`` of the plugin that is asked, and of no other plugin.
+    settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorFacts:
+    """One configured connector, and what it has to authenticate with."""
+
+    name: str
+    #: Whom it has called, by the name that is configured.
+    host: str
+    #: Whether a password may cross the connection as it is: it is encrypted, or the connector says so.
+    may_send_password: bool
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthServiceFacts:
+    """An authentication service that is configured."""
+
+    name: str
+    host: str
+    port: str
+    #: The host name that it is asked for in SASL.
+    realm: str | None = None
+    #: How long each of its answers may take.
+    timeout_s: float = 5.0
+    #: For how many seconds an answer that admits a client may be remembered; 0 for not at all.
+    cache_s: float = 0.0

@@ -1,0 +1,221 @@
+"""The complete segments of one router: how much room they may take, which one goes first, and what is gone since."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from trouter.records.compression import compress
+from trouter.records.holes import DELETED, Hole, Holes, deleted_in
+from trouter.records.losses import RETENTION
+from trouter.records.marks import is_marked, mark_path, marks_in
+from trouter.records.reader import last_number
+from trouter.records.schema import RecordsDropped
+from trouter.records.segments import COMPRESSED, Entry, SegmentPosition, line_of, manifest_name
+
+FILE_MODE: Final = 0o640
+#: The most that a header and a trailer may need.
+_SPARE_BYTES: Final = 4096
+#: Holes between segments that are kept; with so many of them only the oldest segment is deleted, marked or not.
+_MAX_HOLES: Final = 64
+
+log = logging.getLogger("trouter.MAIN")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How large and how old segments may be, and all of them together; lengths of time in microseconds.
+
+    ``keeps_oldest``: where there is no room, what is new is dropped; else the oldest segments are deleted.
+    ``compress``: those that are complete are compressed.
+    ``keep_us``: segments whose last change is longer ago are deleted; 0 for never.
+    """
+
+    max_bytes: int = 2 << 30
+    min_free_bytes: int = 0
+    segment_bytes: int = 64 << 20
+    segment_us: int = 60_000_000
+    fsync_us: int = 5_000_000
+    keep_us: int = 0
+    keeps_oldest: bool = False
+    compress: bool = False
+
+
+class _Kept(NamedTuple):
+    """A segment that is complete."""
+
+    place: SegmentPosition
+    bytes: int
+    changed_us: int
+
+
+class Retention:
+    """The complete segments of one router in one folder, oldest first. The writer owns it.
+
+    ``report`` gets a record of each loss that the deletion of a segment makes or leaves without a record.
+    """
+
+    def __init__(self, folder: Path, label: str, bounds: Bounds, report: Callable[[RecordsDropped], None]) -> None:
+        self.bounds = bounds
+        #: The number of the start that writes now.
+        self.boot = 0
+        #: How much room the complete segments take.
+        self.kept_bytes = 0
+        #: What was deleted of starts of which segments are kept.
+        self.holes = Holes()
+        #: Complete segments that are to be compressed.
+        self.plain: deque[SegmentPosition] = deque()
+        self._folder = folder
+        self._label = label
+        self._report = report
+        self._kept: deque[_Kept] = deque()
+        #: Marks that did not fit their segments, and when they were made.
+        self._doubted: dict[str, int] = {}
+
+    def keep_found(self, place: SegmentPosition) -> None:
+        """Take in a complete segment that stands in the folder; OSError."""
+        facts = place.path.stat()
+        self.keep(place, facts.st_size, facts.st_mtime_ns // 1000)
+
+    def keep(self, place: SegmentPosition, size: int, changed_us: int) -> None:
+        """Take in a segment that has just been completed."""
+        self._kept.append(_Kept(place, size, changed_us))
+        self.kept_bytes += size
+        if not place.rest:
+            self.plain.append(place)
+
+    def find_holes(self) -> None:
+        """Learn from the manifests which numbers of the kept starts are gone."""
+        for boot in {kept.place.boot for kept in self._kept}:
+            for first, last in deleted_in(self._folder / manifest_name(self._label, boot)):
+                self.holes.add(Hole(boot, self._begin_of_hole(boot, first), last))
+
+    def expire(self, utc_us: int) -> None:
+        """Delete the segments whose last change is too long ago."""
+        keep_us = self.bounds.keep_us
+        while keep_us and self._kept and utc_us - self._kept[0].changed_us > keep_us:
+            if not self._delete(0):
+                break
+
+    def make_room(self, size: int, open_bytes: int) -> None:
+        """Delete segments until ``size`` more bytes fit beside the ``open_bytes`` of an open one; OSError if not."""
+        needed = size + _SPARE_BYTES
+        while (
+            self.kept_bytes + open_bytes + needed > self.bounds.max_bytes
+            or self._free_bytes() < needed + self.bounds.min_free_bytes
+        ):
+            if self.bounds.keeps_oldest or not self._delete(self._first_to_go()):
+                raise OSError(errno.ENOSPC, "there is no room within the bounds")
+
+    def compress_next(self, open_bytes: int) -> None:
+        """Put one segment's compressed form in its place, if that is wanted and there is room for both."""
+        while self.plain and not self.plain[0].path.exists():
+            self.plain.popleft()  # deleted meanwhile
+        if not self.plain:
+            return
+        place = self.plain.pop()  # the newest, which is not what makes room for it
+        if not self.bounds.compress:
+            return
+        try:
+            self.make_room(place.path.stat().st_size // 2, open_bytes)
+            if not place.path.exists():  # that was how room was made
+                return
+            whole, size = compress(place.path)
+        except OSError as error:
+            log.warning("%s stays as it is, it cannot be compressed: %s", place.path, error.strerror)
+            return
+        for index, kept in enumerate(self._kept):
+            if kept.place == place:
+                self._kept[index] = kept._replace(place=place._replace(rest=COMPRESSED, path=whole), bytes=size)
+                self.kept_bytes += size - kept.bytes
+                break
+
+    def note(self, boot: int, entry: Entry) -> None:
+        """Add a line to a manifest. It is only a help, so it may fail."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self._folder / manifest_name(self._label, boot), flags, FILE_MODE)
+            try:
+                os.write(descriptor, line_of(entry))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            log.warning("%s cannot be noted in its manifest: %s", entry.seg, error.strerror)
+
+    def _free_bytes(self) -> int:
+        facts = os.statvfs(self._folder)
+        return facts.f_bavail * facts.f_frsize
+
+    def _first_to_go(self) -> int:
+        """Which of the segments that are kept is to go: the oldest that was compacted, else the oldest."""
+        marks = marks_in(self._folder, self._label) if len(self.holes) < _MAX_HOLES else {}
+        for name in marks.keys() - {kept.place.name for kept in self._kept}:
+            with suppress(OSError):
+                mark_path(self._folder, name).unlink()  # its segment is gone
+        for index, kept in enumerate(self._kept):
+            name = kept.place.name
+            if name in marks and self._doubted.get(name) != marks[name]:
+                if is_marked(kept.place.path, name):
+                    return index
+                self._doubted[name] = marks[name]
+                log.warning("%s is no mark of the segment beside it: ignored", mark_path(self._folder, name))
+        return 0
+
+    def _begin_of_hole(self, boot: int, first: int) -> int:
+        """Return the number after the segment kept before this one: records of holes in between may be gone."""
+        before = [kept.place for kept in self._kept if kept.place.boot == boot and kept.place.first < first]
+        if not before:
+            return 0
+        last = last_number(max(before, key=lambda place: place.first).path)
+        return first if last is None else last + 1
+
+    def _delete(self, index: int) -> bool:
+        """Delete one of the segments that are kept, and whether there was one that could be deleted."""
+        if not self._kept:
+            return False
+        place, size, _ = self._kept[index]
+        last = last_number(place.path)
+        try:
+            place.path.unlink(missing_ok=True)
+        except OSError as error:
+            log.error("%s cannot be deleted: %s", place.path, error.strerror)
+            return False
+        with suppress(OSError):
+            mark_path(self._folder, place.name).unlink(missing_ok=True)
+        self._doubted.pop(place.name, None)
+        del self._kept[index]
+        self.kept_bytes -= size
+        if last is not None:
+            count = last - place.first + 1
+            self._report_holes(place, last, count)
+            self.note(
+                place.boot,
+                Entry(seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED),
+            )
+        if place.boot != self.boot and not any(kept.place.boot == place.boot for kept in self._kept):
+            self.holes.forget(place.boot)
+            with suppress(OSError):
+                (self._folder / manifest_name(self._label, place.boot)).unlink()
+        return True
+
+    def _report_holes(self, place: SegmentPosition, last: int, count: int) -> None:
+        """Have records tell what the deletion of a segment left, and again what only that segment told of."""
+        hole = self.holes.add(Hole(place.boot, self._begin_of_hole(place.boot, place.first), last))
+        own = place.boot == self.boot
+        for each in self.holes.to_tell(place.first if own else -1, last if own else -1):
+            dropped = RecordsDropped(
+                reason=RETENTION,
+                from_n=each.first,
+                to_n=each.last,
+                count=count if each == hole else 0,
+                by_kind={},
+                boot=None if each.boot == self.boot else each.boot,
+            )
+            self._report(dropped)
