@@ -1,0 +1,104 @@
+/** How much goes over links and connections: rates from two snapshots, and how full the links are. */
+
+import { numberOf, rowsOf, textOf } from "./rows";
+import type { Row, RouterTables, Snapshot } from "./types";
+
+/** Messages per second and fill of one connection, seen from the router that has the row. */
+export interface Traffic {
+  /** Messages per second from the peer into the router. */
+  readonly in: number;
+  /** Messages per second from the router to the peer. */
+  readonly out: number;
+  /** Undelivered and unsettled deliveries over capacity, of the fullest link; 0 where no link has a capacity. */
+  readonly load: number;
+}
+
+export const NO_TRAFFIC: Traffic = { in: 0, out: 0, load: 0 };
+
+/** How full a link is, in words; `from` is the least load of the band. */
+export const LOAD_BANDS = [
+  { name: "free", from: 0 },
+  { name: "filling", from: 0.25 },
+  { name: "full", from: 0.75 },
+  { name: "congested", from: 1 },
+] as const;
+
+export type LoadBand = (typeof LOAD_BANDS)[number]["name"];
+
+/** Return the band of a load. */
+export function loadBand(load: number): LoadBand {
+  let name: LoadBand = "free";
+  for (const band of LOAD_BANDS) if (load >= band.from) name = band.name;
+  return name;
+}
+
+/** Deliveries by link, with the moment at which each router sent them. */
+export interface LinkCounts {
+  /** Milliseconds since 1970, by router. */
+  readonly at: ReadonlyMap<string, number>;
+  /** Deliveries, by router and link identity. */
+  readonly counts: ReadonlyMap<string, number>;
+}
+
+const linkKey = (router: string, link: Row): string => `${router}\n${textOf(link, "identity")}`;
+
+/** Return the delivery counts of every link in the snapshot. */
+export function linkCounts(snapshot: Snapshot): LinkCounts {
+  const at = new Map<string, number>();
+  const counts = new Map<string, number>();
+  for (const router of snapshot.routers) {
+    const links = router.tables["router.link"];
+    if (links === undefined) continue;
+    at.set(router.id, router.at);
+    for (const link of links) counts.set(linkKey(router.id, link), numberOf(link, "deliveryCount"));
+  }
+  return { at, counts };
+}
+
+/** Return messages per second of one link since `before`; a link that is new then, or began anew, counts from zero. */
+export function linkRate(router: RouterTables, link: Row, before: LinkCounts | undefined): number {
+  const then = before?.at.get(router.id);
+  if (before === undefined || then === undefined || router.at <= then) return numberOf(link, "settleRate");
+  const now = numberOf(link, "deliveryCount");
+  const was = before.counts.get(linkKey(router.id, link)) ?? 0;
+  return ((was > now ? now : now - was) * 1000) / (router.at - then);
+}
+
+/** Return the load of one link: what waits and what is unsettled over what it may hold. */
+export function linkLoad(link: Row): number {
+  const capacity = numberOf(link, "capacity");
+  return capacity > 0 ? (numberOf(link, "undeliveredCount") + numberOf(link, "unsettledCount")) / capacity : 0;
+}
+
+/** Return the traffic of each connection of a router, by connection identity; control links between routers are left out. */
+export function connectionTraffic(router: RouterTables, before: LinkCounts | undefined): ReadonlyMap<string, Traffic> {
+  const sums = new Map<string, { in: number; out: number; load: number }>();
+  for (const link of rowsOf(router, "router.link")) {
+    if (textOf(link, "linkType") === "router-control") continue;
+    const connection = textOf(link, "connectionId");
+    let sum = sums.get(connection);
+    if (sum === undefined) sums.set(connection, (sum = { in: 0, out: 0, load: 0 }));
+    sum[textOf(link, "linkDir") === "in" ? "in" : "out"] += linkRate(router, link, before);
+    sum.load = Math.max(sum.load, linkLoad(link));
+  }
+  return sums;
+}
+
+/** Return both added up; the load is that of the fuller one. */
+export function addTraffic(one: Traffic, other: Traffic): Traffic {
+  return { in: one.in + other.in, out: one.out + other.out, load: Math.max(one.load, other.load) };
+}
+
+/** Return the traffic as the peer sees it. */
+export function turned(traffic: Traffic): Traffic {
+  return { in: traffic.out, out: traffic.in, load: traffic.load };
+}
+
+/** Write a rate with a sensible number of digits: "0", "0.4", "25", "1.2k". */
+export function rateText(perSecond: number): string {
+  if (perSecond < 0.05) return "0";
+  if (perSecond < 10) return String(Math.round(perSecond * 10) / 10);
+  if (perSecond < 1000) return String(Math.round(perSecond));
+  if (perSecond < 1e6) return `${String(Math.round(perSecond / 100) / 10)}k`;
+  return `${String(Math.round(perSecond / 1e5) / 10)}M`;
+}
