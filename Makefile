@@ -1,10 +1,15 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system interop-system bench-system lock
+.PHONY: help run test console console-if-possible test-console test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
+# The web console: the build, which packages contain, and what it is made of.
+CONSOLE     := trouter/http/console/index.html
+CONSOLE_OF  := $(shell [ -d console ] && find console -path console/node_modules -prune -o -path console/e2e -prune -o -path console/test-results -prune -o -type f -print)
+NODE_READY  := console/node_modules/.package-lock.json
+export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = 1
 HOT    := $(shell find trouter -name '*.pxd' -o -name '*.py')
 ARGS   ?=
 
@@ -30,21 +35,23 @@ define needs
 	  fi; }
 endef
 
-# $(call wants,command,debian packages): the same for what some tests need, which are skipped without it.
+# $(call wants,command,debian packages[,what becomes of it]): the same for what we can do without, after saying so.
 define wants
 	@command -v $(1) >/dev/null 2>&1 || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 	    echo "make: installing $(2) (for $(1))"; \
 	    $(call install,$(2)) >/dev/null \
-	      || echo "make: could not install $(2); tests that need it are skipped" >&2; \
+	      || echo "make: could not install $(2); $(or $(3),tests that need it are skipped)" >&2; \
 	  else \
-	    echo "make: '$(1)' is missing (Debian: $(2)); tests that need it are skipped" >&2; \
+	    echo "make: '$(1)' is missing (Debian: $(2)); $(or $(3),tests that need it are skipped)" >&2; \
 	  fi; }
 endef
 
 help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
 	@echo "make test       run the tests, compiled and interpreted (ARGS='tests/wire -k name' to choose)"
+	@echo "make console    build the web console (with Node.js 18 or later), which run and test do too"
+	@echo "make test-console  check the web console, and try it in a browser (ARGS for Playwright)"
 	@echo "make test-all   every test on both twins, with what takes minutes"
 	@echo "make test-spark40  the amqp source and sink, and the jobs, on the oldest Spark that they run on"
 	@echo "make test-pure  run every test on the interpreted twin only"
@@ -57,7 +64,8 @@ help:
 	@echo "make docs       write the generated pages of the manual"
 	@echo "make clean      remove everything that can be made again"
 
-run: build
+run:
+	@$(MAKE) --no-print-directory --jobs=2 build console-if-possible
 	$(VENV)/bin/trouter run $(ARGS)
 
 # Four at once, for most tests wait for processes: on the compiled twin what is tested through one router, through several,
@@ -84,6 +92,11 @@ test-in-memory:
 
 test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
+
+# The web console: its rules, its pure functions, and every page in a browser over live routers.
+test-console: build node-system browser-system
+	@$(MAKE) --no-print-directory $(CONSOLE)
+	cd console && npm run --silent lint && npm run --silent types && npm run --silent unit && npm run --silent e2e -- $(ARGS)
 
 test-all: test-compiled test-pure test-spark40
 
@@ -113,6 +126,20 @@ types: venv
 
 fuzz: build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
+
+# The web console in trouter/http/console/; nothing is done when no source is newer, and without Node it is left as it is.
+console: node-system
+	@if command -v npm >/dev/null 2>&1; then $(MAKE) --no-print-directory $(CONSOLE); fi
+$(CONSOLE): $(NODE_READY) $(CONSOLE_OF)
+	cd console && npm run --silent build
+	@touch $@
+$(NODE_READY): console/package-lock.json
+	cd console && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# The router runs without it, too.
+console-if-possible: node-system
+	@$(MAKE) --no-print-directory console || echo "make: the web console is not built, for the reason above" >&2
 
 bench: build bench-system $(VENV)/bench
 	$(PY) -m bench $(ARGS)
@@ -153,7 +180,14 @@ system:
 	$(call needs,$(PYTHON),python3 python3-venv python3-dev)
 	$(call needs,cc,gcc libc6-dev)
 
-interop-system:
+node-system: system
+	$(call wants,npm,nodejs npm,the web console is not built)
+
+browser-system: node-system
+	$(call needs,npm,nodejs npm)
+	$(call needs,chromium,chromium)
+
+interop-system: node-system
 	$(call needs,curl,curl)
 	$(call wants,saslpasswd2,sasl2-bin libsasl2-modules libsasl2-modules-db db-util)
 	$(call wants,kadmin.local,krb5-kdc krb5-admin-server krb5-user libsasl2-modules-gssapi-mit)

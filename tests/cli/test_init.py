@@ -32,7 +32,7 @@ def test_what_stands_there_as_a_comment_is_good_too(tmp_path: Path) -> None:
     for name in ("server.crt", "server.key", "ca.crt"):
         (certs / name).write_text("")
     listeners = load(path, text).listeners
-    assert [listener.require_ssl for listener in listeners] == [False, True]
+    assert [listener.require_ssl for listener in listeners] == [False, False, True]
 
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

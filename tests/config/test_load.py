@@ -58,7 +58,7 @@ def test_without_a_file_only_this_machine_can_connect() -> None:
     assert built_in.warnings == ()
     plugins = Plugins.load(dict(built_in.router.plugins))
     plugins.configure(router_facts(built_in), built_in.router.plugin_settings)
-    assert [finding.point for finding in evaluate(built_in, plugins)] == ["authenticate-peer"]
+    assert [finding.point for finding in evaluate(built_in, plugins)] == ["authenticate-peer"] * 2
     assert built_in.policy.enable_vhost_policy
     assert built_in.vhosts[0].groups["$default"].written["remote_hosts"] == "127.0.0.1, ::1"
     assert load(text=DEFAULT_TEXT).listeners == built_in.listeners

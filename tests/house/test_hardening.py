@@ -12,7 +12,7 @@ from tests.walks import Shell, free_ports, steps_in
 GUIDE = (ROOT / "docs" / "hardening.md").read_text(encoding="utf-8")
 STEPS = steps_in(GUIDE)
 #: The ports that the guide names, and what its configuration calls them.
-PORTS = {"5671": "port: amqps\n", "5672": "port: amqp\n"}
+PORTS = {"5671": "port: amqps\n", "5672": "port: amqp\n", "5680": "port: 5680\n"}
 
 
 def test_there_is_a_guide() -> None:

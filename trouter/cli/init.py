@@ -23,6 +23,15 @@ listener {
     saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256
 }
 
+# The web console for users of this machine: http://127.0.0.1:5680/. Browsers know no SCRAM.
+listener {
+    name: console
+    host: 127.0.0.1
+    port: 5680
+    http: yes
+    saslMechanisms: PLAIN
+}
+
 # For other machines: `trouter certs` makes what this needs.
 #sslProfile {
 #    name: server
@@ -46,9 +55,25 @@ vhost {
             sources: "${user}.*"
             targets: "${user}.*"
         }
+        # They see and change the whole router, in the console and with `trouter manage`, from this machine.
+        operators: {
+            users: operator
+            remoteHosts: 127.0.0.1, ::1
+            sources: *
+            targets: *
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
+            management: admin
+        }
     }
 }
 """
+NEXT: Final = """\
+{path} and the users file beside it are written; next:
+  trouter check {path}
+  trouter passwd add {users} operator
+  trouter run -c {path}
+The web console is then at http://127.0.0.1:5680/, for the user `operator`."""
 USERS: Final = "# Written by `trouter passwd`.\n"
 #: Other users must not read which users exist, or how the router is protected.
 MODE: Final = 0o600
@@ -77,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as failure:
         print(f"{failure.filename or path} cannot be written: {failure.strerror}", file=sys.stderr)
         return 1
-    print(f"{path} and the users file beside it are written; next: trouter check {path}")
+    print(NEXT.format(path=path, users=path.parent / "users"))
     return 0
 
 

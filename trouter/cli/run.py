@@ -13,6 +13,7 @@ from typing import Final
 
 from trouter import logs
 from trouter.app.privileges import Account, PrivilegeError, account_of, become, forbid_inspection, forbid_new_privileges
+from trouter.cli.console import at_a_desktop, console_url, show_in_browser
 from trouter.cli.startup import StartError, existing_path, prepare, warnings
 from trouter.config import Configuration, ConfigurationError, Kind, load
 from trouter.config.configuration import BUILT_IN
@@ -26,7 +27,7 @@ The router takes clients of this machine on 127.0.0.1:5672. From another termina
   {command} stat                   how it is; --connections, --links, --address, --watch 1
   {command} stat --why ADDRESS     why nothing arrives there
   {command} manage query --type listener
-  http://127.0.0.1:5680/metrics    for Prometheus; /readyz and /livez for probes
+  {url}           the web console; /metrics for Prometheus, /readyz and /livez for probes
 Ctrl-C stops it. `{command} run -c FILE` uses a configuration of your own.
 
 """
@@ -45,6 +46,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--user", metavar="NAME", help="become this user once every socket is bound; needs root")
     parser.add_argument("--group", metavar="NAME", help="with --user: with this group instead of the user's own")
+    parser.add_argument(
+        "--browser",
+        action=argparse.BooleanOptionalAction,
+        help="open the web console in a browser once the router listens; at a desktop's terminal the built-in "
+        "configuration does so without being asked",
+    )
     parser.set_defaults(run=run, command_parser=parser)
 
 
@@ -55,16 +62,26 @@ def run(arguments: argparse.Namespace) -> int:
         parser.error("--group needs --user")
     return route(
         arguments.config,
-        None if arguments.config else show_around,
         user=arguments.user or "",
         group=arguments.group or "",
+        welcome=partial(show_around, arguments.browser),
     )
 
 
-def show_around() -> None:
-    """Show the user who started the built-in configuration where to look next."""
-    command = sys.argv[0] if Path(sys.argv[0]).name == "trouter" else f"{sys.executable} -m trouter"
-    print(LOOK_AROUND.format(command=command), end="", flush=True)
+def show_around(browser: bool | None, configuration: Configuration) -> None:
+    """Show the user who started the built-in configuration where to look next.
+
+    browser: whether to open the web console in a browser; None leaves it to where the command was typed.
+    """
+    built_in = configuration.source == BUILT_IN
+    url = console_url(configuration) if built_in or browser else None
+    if built_in:
+        command = sys.argv[0] if Path(sys.argv[0]).name == "trouter" else f"{sys.executable} -m trouter"
+        print(LOOK_AROUND.format(command=command, url=url), end="", flush=True)
+    if url is None and browser:
+        logs.of("MAIN").warning("no browser is opened: no listener serves the web console on a port that is known")
+    elif url is not None and (built_in and at_a_desktop() if browser is None else browser):
+        show_in_browser(url)
 
 
 def route(
@@ -74,10 +91,12 @@ def route(
     *,
     user: str = "",
     group: str = "",
+    welcome: Callable[[Configuration], None] | None = None,
 ) -> int:
     """Load, log what is doubtful, and route until told to stop; the exit status.
 
-    ready, ended: as the router calls. user, group: who to be once every socket is bound.
+    ready, ended: as the router calls. user, group: who to be once every socket is bound. welcome: called in place of
+    ``ready`` with the configuration.
     """
     try:
         configuration, plugins = prepare(path)
@@ -91,6 +110,8 @@ def route(
         grave = finding.severity is Severity.PROBLEM
         prefix = "" if finding.severity is Severity.NOTE else f"{finding.severity}: "
         logs.of("MAIN").log(logging.CRITICAL if grave else logging.WARNING, "%s%s", prefix, finding)
+    if welcome is not None:
+        ready = partial(welcome, configuration)
     from trouter.app.process import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
 
     return serve(configuration, plugins, partial(load, path), ready, ended, partial(confine, configuration, account))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ MAX_NAME_MAP_BYTES = 16 << 20
 KERNEL_FOLDERS = ("/dev", "/proc", "/sys")
 #: The point of the table of strictness about files that cannot be read.
 UNREADABLE = "unreadable-file"
+#: Where packages of the older router put its console; files name it in httpRootDir.
+_OLDER_CONSOLE = re.compile(r"(?:/[\w.-]+)*/share/qpid-dispatch/console(?:/[\w.-]+)*/?")
 
 
 def readable(path: str) -> str | None:
@@ -63,11 +66,21 @@ def name_map(path: str) -> str | None:
 
 
 def served_folder(path: str) -> str:
-    """A directory whose files can be listed; an empty path is none. Doubt for another: it is served all the same."""
+    """A directory whose files can be listed; an empty path is none. Doubt for another: it is served all the same.
+
+    The folder where packages of the older router put its console may be absent.
+    """
+    if is_absent_console(path):
+        return path
     try:
         return directory(path)
     except BadValue as bad:
         raise Doubt("unreadable-folder", path, bad.message, bad.suggestion) from None
+
+
+def is_absent_console(path: str | None) -> bool:
+    """Whether files of the older router name this folder for its console, and it is not on this machine."""
+    return path is not None and _OLDER_CONSOLE.fullmatch(path) is not None and not Path(path).exists()
 
 
 def read_name_map(path: str) -> Mapping[str, str]:

@@ -25,6 +25,7 @@ from trouter.config.entities import (
     VhostEntity,
 )
 from trouter.config.facts import listener_facts
+from trouter.config.files import is_absent_console
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.problems import Problem, Severity, SourcePosition, printable
@@ -178,6 +179,8 @@ def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Proble
     if listener.ssl_profile and not encrypted:
         yield tell("tls-if-they-like")
     yield from _secret(listener, "metricsToken", listener.metrics_token)
+    if is_absent_console(listener.http_root_dir):
+        yield tell("older-console")
     exposed = not is_loopback(listener.host)
     where = f"{'every address' if listener.host in EVERYWHERE else listener.host} at port {listener.port}"
     if listener.role in ROUTER_ROLES and not listener.proves_routers:
@@ -294,7 +297,7 @@ def _insecure(configuration: Configuration) -> Iterator[Problem]:
             yield told("authenticate-peer", listener, where="this machine", what="authenticating")
         if listener.strip_annotations != "both":
             yield told("traces-kept", listener)
-        if listener.http_root_dir:
+        if listener.http_root_dir and not is_absent_console(listener.http_root_dir):
             yield told("files-served", listener)
         if listener.serves_http and listener.healthz and exposed:
             yield told("health-for-others", listener)

@@ -42,7 +42,8 @@ listener {
     host: 127.0.0.1
     port: 5680
     http: yes
-    websockets: no
+    authenticatePeer: no
+    saslMechanisms: ANONYMOUS
 }
 vhost {
     hostname: $default

@@ -516,6 +516,17 @@ TOLD: Final = (
         tests=("config/test_secure_defaults.py::test_what_is_given_counts_and_is_told",),
     ),
     Point(
+        "older-console",
+        "listener.httpRootDir",
+        "where the folder of the older router's console is not on this machine, the router's own console is served",
+        "",
+        "this folder of the older router's console is not on this machine: will serve the router's own console",
+        "leave it out",
+        "console.md",
+        Severity.NOTE,
+        ("config/test_older_console.py::test_where_its_folder_is_absent_our_console_is_served_and_it_is_told",),
+    ),
+    Point(
         "no-memory-left",
         "router.maxMemoryBytes",
         "a limit that the router itself exceeds is obeyed",

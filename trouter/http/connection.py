@@ -162,8 +162,7 @@ class HttpConnection:
                 await self._write(head + (self._http.send(h11.Data(data=body)) or b""))
             self._http.send(h11.EndOfMessage())
         finally:
-            if isinstance(body, FileBody):
-                body.file.close()
+            response.close()
 
     async def _send_file(self, body: FileBody) -> None:
         left = body.size_bytes

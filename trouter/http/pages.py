@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from hmac import compare_digest
 
 import h11
@@ -12,6 +13,7 @@ import trio
 
 from trouter.config.hosts import address_of
 
+from . import web_console
 from .files import open_file
 from .metrics import CONTENT_TYPE
 from .ports import Site
@@ -73,9 +75,13 @@ class Pages:
             return refusal(405, ("Allow", "GET, HEAD"))
         if page := self._pages.get(path):
             return await page(request, visitor)
-        if self._root is None:
-            return refusal(404)
-        return await trio.to_thread.run_sync(open_file, self._root, path) or refusal(404)
+        if self._root is not None:
+            return await trio.to_thread.run_sync(open_file, self._root, path) or refusal(404)
+        if self._settings.console:
+            compressed = web_console.takes_gzip(request.headers)
+            open_console = partial(web_console.open_console, web_console.FOLDER, path, compressed)
+            return await trio.to_thread.run_sync(open_console) or refusal(404)
+        return refusal(404)
 
     async def _metrics(self, request: h11.Request, visitor: Visitor) -> Response:
         refused = self._refused(request, visitor)

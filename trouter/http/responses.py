@@ -1,4 +1,4 @@
-"""Answers, and the headers that all of them carry."""
+"""Answers and their headers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import BinaryIO, Final
 import h11
 
 TEXT: Final = "text/plain; charset=utf-8"
+CONTENT_SECURITY_POLICY: Final = "Content-Security-Policy"
 #: Browsers guess no types, other sites cannot frame our pages, and a link's target does not learn the page's address.
-ALWAYS: Final = (
+ALWAYS: Final[tuple[tuple[str, str], ...]] = (
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "SAMEORIGIN"),
-    ("Content-Security-Policy", "frame-ancestors 'self'"),
+    (CONTENT_SECURITY_POLICY, "frame-ancestors 'self'"),
     ("Referrer-Policy", "no-referrer"),
 )
 NOT_KEPT: Final = (("Cache-Control", "no-store"),)
@@ -37,10 +38,17 @@ class Response:
     body: bytes | FileBody
     content_type: str = TEXT
     headers: Sequence[tuple[str, str]] = NOT_KEPT
+    #: What keeps the browser from doing other than the page wants.
+    guards: Sequence[tuple[str, str]] = ALWAYS
 
     @property
     def size_bytes(self) -> int:
         return len(self.body) if isinstance(self.body, bytes) else self.body.size_bytes
+
+    def close(self) -> None:
+        """Close the file of an answer that is not sent."""
+        if isinstance(self.body, FileBody):
+            self.body.file.close()
 
     def head(self, *, last: bool) -> h11.Response:
         """Status and headers; ``last`` says that the connection ends with this answer."""
@@ -48,7 +56,7 @@ class Response:
             ("Date", formatdate(usegmt=True)),
             ("Content-Type", self.content_type),
             ("Content-Length", str(self.size_bytes)),
-            *ALWAYS,
+            *self.guards,
             *self.headers,
             *((("Connection", "close"),) if last else ()),
         ]

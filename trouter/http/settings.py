@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from trouter.config import ListenerEntity
+from trouter.config.files import is_absent_console
 from trouter.config.hosts import HostRange
 
 #: The line and headers of a request.
@@ -41,6 +42,8 @@ class HttpSettings:
     tenant: str
     #: The folder of files to serve; None for none.
     root: Path | None
+    #: Without such a folder: the router's own web console is served.
+    console: bool
     #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` stands for all.
     origins: tuple[str, ...]
     request_s: float
@@ -55,12 +58,14 @@ class HttpSettings:
 
 def http_settings(entity: ListenerEntity) -> HttpSettings:
     """Return the settings of ``entity``. Where tenants are kept apart, a client sees only its own tenant's figures."""
+    root = None if is_absent_console(entity.http_root_dir) else entity.http_root_dir
     return HttpSettings(
         healthz=entity.healthz,
         metrics=entity.metrics and not (entity.multi_tenant and not entity.policy_vhost),
         tenant=(entity.policy_vhost or "") if entity.multi_tenant else "",
         websockets=entity.websockets,
-        root=Path(entity.http_root_dir) if entity.http_root_dir else None,
+        root=Path(root) if root else None,
+        console=entity.websockets and not root,  # it is of no use where it cannot speak AMQP
         origins=entity.web_socket_origins,
         request_s=float(entity.initial_handshake_timeout_seconds or REQUEST_S),
         requires_tls=entity.require_ssl or entity.require_encryption,

@@ -127,7 +127,8 @@ class ListenerEntity(Socketed):
     http: bool = attribute(Kind.BOOLEAN, "Serve HTTP and WebSockets instead of AMQP.", False)
     http_root_dir: str | None = attribute(
         Kind.PATH,
-        "A directory of files to serve over HTTP; it implies http.",
+        "A directory of files to serve over HTTP; it implies http. Where none is given, or the folder of the older "
+        "router's console that is not on this machine, a listener with http and websockets serves the web console.",
         old=("httpRoot",),
         parse=files.served_folder,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from trouter.config.entities.base import Numbered, Single, entity
 from trouter.config.schema import Kind, attribute
 
-NO_CONSOLE = "trouter starts no other programs; a listener with http and httpRootDir serves a console"
+NO_CONSOLE = "trouter starts no other programs; a listener with http serves the router's own console"
 
 
 @entity(

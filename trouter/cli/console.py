@@ -1,0 +1,47 @@
+"""Where the web console of a configuration is, and how a browser gets there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Final
+
+from trouter.config import Configuration, ListenerEntity
+
+#: Hosts of listeners that every address of the machine belongs to.
+EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104  # compared, not bound
+
+
+def console_url(configuration: Configuration) -> str | None:
+    """Return the URL of the web console on this machine; None where no listener serves it on a port that is known."""
+    from trouter.http.settings import http_settings  # noqa: PLC0415  # a room that most routers do without
+
+    for listener in configuration.listeners:
+        served = listener.serves_http and not configuration.unserved(listener) and http_settings(listener).console
+        if served and listener.port_or_service:
+            return _url(listener)
+    return None
+
+
+def _url(listener: ListenerEntity) -> str:
+    host = "localhost" if listener.host in EVERY_ADDRESS else listener.host
+    scheme = "https" if listener.ssl_profile else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.port_or_service}/"
+
+
+def at_a_desktop() -> bool:
+    """Whether a user who is not root sits before a screen of this machine and typed the command there."""
+    has_screen = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return has_screen and os.geteuid() != 0 and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def show_in_browser(url: str) -> None:
+    """Open ``url`` in the user's browser, and do not wait for it."""
+    subprocess.Popen(  # noqa: S603  # the standard library's own program
+        [sys.executable, "-m", "webbrowser", url],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
