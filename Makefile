@@ -133,8 +133,9 @@ console: node-system
 $(CONSOLE): $(NODE_READY) $(CONSOLE_OF)
 	cd console && npm run --silent build
 	@touch $@
+# Not `npm ci`, which wants packages of other platforms too, and not every registry has all of them.
 $(NODE_READY): console/package-lock.json
-	cd console && npm ci --silent --no-audit --no-fund
+	cd console && npm install --silent --no-save --no-audit --no-fund
 	@touch $@
 
 # The router runs without it, too.
