@@ -6,11 +6,9 @@ import gc
 import logging
 import os
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -19,45 +17,27 @@ import trouter
 from trouter import logs
 from trouter.admission.host_names import keep_host_names
 from trouter.admission.pacing import keep_pace
-from trouter.backbone.contact import keep_in_touch, make_backbone
-from trouter.backbone.own_links import OwnLinks
-from trouter.backbone.uplinks import Uplinks
-from trouter.config import ChangeRefused, Configuration, ConnectorEntity, ListenerEntity
-from trouter.connections.connectors import Connectors
+from trouter.backbone.contact import keep_in_touch
+from trouter.config import ChangeRefused, Configuration
 from trouter.connections.heartbeats import drop_silent
-from trouter.connections.listen import ConnectionNumbers, Listener
-from trouter.connections.listeners import Listeners, Standing
-from trouter.connections.settings import connector_settings
-from trouter.connections.shared import Services
+from trouter.connections.listeners import Standing
 from trouter.connections.standing import keep_standing
 from trouter.connections.transport import LINGER_S
 from trouter.core.edges import HEARTBEAT
-from trouter.core.router import Router
-from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
-from trouter.net.hub import Hub
-from trouter.net.owed import OwedCredit
 from trouter.net.parts import Change
-from trouter.net.poller import Poller
 from trouter.net.sockets import ListenError
-from trouter.net.ticker import Ticker
 from trouter.telemetry.observers import Observers
-from trouter.telemetry.periodic import Telemetry
-from trouter.telemetry.record_logs import RecordLogs
-from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Error
 
-from .control import Control
-from .dump import StateDump
 from .privileges import PrivilegeError, forbid_core_files
 from .python_log import python_logged
 from .rounds import make_rounds
 from .supervision import Supervisor
+from .wiring import assemble
 
 if TYPE_CHECKING:
-    from trouter.connections.connector import Connector
-
     from .site import RouterSite
 
 #: How often a draining router looks whether it is done.
@@ -122,54 +102,10 @@ class RouterProcess:
         calendar: Callable[[], float] = time.time,
     ) -> None:
         """``calendar`` tells seconds since 1970, by which certificates end."""
-        router = configuration.router
-        self.router = Router(router.id, router.mode, router.default_distribution)
-        self.hub = Hub(self.router)
-        poller, budget = Poller(self.hub), Budget(0)
-        recorder = Recorder()
-        interior = router.mode == "interior"
-        self._backbone = make_backbone(self.router, router, calendar, recorder) if interior else None
-        self._uplinks = Uplinks(self.hub) if router.mode == "edge" else None
-        self.services = Services(
-            self.hub,
-            poller,
-            Ticker(),
-            plugins,
-            budget,
-            recorder=recorder,
-            calendar=calendar,
-            backbone=self._backbone,
-            uplinks=self._uplinks,
-            secure_defaults=router.secure_defaults,
-        )
-        self.router.table.tenants_confined = router.secure_defaults
-        self._numbers = ConnectionNumbers()
-        self.record_logs = RecordLogs(router.id, recorder, self.hub)
-        logs = self.record_logs
-        self._telemetry = Telemetry(
-            self.router, recorder, plugins, lambda: logs.interval_s, lambda: logs.latency_addresses
-        )
-        self.control = Control(
-            configuration,
-            read,
-            Listeners(self._make_listener),
-            Connectors(self._make_connector),
-            self.services.connections,
-            self._numbers,
-            self.router,
-            self.hub.flush,
-            plugins,
-            self.services.auth_services,
-            self.services.secure,
-            self.services.policing,
-            self.record_logs,
-            self.services.recorder,
-            self.services.guard,
-            self._backbone.topology if self._backbone is not None else None,
-        )
-        self._own_links = OwnLinks(self.hub)
-        self._owed_credit = OwedCredit(self.hub)
-        self._state = StateDump(self.router, self.services)
+        self._assembly = assembly = assemble(configuration, plugins, read, calendar)
+        self.router = assembly.router
+        self.services = assembly.services
+        self.control = assembly.control
         self.stopped_by: signal.Signals | None = None
         self._ready = ready or _nobody_waits
         self._bound = bound or _nobody_waits
@@ -221,7 +157,7 @@ class RouterProcess:
     async def _recording(self) -> AsyncIterator[None]:
         """Run the takers of records, so that they outlive everything that emits records."""
         async with trio.open_nursery() as nursery:
-            self.record_logs.run_in(nursery)
+            self._assembly.parts.record_logs.run_in(nursery)
             observers = Observers(self.services.plugins, self.services.recorder)
             observers.follow()
             nursery.start_soon(observers.run)
@@ -232,32 +168,37 @@ class RouterProcess:
         log.info("Container Name: %s", self.router.table.router_id)
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
-        nursery.start_soon(self.services.ticker.run, self.hub)
-        nursery.start_soon(self.services.poller.run)
-        recorder, guard = self.services.recorder, self.services.guard
-        nursery.start_soon(make_rounds, self.hub, self.services.connections, recorder.links, guard)
-        nursery.start_soon(self.services.secure.run)
-        nursery.start_soon(guard.memory.run, self.services.connections, self.hub)
-        nursery.start_soon(keep_pace, self.services.policing.quotas, self.hub)
-        nursery.start_soon(keep_standing, self.services.plugins, self.services.connections)
-        nursery.start_soon(keep_host_names, self.services.policing, self.control.host_names)
-        nursery.start_soon(self._own_links.run)
-        nursery.start_soon(self._owed_credit.run)
-        if self._backbone is not None:
-            nursery.start_soon(keep_in_touch, self._backbone, self.hub)
-            nursery.start_soon(drop_silent, self.hub, self.services.connections)
-        if self._uplinks is not None:
-            nursery.start_soon(self._uplinks.run)
+        self._look_after(nursery)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
-        agent = Agent(self.router, self.control, logs.book, trio.current_time, self.hub.flush)
+        agent = Agent(self.router, self.control, logs.book, trio.current_time, self.services.hub.flush)
         await nursery.start(agent.run)
         change.apply()
-        nursery.start_soon(self._telemetry.run)  # which looks first whether there are takers of records
+        nursery.start_soon(self._assembly.telemetry.run)  # which looks first whether there are takers of records
         self.control.tell_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
+
+    def _look_after(self, nursery: trio.Nursery) -> None:
+        """Run what reads, ticks, and looks after what stands, each in a task."""
+        services, assembly = self.services, self._assembly
+        hub, connections, guard = services.hub, services.connections, services.guard
+        nursery.start_soon(services.ticker.run, hub)
+        nursery.start_soon(services.poller.run)
+        nursery.start_soon(make_rounds, hub, connections, services.recorder.links, guard)
+        nursery.start_soon(services.secure.run)
+        nursery.start_soon(guard.memory.run, connections, hub)
+        nursery.start_soon(keep_pace, services.policing.quotas, hub)
+        nursery.start_soon(keep_standing, services.plugins, connections)
+        nursery.start_soon(keep_host_names, services.policing, assembly.parts.host_names)
+        nursery.start_soon(assembly.own_links.run)
+        nursery.start_soon(assembly.owed_credit.run)
+        if services.backbone is not None:
+            nursery.start_soon(keep_in_touch, services.backbone, hub)
+            nursery.start_soon(drop_silent, hub, connections)
+        if services.uplinks is not None:
+            nursery.start_soon(services.uplinks.run)
 
     def _keep_heartbeat(self) -> None:
         """Where edge routers' heartbeats go stands among the addresses, whether there is an edge router or not."""
@@ -265,31 +206,10 @@ class RouterProcess:
         if record is not None:
             record.pinned = True
 
-    def _make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
-        if not entity.serves_http:
-            return Listener(entity, sockets, self._router_id, self.services, self._numbers)
-        from trouter.http import HttpListener  # noqa: PLC0415  # a room that most routers do without
-
-        return HttpListener(entity, sockets, self.site)
-
-    def _make_gate(self, entity: ListenerEntity) -> Listener:
-        return Listener(entity, [], self._router_id, self.services, self._numbers)
-
-    def _make_connector(self, entity: ConnectorEntity) -> Connector:
-        from trouter.connections.connector import Connector  # noqa: PLC0415
-
-        return Connector(entity, connector_settings(self._router_id, entity), self.services, self._numbers)
-
     @property
-    def _router_id(self) -> str:
-        return self.router.table.router_id
-
-    @cached_property
     def site(self) -> RouterSite:
         """This router as its HTTP listeners see it."""
-        from .site import RouterSite  # noqa: PLC0415
-
-        return RouterSite(self.router, self.services, self.control, self._make_gate)
+        return self._assembly.makers.site
 
     async def _reload(self) -> None:
         """What HUP asks for; what came of it stands in the log. Log files may have been moved."""
@@ -300,7 +220,7 @@ class RouterProcess:
     async def _dump(self) -> None:
         """What USR1 asks for."""
         try:
-            path = await self._state.write(self.control)
+            path = await self._assembly.state_dump.write(self.control)
         except (OSError, ValueError) as error:  # no such folder, or a name that no file can have
             main_log.error("the state cannot be dumped: %s", error)
         else:
@@ -313,7 +233,7 @@ class RouterProcess:
         log.info("Stopping: draining for at most %d s", deadline_s)
         self.control.drain()
         self.router.stop_credit()
-        self.hub.flush()
+        self.services.hub.flush()
         with trio.move_on_after(deadline_s):
             while self.router.unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks to wake
                 await trio.sleep(DRAIN_LOOK_S)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-import trio
+from dataclasses import dataclass
 
 from trouter.admission.guard import Guard
-from trouter.admission.memory import MemoryWatch
 from trouter.admission.policing import Policing
-from trouter.admission.sanctions import Sanctions
 from trouter.admission.tenancy import Tenancy
 from trouter.auth.auth_services import AuthServices
 from trouter.backbone.backbone import Backbone
@@ -62,33 +57,23 @@ class PeerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What all peers of a router share."""
+    """What all connections of a router share; ``app/wiring`` makes it."""
 
     hub: Hub
     poller: Poller
     ticker: Ticker
     plugins: Plugins
+    #: The octets of messages under way, of all connections together.
     budget: Budget
-    connections: Connections = field(default_factory=Connections)
-    recorder: Recorder = field(default_factory=Recorder)
-    #: Tells seconds since 1970, by which certificates end.
-    calendar: Callable[[], float] = time.time
+    connections: Connections
+    recorder: Recorder
+    guard: Guard
+    secure: Secure
+    policing: Policing
+    auth_services: AuthServices
     #: What a router of a network has.
-    backbone: Backbone | None = None
+    backbone: Backbone | None
     #: What an edge router has.
-    uplinks: Uplinks | None = None
+    uplinks: Uplinks | None
     #: The router's secureDefaults.
-    secure_defaults: bool = False
-    guard: Guard = field(init=False)
-    secure: Secure = field(init=False)
-    policing: Policing = field(init=False)
-    auth_services: AuthServices = field(init=False)
-
-    def __post_init__(self) -> None:
-        sanctions = Sanctions(trio.current_time)
-        object.__setattr__(self, "guard", Guard(MemoryWatch(self.budget, self.recorder), sanctions=sanctions))
-        object.__setattr__(self, "secure", Secure(self.plugins, self.connections, self.recorder, self.calendar))
-        object.__setattr__(self, "policing", Policing(self.recorder, self.plugins, sanctions=sanctions))
-        object.__setattr__(
-            self, "auth_services", AuthServices(self.secure, self.recorder, secure_defaults=self.secure_defaults)
-        )
+    secure_defaults: bool

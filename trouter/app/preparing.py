@@ -1,0 +1,178 @@
+"""How another configuration is prepared: everything that may fail is done while the router goes on as before.
+
+Sockets are bound, files are opened, plugins are asked. All that cannot be had is found out here, and then nothing
+of the change is left (management.md 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+import trio
+
+from trouter import logs
+from trouter.admission.guard import Guard
+from trouter.admission.host_names import HostNames
+from trouter.admission.policing import Policing
+from trouter.auth.auth_services import AuthServices
+from trouter.config import Configuration, ConfigurationError
+from trouter.config.facts import listener_facts
+from trouter.connections.connectors import Connectors
+from trouter.connections.listeners import Listeners
+from trouter.connections.registry import Connections
+from trouter.hooks import ConfigurationRefused, ListenerFacts, Plugins
+from trouter.net.parts import Change
+from trouter.net.sockets import ListenError
+from trouter.security.entries import EntryError
+from trouter.security.policy import Policy
+from trouter.telemetry.record_logs import RecordLogs
+from trouter.telemetry.sampling import samplings_of
+from trouter.tls.problems import TlsProblems
+from trouter.tls.secure import Secure
+
+from .exchanges import ConfiguredExchanges
+from .pending import PendingGuard, PendingPlugins, PendingPolicy, PendingService, PendingTraces, Server, Unfit
+from .routes import ConfiguredRoutes
+from .rules import Rules
+from .service import Service, service_of
+
+BAD_REQUEST: Final = 400
+#: What the older router answers, and its tools expect, where a log file cannot be opened.
+FAILED: Final = 500
+
+
+class Occasion(Enum):
+    """Why a configuration comes into force: the router starts, management asks for it, or it was read again."""
+
+    START = auto()
+    REQUEST = auto()
+    RELOAD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredParts:
+    """What runs for the entities of the configuration; a change prepares each of them."""
+
+    listeners: Listeners
+    connectors: Connectors
+    connections: Connections
+    rules: Rules
+    routes: ConfiguredRoutes
+    exchanges: ConfiguredExchanges
+    secure: Secure
+    auth_services: AuthServices
+    policing: Policing
+    guard: Guard
+    host_names: HostNames
+    record_logs: RecordLogs
+    plugins: Plugins
+
+
+class Preparation:
+    """One change of the configuration while it is prepared. ``server`` notes what is served once it is applied."""
+
+    def __init__(self, parts: ConfiguredParts, server: Server, occasion: Occasion) -> None:
+        self._parts = parts
+        self._server = server
+        self._occasion = occasion
+        self._change = Change()
+        self._problems: list[Unfit] = []
+
+    async def prepare(self, present: Configuration, wanted: Configuration, withheld: frozenset[str]) -> Change:
+        """Prepare the change from ``present`` to ``wanted``; Unfit with everything wrong, and nothing is open.
+
+        ``withheld`` are the identities of entities that are not served now: that they are not is no news.
+        """
+        parts, change = self._parts, self._change
+        try:
+            service = await self._prepare_tls(wanted, withheld)
+            with self._collecting():
+                change.add(await parts.listeners.prepare(service.listeners))
+            with self._collecting():
+                change.add(await self._prepare_policy(wanted))
+            change.add(parts.connectors.prepare(service.connectors))
+            change.add(parts.rules.prepare(wanted.addresses))
+            change.add(parts.auth_services.prepare(wanted.auth_services))
+            change.add(PendingService(self._server, wanted, service))
+            with self._collecting():
+                change.add(await parts.record_logs.prepare(wanted.record_logs))
+            change.add(PendingGuard(parts.guard, wanted.router))
+            resumable = wanted.router.allow_resumable_link_route
+            change.add(parts.routes.prepare(wanted.link_routes, wanted.auto_links, resumable=resumable))
+            change.add(parts.exchanges.prepare(wanted.exchanges, wanted.bindings))
+            if self._occasion is not Occasion.START:  # at the start the log is there already
+                with self._collecting():
+                    change.add(logs.prepare(wanted.logs, wanted.router))
+                    change.add(PendingTraces(parts.connections))
+            self._prepare_plugins(present, wanted, service)
+            if self._problems:
+                lines = [line for problem in self._problems for line in problem.lines]
+                raise Unfit(lines, min(problem.status for problem in self._problems))
+        except BaseException:
+            change.drop()
+            raise
+        return change
+
+    @contextmanager
+    def _collecting(self) -> Iterator[None]:
+        """Note what is wrong, and go on: the operator is to read all of it."""
+        try:
+            yield
+        except ListenError as error:
+            self._problems.append(Unfit(list(error.lines), BAD_REQUEST))
+        except ConfigurationError as error:
+            self._problems.append(Unfit([problem.message for problem in error.problems], FAILED))
+        except EntryError as error:
+            self._problems.append(Unfit([str(error)], BAD_REQUEST))
+        except ConfigurationRefused as error:
+            self._problems.append(Unfit(list(error.problems), BAD_REQUEST))
+        except TlsProblems as error:
+            self._problems.append(Unfit(list(error.lines), BAD_REQUEST))
+
+    async def _prepare_tls(self, wanted: Configuration, withheld: frozenset[str]) -> Service:
+        """Load the sslProfiles, and return what can be served with them."""
+        starts = self._occasion is Occasion.START
+        service = service_of(wanted)
+        with self._collecting():
+            tolerant = starts and not wanted.router.secure_defaults
+            secure = await self._parts.secure.prepare(wanted, tolerant=tolerant)
+            self._change.add(secure)
+            service = service_of(wanted, secure.faults)
+            if not starts:
+                new = [each for each in service.withheld if each.entity not in withheld]
+                self._problems += [Unfit([str(each)], BAD_REQUEST) for each in new if secure.faults]
+        return service
+
+    async def _prepare_policy(self, wanted: Configuration) -> PendingPolicy:
+        """Compile what is configured, and look up the host names in it; the one in force where nothing changed."""
+        policing = self._parts.policing
+        entity, vhosts, before = wanted.policy, wanted.vhosts, policing.policy
+        if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
+            return PendingPolicy(policing, before, policing.samplings)
+        policy = await trio.to_thread.run_sync(lambda: Policy.compile(entity, vhosts, previous=before))
+        enforced = vhosts if entity.enable_vhost_policy else ()
+        samplings = await trio.to_thread.run_sync(samplings_of, enforced, trio.current_time())
+        if policy.host_names:
+            policy = policy.with_addresses(await self._parts.host_names.look_up(policy.host_names))
+        return PendingPolicy(policing, policy, samplings)
+
+    def _prepare_plugins(self, present: Configuration, wanted: Configuration, service: Service) -> None:
+        """Ask the plugins, if all else is well: asking is changing; only a reload asks them for other settings."""
+        if self._occasion is not Occasion.RELOAD:
+            facts = (listener_facts(entity) for entity in service.listeners)
+            conflicts = [line for each in facts for line in self._conflicts(each, wanted)]
+            if conflicts:
+                self._problems.append(Unfit(conflicts, BAD_REQUEST))
+        elif not self._problems:
+            with self._collecting():
+                self._change.add(PendingPlugins(self._parts.plugins, present, wanted))
+
+    def _conflicts(self, listener: ListenerFacts, wanted: Configuration) -> tuple[str, ...]:
+        """Return what is wrong with the mechanisms of a listener, a sentence each."""
+        plugins = self._parts.plugins
+        unknown = plugins.unknown(listener) if wanted.router.secure_defaults else ()
+        return (*plugins.conflicts(listener), *unknown)

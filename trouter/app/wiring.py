@@ -1,0 +1,207 @@
+"""How a router is put together: every object in its order, each with the earlier ones that it needs.
+
+Nothing runs yet and nothing is opened: ``process`` runs what is assembled here.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+from trouter.admission.decisions import Decisions
+from trouter.admission.guard import Guard
+from trouter.admission.host_names import HostNames
+from trouter.admission.memory import MemoryWatch
+from trouter.admission.policing import Policing
+from trouter.admission.sanctions import Sanctions
+from trouter.auth.auth_services import AuthServices
+from trouter.backbone.contact import make_backbone
+from trouter.backbone.own_links import OwnLinks
+from trouter.backbone.uplinks import Uplinks
+from trouter.config import Configuration, ConnectorEntity, ListenerEntity
+from trouter.connections.connectors import Connectors
+from trouter.connections.listen import ConnectionNumbers, Listener
+from trouter.connections.listeners import Listeners, Standing
+from trouter.connections.registry import Connections
+from trouter.connections.settings import connector_settings
+from trouter.connections.shared import Services
+from trouter.core.router import Router
+from trouter.engine.ports import Budget
+from trouter.hooks import Plugins
+from trouter.net.hub import Hub
+from trouter.net.owed import OwedCredit
+from trouter.net.poller import Poller
+from trouter.net.ticker import Ticker
+from trouter.telemetry.change_records import ChangeRecords
+from trouter.telemetry.periodic import Telemetry
+from trouter.telemetry.record_logs import RecordLogs
+from trouter.telemetry.recorder import Recorder
+from trouter.tls.secure import Secure
+
+from .consumers import Consumers
+from .control import Control
+from .dump import StateDump
+from .exchanges import ConfiguredExchanges
+from .preparing import ConfiguredParts
+from .routes import ConfiguredRoutes
+from .rules import Rules
+
+if TYPE_CHECKING:
+    from trouter.connections.connector import Connector
+
+    from .site import RouterSite
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A router that is put together and does not run yet."""
+
+    router: Router
+    services: Services
+    parts: ConfiguredParts
+    control: Control
+    decisions: Decisions
+    consumers: Consumers
+    telemetry: Telemetry
+    own_links: OwnLinks
+    owed_credit: OwedCredit
+    state_dump: StateDump
+    makers: Makers
+
+
+class Makers:
+    """Makes what runs for listeners and connectors, of what a router's connections share."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._router = services.hub.router
+        self._numbers = ConnectionNumbers()
+        self._control: Control | None = None
+        self._site: RouterSite | None = None
+
+    def serve_pages_of(self, control: Control) -> None:
+        """Let HTTP listeners show ``control``, which comes after the listeners: it controls these, too."""
+        self._control = control
+
+    def listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
+        """Return a listener on ``sockets``, for AMQP or for HTTP."""
+        if not entity.serves_http:
+            return self._amqp_listener(entity, sockets)
+        from trouter.http import HttpListener  # noqa: PLC0415  # a room that most routers do without
+
+        return HttpListener(entity, sockets, self.site)
+
+    def _admitter(self, entity: ListenerEntity) -> Listener:
+        """Return what admits the clients that come through the WebSockets of a listener."""
+        return self._amqp_listener(entity, [])
+
+    def _amqp_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Listener:
+        return Listener(entity, sockets, self._router.table.router_id, self._services, self._numbers)
+
+    def connector(self, entity: ConnectorEntity) -> Connector:
+        """Return what dials for a connector."""
+        from trouter.connections.connector import Connector  # noqa: PLC0415  # most routers have none
+
+        settings = connector_settings(self._router.table.router_id, entity)
+        return Connector(entity, settings, self._services, self._numbers)
+
+    @property
+    def site(self) -> RouterSite:
+        """The router as its HTTP listeners see it: made for the first of them."""
+        if self._site is None:
+            from .site import RouterSite  # noqa: PLC0415
+
+            assert self._control is not None  # noqa: S101 - it is there before any listener is made
+            self._site = RouterSite(self._router, self._services, self._control, self._admitter)
+        return self._site
+
+
+def assemble(
+    configuration: Configuration,
+    plugins: Plugins,
+    read: Callable[[], Configuration] | None,
+    calendar: Callable[[], float],
+) -> Assembly:
+    """Put a router together; ``read`` and ``calendar`` as ``process.RouterProcess`` has them."""
+    own = configuration.router
+    router = Router(own.id, own.mode, own.default_distribution)
+    router.table.tenants_confined = own.secure_defaults
+    services = _services(configuration, router, plugins, calendar)
+    recorder, hub = services.recorder, services.hub
+    record_logs = RecordLogs(own.id, recorder, hub)
+    telemetry = Telemetry(
+        router, recorder, plugins, lambda: record_logs.interval_s, lambda: record_logs.latency_addresses
+    )
+    makers = Makers(services)
+    parts = _parts(services, makers, record_logs)
+    records = ChangeRecords(recorder, services.connections)
+    guard, policing = services.guard, services.policing
+    decisions = Decisions(guard.sanctions, policing, guard.lockout, records, hub.flush)
+    consumers = Consumers(router, plugins, policing, decisions, hub.flush)
+    topology = None if services.backbone is None else services.backbone.topology
+    control = Control(configuration, read, parts, records, decisions, consumers, topology)
+    makers.serve_pages_of(control)
+    services.secure.take_up = control.take_up
+    return Assembly(
+        router,
+        services,
+        parts,
+        control,
+        decisions,
+        consumers,
+        telemetry,
+        OwnLinks(hub),
+        OwedCredit(hub),
+        StateDump(router, services),
+        makers,
+    )
+
+
+def _services(
+    configuration: Configuration, router: Router, plugins: Plugins, calendar: Callable[[], float]
+) -> Services:
+    """Make what all connections share."""
+    own = configuration.router
+    hub, recorder, connections = Hub(router), Recorder(), Connections()
+    budget, sanctions = Budget(0), Sanctions(trio.current_time)
+    secure = Secure(plugins, connections, recorder, calendar)
+    return Services(
+        hub=hub,
+        poller=Poller(hub),
+        ticker=Ticker(),
+        plugins=plugins,
+        budget=budget,
+        connections=connections,
+        recorder=recorder,
+        guard=Guard(MemoryWatch(budget, recorder), sanctions=sanctions),
+        secure=secure,
+        policing=Policing(recorder, plugins, sanctions=sanctions),
+        auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),
+        backbone=make_backbone(router, own, calendar, recorder) if own.mode == "interior" else None,
+        uplinks=Uplinks(hub) if own.mode == "edge" else None,
+        secure_defaults=own.secure_defaults,
+    )
+
+
+def _parts(services: Services, makers: Makers, record_logs: RecordLogs) -> ConfiguredParts:
+    """Make what runs for configured entities."""
+    router, flush = services.hub.router, services.hub.flush
+    return ConfiguredParts(
+        listeners=Listeners(makers.listener),
+        connectors=Connectors(makers.connector),
+        connections=services.connections,
+        rules=Rules(router.table),
+        routes=ConfiguredRoutes(router, flush),
+        exchanges=ConfiguredExchanges(router, flush),
+        secure=services.secure,
+        auth_services=services.auth_services,
+        policing=services.policing,
+        guard=services.guard,
+        host_names=HostNames(),
+        record_logs=record_logs,
+        plugins=services.plugins,
+    )
