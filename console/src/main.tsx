@@ -6,6 +6,7 @@ import { App } from "./app/App";
 import { followTheme } from "./app/theme";
 import "@patternfly/react-core/dist/styles/base.css";
 import "./app/console.css";
+import "./parts/parts.css";
 
 followTheme();
 const root = document.getElementById("root");

@@ -1,25 +1,36 @@
-import { Suspense, lazy } from "react";
+import { Suspense, lazy, useEffect, useState } from "react";
 import { Spinner } from "@patternfly/react-core/dist/esm/components/Spinner";
 import { Navigate, Route, Routes } from "react-router-dom";
 
+import { login, useSession } from "../store";
 import { Frame } from "./Frame";
+import { Login } from "./Login";
 import { Missing } from "./Missing";
 import { ROUTES } from "./routes";
 
 const PAGES = ROUTES.map((route) => ({ path: route.path, Component: lazy(route.load) }));
 const FIRST = ROUTES[0]?.path.replace("/*", "");
 
-const loading = (
-  <div className="console-loading">
-    <Spinner aria-label="The page is loading" />
-  </div>
-);
+function Loading({ label }: { label: string }) {
+  return (
+    <div className="console-loading">
+      <Spinner aria-label={label} />
+    </div>
+  );
+}
 
-/** The console: its frame around the page that the address names. */
+/** The login page until there is a login, then the frame around the page that the address names. */
 export function App() {
+  const { state } = useSession();
+  const [hasTried, setHasTried] = useState(false);
+  useEffect(() => {
+    void login({ kind: "none" }).finally(() => setHasTried(true));
+  }, []);
+  if (!hasTried) return <Loading label="Connecting to the router" />;
+  if (state === "closed" || state === "connecting") return <Login />;
   return (
     <Frame>
-      <Suspense fallback={loading}>
+      <Suspense fallback={<Loading label="The page is loading" />}>
         <Routes>
           {FIRST !== undefined && <Route index element={<Navigate to={FIRST} replace />} />}
           {PAGES.map(({ path, Component }) => (

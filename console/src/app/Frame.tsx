@@ -11,7 +11,9 @@ import { Page, PageSidebar, PageSidebarBody, PageToggleButton } from "@patternfl
 import { SkipToContent } from "@patternfly/react-core/dist/esm/components/SkipToContent";
 import BarsIcon from "@patternfly/react-icons/dist/esm/icons/bars-icon";
 
+import { Account } from "./Account";
 import { Navigation } from "./Navigation";
+import { Notices } from "./Notices";
 import { ThemeSwitch } from "./ThemeSwitch";
 
 const MAIN = "console-main";
@@ -31,7 +33,10 @@ const masthead = (
       </MastheadBrand>
     </MastheadMain>
     <MastheadContent>
-      <ThemeSwitch />
+      <div className="console-tools">
+        <Account />
+        <ThemeSwitch />
+      </div>
     </MastheadContent>
   </Masthead>
 );
@@ -65,6 +70,7 @@ export function Frame({ children }: { children: ReactNode }) {
         </SkipToContent>
       }
     >
+      <Notices />
       {children}
     </Page>
   );

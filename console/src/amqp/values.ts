@@ -1,0 +1,102 @@
+/** AMQP values as the console holds them, and back. See model/types.ts for what each becomes. */
+
+import "./node/globals";
+
+import rhea from "rhea";
+
+import type { Value } from "../model/types";
+
+/** Deeper than any answer of a router; what is deeper still comes from a peer that wants a stack to run over. */
+const MAX_DEPTH = 32;
+
+interface Codec {
+  read: (buffer: Buffer, offset: number) => unknown;
+}
+
+/** What rhea makes of a value that carries a type of its own. */
+interface TypedValue {
+  readonly descriptor?: { readonly value: unknown };
+  readonly value: unknown;
+  readonly type: unknown;
+}
+
+const ULONG = 0x80;
+const LONG = 0x81;
+const TIMESTAMP = 0x83;
+
+const byCode = (rhea.types as unknown as { by_code: Record<number, Codec> }).by_code;
+
+function readerOf(code: number): Codec {
+  const codec = byCode[code];
+  if (codec === undefined) throw new Error(`rhea knows no type ${code}`);
+  return codec;
+}
+
+const small = (wide: bigint): number | bigint =>
+  wide >= BigInt(Number.MIN_SAFE_INTEGER) && wide <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(wide) : wide;
+
+// rhea returns eight bytes for what a double cannot hold, which then look like a binary; a bigint says what it is.
+readerOf(ULONG).read = (buffer, offset) =>
+  small((BigInt(buffer.readUInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
+readerOf(LONG).read = (buffer, offset) =>
+  small((BigInt(buffer.readInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
+// A Date cannot hold every timestamp.
+readerOf(TIMESTAMP).read = (buffer, offset) =>
+  Number((BigInt(buffer.readInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
+
+function isTyped(value: object): value is TypedValue {
+  return Object.getPrototypeOf(value) !== Object.prototype && "type" in value && "value" in value;
+}
+
+/** Return what rhea decoded as a Value; a described value is the map of its descriptor and its value. */
+export function toValue(decoded: unknown, depth = 0): Value {
+  if (depth > MAX_DEPTH) return "(nested too deep)";
+  switch (typeof decoded) {
+    case "boolean":
+    case "number":
+    case "bigint":
+    case "string":
+      return decoded;
+    case "object":
+      return decoded === null ? null : objectToValue(decoded, depth + 1);
+    default:
+      return null;
+  }
+}
+
+function objectToValue(decoded: object, depth: number): Value {
+  if (decoded instanceof Uint8Array) return new Uint8Array(decoded);
+  if (decoded instanceof Date) return decoded.getTime();
+  if (Array.isArray(decoded)) return decoded.map((item: unknown) => toValue(item, depth));
+  if (isTyped(decoded)) {
+    const value = toValue(decoded.value, depth);
+    return decoded.descriptor === undefined
+      ? value
+      : { descriptor: toValue(decoded.descriptor.value, depth), value };
+  }
+  // fromEntries makes "__proto__" an ordinary key.
+  return Object.fromEntries(Object.entries(decoded).map(([key, item]) => [key, toValue(item, depth)]));
+}
+
+/** Return a Value as rhea encodes it: whole numbers as int or long, as the router's own tools send them. */
+export function fromValue(value: Value | undefined): unknown {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "number") {
+    if (!Number.isInteger(value)) return rhea.types.wrap_double(value);
+    return Math.abs(value) < 2 ** 31 ? rhea.types.wrap_int(value) : rhea.types.wrap_long(value);
+  }
+  if (typeof value === "bigint") return rhea.types.wrap_long(longBytes(value));
+  if (value instanceof Uint8Array) return Buffer.from(value);
+  if (Array.isArray(value)) return value.map((item: Value) => fromValue(item));
+  if (typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fromValue(item)]));
+  }
+  return value;
+}
+
+function longBytes(value: bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeUInt32BE(Number((value >> 32n) & 0xffffffffn), 0);
+  bytes.writeUInt32BE(Number(value & 0xffffffffn), 4);
+  return bytes;
+}

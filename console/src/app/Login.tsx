@@ -1,0 +1,86 @@
+import { useState, type SubmitEvent } from "react";
+import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
+import { Button } from "@patternfly/react-core/dist/esm/components/Button";
+import { Card, CardBody, CardTitle } from "@patternfly/react-core/dist/esm/components/Card";
+import { ActionGroup, Form, FormGroup } from "@patternfly/react-core/dist/esm/components/Form";
+import { TextInput } from "@patternfly/react-core/dist/esm/components/TextInput";
+import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/esm/components/ToggleGroup";
+
+import { login, useSession } from "../store";
+import { ThemeSwitch } from "./ThemeSwitch";
+
+const TOKENS = ["OAUTHBEARER", "XOAUTH2"];
+const NAMELESS = ["ANONYMOUS", "EXTERNAL"];
+
+/** Whether credentials would cross the network in clear. */
+const isInClear = (): boolean =>
+  window.location.protocol === "http:" && !["localhost", "127.0.0.1", "[::1]"].includes(window.location.hostname);
+
+/** The page that asks for a name and a password, or for a token. */
+export function Login() {
+  const { offered, problem, state } = useSession();
+  const [kind, setKind] = useState<"password" | "token">("password");
+  const [user, setUser] = useState("");
+  const [secret, setSecret] = useState("");
+  const isBusy = state === "connecting";
+  const takesTokens = offered.some((name) => TOKENS.includes(name));
+  const takesNameless = offered.length === 0 || offered.some((name) => NAMELESS.includes(name));
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    setSecret("");
+    void login(kind === "token" ? { kind, user, token: secret } : { kind, user, password: secret });
+  };
+  return (
+    <main className="console-login">
+      <div className="console-login-theme">
+        <ThemeSwitch />
+      </div>
+      <Card>
+        <CardTitle component="h1">Log in to trouter</CardTitle>
+        <CardBody>
+          <Form onSubmit={submit}>
+            {problem !== "" && <Alert variant="danger" isInline title={problem} />}
+            {isInClear() && (
+              <Alert variant="warning" isInline title="This page was loaded without TLS: a password crosses the network in clear." />
+            )}
+            {takesTokens && (
+              <ToggleGroup aria-label="Way of logging in">
+                <ToggleGroupItem text="Password" isSelected={kind === "password"} onChange={() => setKind("password")} />
+                <ToggleGroupItem text="Token" isSelected={kind === "token"} onChange={() => setKind("token")} />
+              </ToggleGroup>
+            )}
+            <FormGroup label="User" fieldId="user" isRequired={kind === "password"}>
+              <TextInput
+                id="user"
+                autoComplete="username"
+                value={user}
+                onChange={(_event, value) => setUser(value)}
+                isRequired={kind === "password"}
+              />
+            </FormGroup>
+            <FormGroup label={kind === "token" ? "Token" : "Password"} fieldId="secret" isRequired>
+              <TextInput
+                id="secret"
+                type="password"
+                autoComplete="current-password"
+                value={secret}
+                onChange={(_event, value) => setSecret(value)}
+                isRequired
+              />
+            </FormGroup>
+            <ActionGroup>
+              <Button type="submit" isLoading={isBusy} isDisabled={isBusy}>
+                Log in
+              </Button>
+              {takesNameless && (
+                <Button variant="link" isDisabled={isBusy} onClick={() => void login({ kind: "none" })}>
+                  Connect without a password
+                </Button>
+              )}
+            </ActionGroup>
+          </Form>
+        </CardBody>
+      </Card>
+    </main>
+  );
+}

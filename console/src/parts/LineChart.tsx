@@ -1,0 +1,128 @@
+import { useEffect, useMemo, useRef, useState } from "react";
+import { Button } from "@patternfly/react-core/dist/esm/components/Button";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+import { useTheme } from "../app/theme";
+import type { History } from "../model/types";
+import { momentText } from "./Ago";
+import { DataTable, type Column } from "./DataTable";
+
+/** One line: its name and its samples, times in ms since 1970. */
+export interface ChartSeries extends History {
+  readonly label: string;
+}
+
+interface Given {
+  /** What the chart shows, for screen readers and the file of an export. */
+  readonly label: string;
+  readonly series: readonly ChartSeries[];
+  readonly unit?: string;
+  readonly height?: number;
+  /** Show only so much of the past; everything if absent. */
+  readonly lastMs?: number;
+}
+
+const LIGHT = ["#0066cc", "#b1380b", "#3d7317", "#5e40be", "#9f6f00", "#147878", "#a60000", "#4d4d4d"];
+const DARK = ["#92c5f9", "#f8ae54", "#afdc8f", "#b6a6e9", "#ffe072", "#9ad8d8", "#f9a8a8", "#c7c7c7"];
+const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, notation: "compact" });
+
+type Joined = [number[], ...(number | null | undefined)[][]];
+
+/** Return all series on one axis of times in seconds, as uPlot wants them. */
+function join(series: readonly ChartSeries[], since: number): Joined {
+  const tables = series.map((one) => {
+    const first = one.times.findIndex((at) => at >= since);
+    const from = first < 0 ? one.times.length : first;
+    return [one.times.slice(from).map((at) => at / 1_000), one.values.slice(from)] as uPlot.AlignedData;
+  });
+  return (tables.length === 0 ? [[]] : uPlot.join(tables)) as Joined;
+}
+
+function optionsFor(labels: readonly string[], isDark: boolean, unit: string, width: number, height: number): uPlot.Options {
+  const colours = isDark ? DARK : LIGHT;
+  const axis = {
+    stroke: isDark ? "#c7c7c7" : "#4d4d4d",
+    grid: { stroke: isDark ? "#4d4d4d" : "#e0e0e0", width: 1 },
+    ticks: { stroke: isDark ? "#4d4d4d" : "#e0e0e0", width: 1 },
+  };
+  return {
+    width,
+    height,
+    series: [
+      { label: "Time" },
+      ...labels.map((label, index) => ({
+        label,
+        stroke: colours[index % colours.length] ?? "#0066cc",
+        width: 2,
+        spanGaps: false,
+        value: (_plot: uPlot, value: number | null) => (value === null ? "-" : `${NUMBER.format(value)}${unit}`),
+      })),
+    ],
+    axes: [axis, { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => NUMBER.format(tick) + unit) }],
+    scales: { y: { range: (_plot, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
+    cursor: { drag: { x: false, y: false } },
+    legend: { live: true },
+  };
+}
+
+/** Lines over time, several in one picture, with a table of the same numbers for those who cannot see it. */
+export function LineChart({ label, series, unit = "", height = 220, lastMs }: Given) {
+  const [isTable, setIsTable] = useState(false);
+  return (
+    <figure className="console-chart" aria-label={label}>
+      {isTable ? (
+        <ChartTable label={label} series={series} />
+      ) : (
+        <Canvas label={label} series={series} unit={unit} height={height} lastMs={lastMs} />
+      )}
+      <Button variant="link" isInline onClick={() => setIsTable(!isTable)} aria-label={`${isTable ? "Show as picture" : "Show as table"}: ${label}`}>
+        {isTable ? "Show as picture" : "Show as table"}
+      </Button>
+    </figure>
+  );
+}
+
+function Canvas({ label, series, unit, height, lastMs }: Given & { unit: string; height: number }) {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const { isDark } = useTheme();
+  const newest = Math.max(0, ...series.map((one) => one.times.at(-1) ?? 0));
+  const data = useMemo(() => join(series, lastMs === undefined ? 0 : newest - lastMs), [series, lastMs, newest]);
+  const held = useRef(data);
+  const names = JSON.stringify(series.map((one) => one.label));
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const labels = JSON.parse(names) as string[];
+    const made = new uPlot(optionsFor(labels, isDark, unit, element.clientWidth || 600, height), held.current, element);
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth || 600, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = undefined;
+    };
+  }, [names, isDark, unit, height]);
+  useEffect(() => {
+    held.current = data;
+    plot.current?.setData(data);
+  }, [data, names, isDark]);
+  return <div ref={place} role="img" aria-label={`${label}, as lines over time; a table has the same numbers`} />;
+}
+
+interface Sample {
+  readonly at: number;
+  readonly values: readonly (number | null | undefined)[];
+}
+
+function ChartTable({ label, series }: { label: string; series: readonly ChartSeries[] }) {
+  const [times, ...values] = join(series, 0);
+  const rows: Sample[] = times.map((at, index) => ({ at: at * 1_000, values: values.map((line) => line[index]) })).reverse();
+  const columns: Column<Sample>[] = [
+    { key: "time", title: "Time", value: (row) => momentText(row.at) },
+    ...series.map((one, index) => ({ key: one.label, title: one.label, value: (row: Sample) => row.values[index] ?? null })),
+  ];
+  return <DataTable label={label} columns={columns} rows={rows} rowKey={(row) => String(row.at)} exportName={label} />;
+}

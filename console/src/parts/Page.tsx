@@ -1,0 +1,30 @@
+import { useEffect, type ReactNode } from "react";
+import { PageSection } from "@patternfly/react-core/dist/esm/components/Page";
+import { Title } from "@patternfly/react-core/dist/esm/components/Title";
+
+interface Given {
+  readonly title: string;
+  /** Buttons and choices at the right of the title. */
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** A page of the console: its heading, its actions and its content. The browser's title follows. */
+export function Page({ title, actions, children }: Given) {
+  useEffect(() => {
+    document.title = `${title} - trouter`;
+  }, [title]);
+  return (
+    <>
+      <PageSection className="console-heading" padding={{ default: "padding" }}>
+        <Title headingLevel="h1" size="2xl">
+          {title}
+        </Title>
+        {actions !== undefined && <div className="console-actions">{actions}</div>}
+      </PageSection>
+      <PageSection isFilled className="console-content">
+        {children}
+      </PageSection>
+    </>
+  );
+}

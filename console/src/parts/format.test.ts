@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+
+import { compare, csvCell, csvOf, jsonOf, textOf } from "./format";
+
+describe("csv", () => {
+  it("quotes text and doubles quotes", () => {
+    expect(csvOf(["name", "count"], [['say "hi",\nnow', 3]])).toBe('"name","count"\r\n"say ""hi"",\nnow",3\r\n');
+  });
+
+  it("keeps a spreadsheet from computing text of strangers", () => {
+    expect(csvCell("=HYPERLINK(1)")).toBe("\"'=HYPERLINK(1)\"");
+    expect(csvCell("@x")).toBe("\"'@x\"");
+    expect(csvCell(-5)).toBe("-5");
+  });
+});
+
+describe("text", () => {
+  it("shows what is in maps, lists, binaries and large numbers", () => {
+    expect(textOf({ a: [1n << 63n, null], b: new Uint8Array([1, 255]) })).toBe(
+      '{"a":["9223372036854775808",null],"b":{"binary":"01ff"}}',
+    );
+    expect(jsonOf([1])).toBe("[1]");
+    expect(textOf(null)).toBe("");
+  });
+
+  it("shows invisible characters inside of maps too", () => {
+    expect(textOf(["\u202e"])).toBe('["<U+202E>"]');
+  });
+});
+
+describe("compare", () => {
+  it("sorts numbers by size, text with its numbers, and empty ones last", () => {
+    expect([10n, 9, null, 11].sort(compare)).toEqual([9, 10n, 11, null]);
+    expect(["c10", "c9", "", "a"].sort(compare)).toEqual(["a", "c9", "c10", ""]);
+  });
+});

@@ -1,0 +1,171 @@
+/** The login and the connection: how it begins, is lost, comes back and ends. */
+
+import { create } from "zustand";
+
+import { AmqpConnection } from "../amqp/connection";
+import { ConnectError } from "../amqp/errors";
+import { query } from "../amqp/management";
+import type { Credentials } from "../amqp/mechanisms";
+import type { Entity, RouterRef } from "../model/types";
+import { discover } from "./discovery";
+import { link, setLink } from "./link";
+import { notify } from "./notices";
+import { fetchLevel, levelFor, reaches, type Level } from "./rights";
+import { fetchSchema, schemaNow } from "./schema";
+import { forgetRouters, markLost, pollRouters } from "./snapshot";
+
+const DISCOVER_MS = 2_000;
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 15_000;
+
+export interface Session {
+  /** "closed": the login page; "connecting": the first connection; "lost": it was cut and is being made again. */
+  readonly state: "connecting" | "connected" | "lost" | "closed";
+  /** The user as the router names it; "" before it is known. */
+  readonly user: string;
+  /** The routers of the network, the one connected to first. */
+  readonly routers: readonly RouterRef[];
+  readonly level: Level;
+  /** The mechanisms that the listener offers, as far as known. */
+  readonly offered: readonly string[];
+  /** Why the last login failed. */
+  readonly problem: string;
+  /** The container id of the console's own connection. */
+  readonly container: string;
+  /** Whether the schema knows this operation on entities of that type and the login may do it. */
+  readonly can: (operation: string, entity: Entity) => boolean;
+}
+
+const store = create<Session>((_set, get) => ({
+  state: "connecting",
+  user: "",
+  routers: [],
+  level: "none",
+  offered: [],
+  problem: "",
+  container: "",
+  can: (operation, entity) =>
+    reaches(get().level, levelFor(operation, entity)) &&
+    (schemaNow().types[entity]?.operations.includes(operation) ?? false),
+}));
+
+/** Counts logins and logouts, so that what an earlier one began is dropped when it arrives. */
+let generation = 0;
+
+/** The WebSocket of the listener that served the page. */
+function socketUrl(): string {
+  const url = new URL("$management", window.location.href.replace(/[?#].*$/, ""));
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  return url.href;
+}
+
+/** Log in; the outcome stands in the session. Without credentials the listener's EXTERNAL or ANONYMOUS is tried. */
+export async function login(credentials: Credentials): Promise<void> {
+  generation += 1;
+  const mine = generation;
+  store.setState({ state: "connecting", problem: "" });
+  try {
+    await connect(credentials, mine);
+  } catch (error) {
+    if (mine !== generation) return;
+    const offered = error instanceof ConnectError ? error.offered : [];
+    // A first look without credentials that finds a login page is no failure.
+    const expected = credentials.kind === "none" && error instanceof ConnectError && error.reason === "no mechanism";
+    store.setState({ state: "closed", offered, problem: expected ? "" : messageOf(error) });
+  }
+}
+
+async function connect(credentials: Credentials, mine: number): Promise<void> {
+  const amqp = new AmqpConnection();
+  await amqp.open(socketUrl(), credentials);
+  if (mine !== generation) {
+    amqp.close();
+    return;
+  }
+  amqp.onLost = () => lose(credentials);
+  setLink(amqp);
+  try {
+    await begin(amqp);
+  } catch (error) {
+    setLink(undefined);
+    amqp.onLost = () => undefined;
+    amqp.close();
+    throw error;
+  }
+}
+
+async function begin(amqp: AmqpConnection): Promise<void> {
+  const level = await fetchLevel();
+  if (level === "none") throw new ConnectError("refused", "This login may not look at the router's management.", [...amqp.offered]);
+  const [routers] = await Promise.all([discover(amqp), fetchSchema()]);
+  const user = await ownUser(amqp);
+  if (link() !== amqp) return;
+  pollRouters(routers);
+  store.setState({ state: "connected", routers, level, user, offered: [...amqp.offered], container: amqp.container });
+  void watchNetwork(amqp);
+}
+
+async function ownUser(amqp: AmqpConnection): Promise<string> {
+  const rows = await query(amqp, "", "connection", ["container", "user"]).catch(() => []);
+  const user = rows.find((row) => row["container"] === amqp.container)?.["user"];
+  return typeof user === "string" ? user : "";
+}
+
+/** Look for routers that came or went, again and again while this connection is the one. */
+async function watchNetwork(amqp: AmqpConnection): Promise<void> {
+  while (link() === amqp) {
+    await new Promise((resume) => setTimeout(resume, DISCOVER_MS));
+    const show = (routers: readonly RouterRef[]): void => {
+      if (link() !== amqp || JSON.stringify(routers) === JSON.stringify(store.getState().routers)) return;
+      pollRouters(routers);
+      store.setState({ routers });
+    };
+    // A router that is gone is shown so at once; edges stay until the routers they hang on have been asked.
+    const edges = store.getState().routers.filter((router) => router.mode === "edge");
+    const early = (routers: readonly RouterRef[]): void => {
+      show([...routers, ...edges.filter((edge) => !routers.some((router) => router.id === edge.id))]);
+    };
+    const routers = await discover(amqp, early).catch(() => undefined);
+    if (routers !== undefined) show(routers);
+  }
+}
+
+function lose(credentials: Credentials): void {
+  setLink(undefined);
+  markLost("the connection is lost");
+  store.setState({ state: "lost" });
+  notify("warning", "The connection to the router is lost", "The console connects again by itself.");
+  void comeBack(credentials, generation);
+}
+
+async function comeBack(credentials: Credentials, mine: number): Promise<void> {
+  for (let wait = FIRST_RETRY_MS; mine === generation; wait = Math.min(wait * 2, LAST_RETRY_MS)) {
+    await new Promise((resume) => setTimeout(resume, wait * (0.5 + Math.random())));
+    if (mine !== generation) return;
+    try {
+      await connect(credentials, mine);
+      notify("success", "The connection to the router is back");
+      return;
+    } catch (error) {
+      if (mine !== generation) return;
+      if (error instanceof ConnectError && error.reason !== "unreachable") {
+        logout(messageOf(error));
+        return;
+      }
+    }
+  }
+}
+
+/** Close the connection and forget the login. */
+export function logout(problem = ""): void {
+  generation += 1;
+  link()?.close();
+  setLink(undefined);
+  forgetRouters();
+  store.setState({ state: "closed", user: "", routers: [], level: "none", problem });
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The session: who is logged in, what the login may do, which routers there are, how the connection is. */
+export const useSession = (): Session => store();

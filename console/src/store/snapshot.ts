@@ -1,0 +1,160 @@
+/** The tables of all routers as last seen, and the one poller that keeps them fresh. */
+
+import { useEffect } from "react";
+import { create } from "zustand";
+
+import { query } from "../amqp/management";
+import type { Entity, RouterRef, RouterTables, Row, Snapshot } from "../model/types";
+import { ordersFor, type Interest, type Wanted } from "./interests";
+import { link } from "./link";
+
+/** How often the poller looks for what is due, and at most how often the page is drawn anew for it. */
+const TICK_MS = 100;
+
+interface Polled {
+  router: RouterRef;
+  tables: Partial<Record<Entity, readonly Row[]>>;
+  errors: Map<Entity, string>;
+  /** When each table was last asked for, and which are under way. */
+  asked: Map<Entity, { at: number; attributes: string }>;
+  underWay: Set<Entity>;
+  at: number;
+  /** Why the router is no longer asked. */
+  gone?: string;
+}
+
+const store = create<Snapshot>(() => ({ at: 0, routers: [] }));
+const interests = new Map<number, Interest>();
+const polled = new Map<string, Polled>();
+const afterCommit = new Set<(snapshot: Snapshot) => void>();
+let lastInterest = 0;
+let changed = false;
+let ticking: ReturnType<typeof setInterval> | undefined;
+
+/** Poll these routers from now on; those that are not among them any longer stay as they were last seen, with an error. */
+export function pollRouters(routers: readonly RouterRef[]): void {
+  for (const router of routers) {
+    const known = polled.get(router.id);
+    if (known === undefined) {
+      polled.set(router.id, {
+        router,
+        tables: {},
+        errors: new Map(),
+        asked: new Map(),
+        underWay: new Set(),
+        at: 0,
+      });
+    } else {
+      known.router = router;
+      delete known.gone;
+    }
+  }
+  const there = new Set(routers.map((router) => router.id));
+  for (const [id, entry] of polled) {
+    if (!there.has(id)) entry.gone = "left the network";
+  }
+  changed = true;
+  ticking ??= setInterval(tick, TICK_MS);
+}
+
+/** Stop polling and forget everything, as after a logout. */
+export function forgetRouters(): void {
+  clearInterval(ticking);
+  ticking = undefined;
+  polled.clear();
+  store.setState({ at: 0, routers: [] });
+}
+
+/** Note that nothing arrives at present: every router is shown with `why` until it answers again. */
+export function markLost(why: string): void {
+  for (const entry of polled.values()) {
+    entry.errors.set("", why);
+    entry.asked.clear();
+  }
+  changed = true;
+}
+
+function tick(): void {
+  if (link() !== undefined) {
+    for (const entry of polled.values()) if (entry.gone === undefined) askDue(entry);
+  }
+  if (changed) commit();
+}
+
+function askDue(entry: Polled): void {
+  const now = performance.now();
+  for (const { entity, attributes, everyMs } of ordersFor(interests.values(), entry.router.id)) {
+    const last = entry.asked.get(entity);
+    const wanted = attributes === "all" ? "all" : attributes.join();
+    // What is wanted anew is asked for at once, whenever the last answer came.
+    const due = last?.attributes !== wanted || now - last.at >= everyMs;
+    if (due && !entry.underWay.has(entity)) {
+      entry.asked.set(entity, { at: now, attributes: wanted });
+      void fetchTable(entry, entity, attributes);
+    }
+  }
+}
+
+async function fetchTable(entry: Polled, entity: Entity, attributes: readonly string[] | "all"): Promise<void> {
+  const connection = link();
+  if (connection === undefined) return;
+  entry.underWay.add(entity);
+  try {
+    const rows = await query(connection, entry.router.address, entity, attributes);
+    entry.tables = { ...entry.tables, [entity]: rows };
+    entry.at = Date.now();
+    entry.errors.delete(entity);
+    entry.errors.delete("");
+  } catch (error) {
+    if (link() === connection) entry.errors.set(entity, error instanceof Error ? error.message : String(error));
+  } finally {
+    entry.underWay.delete(entity);
+    changed = true;
+  }
+}
+
+function shown({ router, tables, at, errors, gone }: Polled): RouterTables {
+  const error = gone ?? errors.get("") ?? [...errors.values()][0];
+  return { id: router.id, address: router.address, tables, at, ...(error === undefined ? {} : { error }) };
+}
+
+function commit(): void {
+  changed = false;
+  const snapshot = { at: Date.now(), routers: [...polled.values()].map(shown) };
+  store.setState(snapshot);
+  for (const listener of afterCommit) listener(snapshot);
+}
+
+/** Poll for `interest` until the returned function is called. */
+export function addInterest(interest: Interest): () => void {
+  lastInterest += 1;
+  const id = lastInterest;
+  interests.set(id, interest);
+  return () => interests.delete(id);
+}
+
+/** Call `listener` with each new snapshot until the returned function is called. */
+export function onSnapshot(listener: (snapshot: Snapshot) => void): () => void {
+  afterCommit.add(listener);
+  return () => afterCommit.delete(listener);
+}
+
+/** Ask for this table of this router at the next tick, as after a change. */
+export function refresh(routerId: string, entity: Entity): void {
+  polled.get(routerId)?.asked.delete(entity);
+}
+
+/**
+ * Keep these tables fresh while the component is mounted and return all tables as last seen. `wanted` maps an entity to the
+ * attributes to fetch, or to "all"; every router is polled, or only those whose ids are in `routers`. What several components
+ * want is fetched once.
+ */
+export function useTables(wanted: Wanted, everyMs: number, routers?: readonly string[]): Snapshot {
+  // The text stands for the content, so that an object made anew at each rendering changes nothing.
+  const key = JSON.stringify([wanted, everyMs, routers ?? null]);
+  useEffect(() => {
+    const [tables, every, only] = JSON.parse(key) as [Wanted, number, readonly string[] | null];
+    return addInterest({ wanted: tables, everyMs: every, ...(only === null ? {} : { routers: only }) });
+  }, [key]);
+  return store();
+}
