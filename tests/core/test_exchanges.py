@@ -563,7 +563,7 @@ def test_a_next_hop_without_credit_stops_nobody_and_grows_no_memory() -> None:
     slow.grant(1000)
     room.router.pump()
     assert 10 < len(slow.bodies) < 100
-    (egress,) = [each for each in room.router.core.egresses() if each.record.text == "slow"]
+    (egress,) = [each for each in room.router.core.egresses() if each.record and each.record.text == "slow"]
     assert egress.counters.dropped_presettled == 300 - len(slow.bodies)
     assert room.router.held_bytes() == 0
     sender.send(whole)

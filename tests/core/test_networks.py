@@ -463,6 +463,7 @@ LARGE = compose(b"x" * 300_000)
 def streams(joined: Joined, one: str, other: str) -> tuple[int, int]:
     """Links for streams from one router to another: how many, and how many of them idle."""
     found = joined.sides[one, other].trunk.streams
+    assert found is not None
     return found.count, found.idle
 
 

@@ -216,10 +216,10 @@ def test_what_is_remembered_of_one_tenant_is_not_what_another_means() -> None:
     assert receiver.bodies == [b"1", b"1"]
     assert anonymous(second, "q") == anonymous(outside, "q") == Released()
     table = space.router.core.table
-    assert list(first.terms.tenant.known) == [b"q"]  # type: ignore[union-attr]
+    assert list(table.known_to(first.terms.tenant)) == [b"q"]
     assert not table.known
     receiver.detach()
-    assert not first.terms.tenant.known  # type: ignore[union-attr]
+    assert not table.known_to(first.terms.tenant)
     assert anonymous(first, "q") == Released()
 
 
@@ -242,7 +242,7 @@ def test_what_is_remembered_goes_with_the_rules_and_with_the_tenant(change: str)
     else:
         space.tenants.leave(tenant, 1)
         assert record.known_as == [(space.router.core.table.known, b"t1/q")]
-    assert not tenant.known
+    assert not space.router.core.table.known_to(tenant)
     assert receiver.bodies == [b"1", b"2"]
 
 

@@ -36,10 +36,25 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_by(path: Path) -> set[str]:
-    """The modules that a source or a .pxd imports, by absolute name; of `from a import b` b, if that is a module."""
+def imported_by(path: Path, *, types: bool = True) -> set[str]:
+    """The modules that a source or a .pxd imports, by absolute name; of `from a import b` b, if that is a module.
+
+    Without ``types`` those are left out that only a type checker imports.
+    """
     text = path.read_text(encoding="utf-8")
-    return _cimported(text) if path.suffix == ".pxd" else _imported(ast.parse(text), path)
+    if path.suffix == ".pxd":
+        return _cimported(text)
+    tree = ast.parse(text)
+    return _imported(tree if types else _AtRuntime().visit(tree), path)
+
+
+class _AtRuntime(ast.NodeTransformer):
+    """Takes out what stands under `if TYPE_CHECKING:`."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        if ast.unparse(node.test) == "TYPE_CHECKING":
+            return node.orelse
+        return self.generic_visit(node)
 
 
 def _imported(tree: ast.AST, path: Path) -> set[str]:

@@ -221,10 +221,10 @@ def check_tables(network: Network) -> None:
         routers = site.memory.core.network.routers
         assert expected.keys() == {each for each, router in routers.items() if router.trunk is not None}
         for other, keys in expected.items():
-            records = routers[other].addresses
-            assert {key for key in records if key[0] == "M"} == keys
-            for record in records.values():
-                assert routers[other] in record.forwarder.remotes
+            addresses = routers[other].addresses
+            assert {key for key in addresses if key[0] == "M"} == keys
+            for key in addresses:
+                assert routers[other] in site.memory.core.table.records[key].forwarder.remotes
 
 
 def check_delivery(network: Network) -> None:

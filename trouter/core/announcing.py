@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from .notes import Note
 
@@ -124,7 +124,7 @@ class Announcer:
             if status not in DELETED:
                 self._complain(key, reply)
         else:
-            identity: Any = reply.body.get("identity") if reply is not None and isinstance(reply.body, dict) else None
+            identity = reply.body.get("identity") if reply is not None and isinstance(reply.body, dict) else None
             if status == CREATED and isinstance(identity, str) and identity:
                 route.there, route.identity = True, identity
             else:

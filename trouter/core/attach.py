@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from trouter.engine.link import IncomingLink, Link, OutgoingLink
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
@@ -22,19 +22,17 @@ from .addresses import (
     temporary_target,
     temporary_token,
 )
-from .edging import DOWNLINK, SERVICES, TRACKING, accept_downlink, accept_tracking, serve
+from .edging import DOWNLINK, SERVICES, TRACKING, EdgeRouterPort, accept_downlink, accept_tracking, serve
 from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
 from .record import Record
 from .refusals import NO_ROUTE, Refused
 from .routed import carry, carry_up, dynamic_address
+from .routerport import RouterPort
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
+from .tenants import Tenant
 from .terms import DEFAULT_CAPACITY, PeerTerms, hold, lay_on_egress, lay_on_ingress
-
-if TYPE_CHECKING:
-    from .router import Router
-    from .tenants import Tenant
 
 __all__ = ["DISALLOWED", "PeerTerms", "attach", "hold"]
 
@@ -57,7 +55,7 @@ DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local 
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
 
 
-def attach(router: Router, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
+def attach(router: EdgeRouterPort, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
     """Answer the attach that made ``link``, and take the link into the routing if it is accepted; why it was not.
 
     A link that ``goes_up`` is one that is routed over an edge router's uplink.
@@ -88,7 +86,7 @@ def attach(router: Router, link: Link, terms: PeerTerms, *, goes_up: bool = Fals
     return None
 
 
-def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: PeerTerms) -> None:
+def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: PeerTerms) -> None:
     target = wanted.target
     if isinstance(target, Coordinator):
         if carry(router, link, terms, target):
@@ -130,7 +128,7 @@ def _accept_incoming(router: Router, link: IncomingLink, wanted: Attach, terms: 
         router.edges.add_sender(terms.edge, record)
 
 
-def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
+def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
     source = wanted.source
     if not isinstance(source, Source):
         raise Refused(NO_ROUTE)
@@ -172,7 +170,7 @@ def _accept_outgoing(router: Router, link: OutgoingLink, wanted: Attach, terms: 
         egress.on_credit(link)
 
 
-def _is_routed(router: Router, link: Link, terminus: Source | Target, terms: PeerTerms) -> bool:
+def _is_routed(router: RouterPort, link: Link, terminus: Source | Target, terms: PeerTerms) -> bool:
     """Whether the link belongs to a container as a whole, and is on its way there; Refused."""
     if terminus.address not in (None, "") and not terminus.dynamic:
         text = _address_text(terminus.address)
@@ -208,7 +206,7 @@ def _override(table: AddressTable, text: str, record: Record, tenant: Tenant | N
 
 
 def _find_record(
-    router: Router, text: str, capabilities: tuple[str, ...], terms: PeerTerms, *, outgoing: bool, dynamic: bool
+    router: RouterPort, text: str, capabilities: tuple[str, ...], terms: PeerTerms, *, outgoing: bool, dynamic: bool
 ) -> Record:
     """The record for a terminus, made if need be; Refused."""
     table = router.table
@@ -235,7 +233,7 @@ def _find_record(
     return record
 
 
-def _check_open(router: Router, address: Address, terms: PeerTerms, outgoing: bool) -> None:
+def _check_open(router: RouterPort, address: Address, terms: PeerTerms, outgoing: bool) -> None:
     """Refused when the address is not the tenant's to use, or a dynamic one is another connection's to receive from."""
     if terms.tenant is not None and not router.table.is_open_to(terms.tenant, address):
         raise Refused(DISALLOWED)

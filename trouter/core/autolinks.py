@@ -7,24 +7,22 @@ a clock, says so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from trouter.engine.link import IncomingLink, Link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error, Source, Target
 
 from .addresses import FALLBACK_PHASE, temporary_token
-from .containers import Container, DetachReason, OwnSession, free_name, own_link, passed_on
+from .containers import Container, Containers, DetachReason, OwnSession, free_name, own_link, passed_on
 from .egress import Egress
 from .ingress import Ingress
 from .latency import family_of
 from .record import Record
 from .refusals import LINK_LOST, Refused
+from .routerport import RouterPort
 from .routes import IN
 from .terms import DEFAULT_CAPACITY, lay_on_egress, lay_on_ingress
-
-if TYPE_CHECKING:
-    from .router import Router
 
 #: How far an activation has come. Of several, what stands first is what the auto link is said to be.
 FAILED, ATTACHING, ACTIVE = "failed", "attaching", "active"
@@ -94,10 +92,35 @@ class AutoLink:
         return max((each.identity for each in self.activations.values()), default=0)
 
 
+class AutoLinkObserver:
+    """Is notified of what becomes of auto links; the base ignores it."""
+
+    def activated(self, activation: Activation) -> None:
+        """An auto link's link stands."""
+
+    def failed(self, activation: Activation) -> None:
+        """An auto link's link was detached or lost; the owner is to ``retry`` it after a while."""
+
+    def idle(self, activation: Activation) -> None:
+        """An auto link has no use for its connection any more: it is not to be retried."""
+
+
+class AutoLinkRouter(RouterPort, Protocol):
+    """The router that auto links belong to."""
+
+    @property
+    def observer(self) -> AutoLinkObserver:
+        """What is notified of them."""
+
+    @property
+    def containers(self) -> Containers:
+        """The containers that are connected."""
+
+
 class Activation:
     """One auto link on one connection."""
 
-    def __init__(self, router: Router, auto: AutoLink, container: Container) -> None:
+    def __init__(self, router: AutoLinkRouter, auto: AutoLink, container: Container) -> None:
         self.auto = auto
         self.container = container
         self.state = ATTACHING
@@ -200,8 +223,10 @@ class Activation:
         if isinstance(sink, Ingress):
             sink.open()
         elif isinstance(sink, Egress):
-            sink.record = self._record() or sink.record  # nothing has held it until now
-            sink.record.add_consumer(sink)
+            record = self._record() or sink.record  # nothing has held it until now
+            assert isinstance(record, Record)  # noqa: S101 - `attach_on` has set it
+            sink.record = record
+            record.add_consumer(sink)
             sink.on_credit(sink.link)
 
     def refused(self, error: Error) -> None:
@@ -255,7 +280,7 @@ class Activation:
 class AutoLinks:
     """All auto links of one router."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: AutoLinkRouter) -> None:
         self._router = router
         self._all: dict[AutoLink, None] = {}
 

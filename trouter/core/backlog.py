@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Protocol
 
 from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkSink
 
 from .counters import Counters
 from .ports import Pulse
+
+
+class LinkPool(Protocol):
+    """The links of one connection that are for unfinished messages; see ``Streams``."""
+
+    def give_back(self, link: Backlog) -> None:
+        """The link's message has ended, one way or the other."""
+
+    def lost(self, link: Backlog) -> None:
+        """The link is gone."""
 
 
 class Backlog(LinkSink):
@@ -30,8 +40,8 @@ class Backlog(LinkSink):
         self.counters = Counters()
         #: The class of its address, an index into ``latency.FAMILIES``.
         self.family = 0
-        #: The ``Streams`` that the link is one of; None for every other link.
-        self.pool: Any = None
+        #: The pool that the link is one of; None for every other link.
+        self.pool: LinkPool | None = None
 
     def _is_next(self, out: Delivery) -> bool:
         return self.backlog > 0 and self.queue[0] is out

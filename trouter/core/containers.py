@@ -11,7 +11,7 @@ routers too, since what one router keeps apart in sessions the next one does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from trouter.engine.connection import Connection
 from trouter.engine.faults import Misuse
@@ -22,11 +22,10 @@ from trouter.wire.framing import frame
 from trouter.wire.performatives import Attach, Error, encode_performative
 
 from .refusals import CONTAINER_FULL, LINK_LOST, NO_ROUTE, Refused
+from .terms import ROUTE_CONTAINER, PeerTerms
 
-if TYPE_CHECKING:
-    from .terms import PeerTerms
+__all__ = ["ROUTE_CONTAINER"]
 
-ROUTE_CONTAINER: Final = "route-container"
 #: Sessions for routed links on one connection; clients beyond these share. Other routers have many more clients.
 MAX_SESSIONS: Final = 32
 MAX_ROUTER_SESSIONS: Final = 1024

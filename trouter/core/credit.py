@@ -5,12 +5,10 @@ Credit waits for a consumer, and comes back as deliveries are done with; ``_gran
 
 from __future__ import annotations
 
-from typing import Any
-
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import LinkPort
 
-from .ports import InEndpoint, Pulse
+from .ports import Gate, InEndpoint, Pulse
 from .record import Record
 
 
@@ -41,8 +39,8 @@ class Credit(InEndpoint):
         self.noted = -1
         #: Deliveries that have taken a credit for now: not here in full, or settled by neither side.
         self.unsettled = 0
-        #: The ``Gate`` that is asked before credit is granted, or None.
-        self.gate: Any = None
+        #: What is asked before credit is granted, or None.
+        self.gate: Gate | None = None
         #: The peer is a route container.
         self.of_container = False
         #: When the sender's credit ran out, as long as it is out; negative for not known.

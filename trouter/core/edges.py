@@ -7,25 +7,25 @@ may send heartbeats; one that has begun is held to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.engine.ports import LinkPort
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Error
 from trouter.wire.types import UInt
 
 from .addresses import MOBILE
 from .containers import DetachReason
+from .edgepeers import EdgePeer, Tracker
 from .egress import Egress
 from .gather import Gatherer, gather
 from .ingress import Ingress
 from .notes import Note, read, write
 from .record import Record
+from .routerport import RouterPort
 from .routes import IN, OUT
 
-if TYPE_CHECKING:
-    from .router import Router
+__all__ = ["EdgePeer"]
 
 LOOKUP: Final = "_$qd.addr_lookup"
 TRACKING: Final = "_$qd.edge_addr_tracking"
@@ -53,67 +53,10 @@ ONE_DOWNLINK: Final = Error("amqp:not-allowed", "an edge router has one downlink
 ONE_TRACKER: Final = Error("amqp:not-allowed", "an edge router has one tracking link on a connection")
 
 
-class EdgePeer:
-    """A connection in the role edge. ``user`` is who came in on it, as authenticated."""
-
-    def __init__(self, number: int, user: str = "") -> None:
-        #: What management calls the connection.
-        self.number = number
-        self.user = user
-        #: The edge router's id, "" before its downlink.
-        self.id = ""
-        self.downlink: Egress | None = None
-        self.tracker: Tracker | None = None
-        #: The addresses that it sends to, and on how many links.
-        self.sends: dict[Record, int] = {}
-
-
-class Tracker(Egress):
-    """The link on which an edge router hears of addresses: of each, only what holds now waits to be sent."""
-
-    __slots__ = ("_due", "_router", "_told")
-
-    def track_for(self, router: Router) -> None:
-        """Begin with nothing told."""
-        self._router = router
-        self._due: dict[str, bool] = {}
-        #: The addresses that were told as taken elsewhere; of all others nothing needs to be told.
-        self._told: set[str] = set()
-
-    def tell(self, key: str, takes: bool) -> None:
-        """Another connection takes messages to the address, or none does any more."""
-        if takes == (key in self._told):
-            self._due.pop(key, None)
-        else:
-            self._due[key] = takes
-            self._push_due()
-
-    def forget(self, key: str) -> None:
-        """The edge router sends there no more: what was told is taken back, if there is credit for it."""
-        self.tell(key, False)
-        self._due.pop(key, None)
-        self._told.discard(key)
-
-    def on_credit(self, link: LinkPort) -> None:
-        """Tell what is due."""
-        self._push_due()
-        super().on_credit(link)
-
-    def _push_due(self) -> None:
-        while self._due and self.link.ready():
-            key = next(iter(self._due))
-            takes = self._due.pop(key)
-            if takes:
-                self._told.add(key)
-            else:
-                self._told.discard(key)
-            self._router.send_on(self, write(Note([key, takes])))
-
-
 class Edges:
     """All connections in the role edge, and all senders of heartbeats."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: RouterPort) -> None:
         self._router = router
         #: By number of the connection.
         self.peers: dict[int, EdgePeer] = {}
@@ -149,7 +92,7 @@ class Edges:
         if peer.tracker is not None:
             return ONE_TRACKER
         tracker = peer.tracker = Tracker(link, self._router.pulse, capacity, False, False)
-        tracker.track_for(self._router)
+        tracker.track_with(self._router.send_on)
         link.sink = tracker
         return None
 

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .addresses import temporary_token
-from .edges import DOWNLINK, HEARTBEAT, LOOKUP, SERVICES, TRACKING, EdgePeer
+from .edgepeers import EdgePeer
+from .edges import DOWNLINK, HEARTBEAT, LOOKUP, SERVICES, TRACKING, Edges
 from .egress import Egress
 from .latency import family_of
 from .messagelog import MessageLog, SentLog
 from .refusals import Refused
+from .routerport import RouterPort
 from .streams import Streams
 from .terms import DEFAULT_CAPACITY, PeerTerms
-
-if TYPE_CHECKING:
-    from .router import Router
 
 __all__ = ["DOWNLINK", "SERVICES", "TRACKING", "accept_downlink", "accept_tracking", "serve"]
 
 NO_EDGE: Final = Error("amqp:invalid-field", "the source of a downlink is the id of an edge router")
 
 
-def serve(router: Router, link: IncomingLink, wanted: Attach, terms: PeerTerms, address: str) -> None:
+class EdgeRouterPort(RouterPort, Protocol):
+    """A router that edge routers may be connected to."""
+
+    @property
+    def edges(self) -> Edges:
+        """The edge routers that are connected to this one."""
+
+
+def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: PeerTerms, address: str) -> None:
     """Attach a link to one of the services for edge routers; Refused."""
     if router.table.mode != "interior":
         raise Refused(None)
@@ -41,8 +48,10 @@ def serve(router: Router, link: IncomingLink, wanted: Attach, terms: PeerTerms, 
     gatherer.open()
 
 
-def accept_downlink(router: Router, link: OutgoingLink, wanted: Attach, source: Source, terms: PeerTerms) -> None:
-    """Everything that is for an edge router goes over this link; Refused."""
+def accept_downlink(
+    router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, source: Source, terms: PeerTerms
+) -> None:
+    """Send everything that is for an edge router over this link; Refused."""
     edge = terms.edge
     edge_id = source.address
     if edge is None or source.dynamic or not isinstance(edge_id, str) or not 0 < len(edge_id) <= MAX_EDGE_ID:
@@ -64,7 +73,7 @@ def accept_downlink(router: Router, link: OutgoingLink, wanted: Attach, source: 
         egress.on_credit(link)
 
 
-def accept_tracking(router: Router, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
+def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
     """An edge router hears over this link where its messages would be taken; Refused."""
     refused = router.edges.add_tracker(edge, link, DEFAULT_CAPACITY)
     if refused is not None:
@@ -74,7 +83,7 @@ def accept_tracking(router: Router, link: OutgoingLink, wanted: Attach, edge: Ed
 
 
 def open_edge_streams(
-    router: Router,
+    router: RouterPort,
     number: int,
     capacity: int,
     begin: Callable[[], Session],

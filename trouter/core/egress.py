@@ -7,7 +7,7 @@ the sender as they come, encoded as they came (routing.md 2.4-2.9, 4.5, 4.6).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 from trouter.engine import deliveries
 from trouter.engine.link import OutgoingLink
@@ -17,15 +17,23 @@ from .backlog import Backlog
 from .counters import AddressCounters, Tally
 from .fanout import tell_sender
 from .message import Message
+from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
 from .outstanding import Outstanding
 from .pace import Pace
-from .ports import InEndpoint, Pulse
+from .ports import AddressPort, InEndpoint, Pulse, TrunkPort
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
 #: Places that deliveries of one link are counted by; more are not told apart, nor shown.
 _MOST_ORIGINS = 256
+
+
+class StreamLinks(Protocol):
+    """The links of one connection that are for unfinished messages; see ``Streams``."""
+
+    def take(self) -> Egress | None:
+        """A link for the message that is offered to it next; None if there can be no more."""
 
 
 class Egress(Backlog):
@@ -64,21 +72,22 @@ class Egress(Backlog):
         self.unsettled = 0
         #: As many unsettled deliveries as the receiver may have; more wait until it has settled some.
         self.most_unsettled = 1 << 62
-        self.record: Any = None
-        #: The connection to another router that it is on, a ``Trunk``; None on other connections.
-        self.trunk: Any = None
+        #: The address that it serves; None on a link that serves none, or serves it no longer.
+        self.record: AddressPort | None = None
+        #: The connection to another router that it is on; None on other connections.
+        self.trunk: TrunkPort | None = None
         #: Deliveries that came to it and had entered the network here, and elsewhere, by how annotations name the
         #: place; those of the latter that came last.
         self.entered_here = 0
         self.entered_there: dict[str, Tally] = {}
         self._last_origin: str | None = None
         self._last_tally: Tally | None = None
-        #: Where links are taken from for unfinished messages, which this one would otherwise carry: a ``Streams``, or
-        #: None; and how many of its deliveries are unsettled on such links.
-        self.streams: Any = None
+        #: Where links are taken from for unfinished messages, which this one would otherwise carry, or None; and how
+        #: many of its deliveries are unsettled on such links.
+        self.streams: StreamLinks | None = None
         self.lent: Outstanding | None = None
-        #: A ``SentLog`` where messages are logged.
-        self.log: Any = None
+        #: Where messages are logged, None for nowhere.
+        self.log: SentLog | None = None
         #: Where the router counts what goes to route containers; None where the peer is none.
         self.totals: AddressCounters | None = None
         #: What management calls the link, and the connection it is on; 0 until the router gives it one.
@@ -95,7 +104,7 @@ class Egress(Backlog):
             return self.backlog + self.unsettled
         return self.backlog + self.unsettled + self.lent.count
 
-    def lend_from(self, streams: Any) -> None:
+    def lend_from(self, streams: StreamLinks | None) -> None:
         """Unfinished messages go over links of ``streams`` from here on, where it has any; None for nowhere."""
         if streams is not None:
             self.streams = streams
@@ -111,7 +120,7 @@ class Egress(Backlog):
         The message is whole in ``data[start:end]``, as ``source`` knows it, or it is ``message``.
         """
         if self.streams is not None and message is not None and not message.complete:
-            stream: Egress | None = self.streams.take()
+            stream = self.streams.take()
             if stream is not None:
                 return self._lend(stream, source, delivery, message)
         out = deliveries.new_delivery(self.link)
@@ -134,7 +143,7 @@ class Egress(Backlog):
         link = self.link
         if self.totals is not None:
             self.totals.egress_container += 1
-            self.record.counters.egress_container += 1
+            self.record.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
         if self.log is not None:
             self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:

@@ -9,7 +9,7 @@ sender gets its outcome at once: accepted if there was any receiver, else releas
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from trouter.engine.ports import Delivery
 from trouter.wire.sections import NEED_MORE, THROUGH_PROPERTIES, InvalidMessage, MessageScan
@@ -275,8 +275,9 @@ class Exchange(Forwarder):
             kept.heads.now = outer
         if kept.copies and has_little_room(kept.session, 2):
             for each in kept.copies[:]:
-                sink: Any = each.link.sink
-                sink.relieve(each)
+                sink = each.link.sink
+                if isinstance(sink, Egress):
+                    sink.relieve(each)
         if not delivery.complete and len(kept.copies) > 1:
             self._shared.stalls.watch(kept)
         if message is None:
@@ -311,10 +312,11 @@ class Exchange(Forwarder):
                 record.counters.redirected += 1
                 shared.totals.redirected += 1
                 record, phase = fallback, FALLBACK_NUMBER
-            elif shared.pulse.uplink is not None and hop.goes_up:
-                record = shared.pulse.uplink.record
             else:
-                return 0
+                up = shared.pulse.uplink.record if shared.pulse.uplink is not None and hop.goes_up else None
+                if not isinstance(up, Record):
+                    return 0
+                record = up
         self._entrance.admit(source, hop.record.priority)
         message.begin_with(message.source.write_onward(message, hop.to, phase))
         forwarder = record.forwarder

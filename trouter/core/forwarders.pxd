@@ -67,5 +67,5 @@ cdef class Multicast(Forwarder):
     cdef list _find_across(self, InEndpoint source, Message message)
     @cython.locals(egress=Egress)
     cdef bint _goes_up(self, Egress uplink)
-    @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, out=Delivery, across=list, here=list)
+    @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, uplink=Egress, out=Delivery, across=list, here=list)
     cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1

@@ -137,7 +137,7 @@ class Forwarder:
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
         """Hand the message on towards one of the nearest routers, each in turn (2.2)."""
-        network: Network = source.pulse.network
+        network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
         count = len(self._nearest)
@@ -285,7 +285,7 @@ class Balanced(Forwarder):
         What is under way is counted by connection, so the other routers behind it are never better. A router with very
         many connections looks at those of the first.
         """
-        network: Network = source.pulse.network
+        network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
         found = self._candidates.get(source.arrival.origin)
@@ -362,8 +362,10 @@ class Multicast(Forwarder):
         here = self.consumers
         if source.via_edge:
             here = [each for each in here if each.connection_number != source.connection_number]
-        elif source.by_name and source.pulse.uplink is not None and not self._goes_up(source.pulse.uplink):
-            across = [source.pulse.uplink]
+        elif source.by_name and source.pulse.uplink is not None:
+            uplink: Egress = source.pulse.uplink  # type: ignore[assignment]  # behind the port
+            if not self._goes_up(uplink):
+                across = [uplink]
         count = len(here) + len(self.subscriptions) + len(across)
         if count == 0:
             return 0
@@ -396,7 +398,7 @@ class Multicast(Forwarder):
 
     def _find_across(self, source: InEndpoint, message: Message | None) -> list[Egress]:
         """The links to other routers that a message from ``source`` is to go over."""
-        network: Network = source.pulse.network
+        network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
         trunks = self._across.get(source.arrival.origin)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 
 from .ingress import Ingress
 from .outcomes import ACCEPTED, ACCEPTED_STATE
-
-if TYPE_CHECKING:
-    from .router import Router
+from .routerport import RouterPort
 
 #: The largest message that one router tells another beside its control links; one larger is thrown away.
 MAX_NOTE_BYTES: Final = 65_536
@@ -54,7 +52,7 @@ class Gatherer(Ingress):
         self.top_up()
 
 
-def gather(router: Router, link: IncomingLink, capacity: int, take: Callable[[bytes], None]) -> Gatherer:
+def gather(router: RouterPort, link: IncomingLink, capacity: int, take: Callable[[bytes], None]) -> Gatherer:
     """Put the router itself behind ``link``, with ``capacity`` for its credit; ``open`` grants it."""
     gatherer = Gatherer(
         link, router.pulse, router.table, None, capacity=capacity, strips=False, to_override=None, totals=router.totals

@@ -81,7 +81,7 @@ class Ingress(Intake):
         self.table = table
         self.tenant = tenant
         #: Where addresses are looked for first that come without an annotation, or (-1) with none for the phase.
-        self._known = table.known if tenant is None else tenant.known
+        self._known = table.known_to(tenant)
         self._known_phase = -1
         #: Reads and writes what routers say of its messages.
         self.marker = Marker(
@@ -229,7 +229,7 @@ class Ingress(Intake):
         marker = self.marker
         if not marker.marks or marker.only_traces:
             return False
-        network: Network = self.pulse.network
+        network: Network = self.pulse.network  # type: ignore[assignment]  # behind the port
         if passage.generation != network.generation:
             trace = passage.annotations.trace
             passage.generation = network.generation
@@ -244,7 +244,7 @@ class Ingress(Intake):
         record: Record | None = None
         if passage is not None and passage.annotations.to is not None:
             if self.trunk is not None:
-                record = passage.record
+                record = passage.record  # type: ignore[assignment]  # the link's own note
                 if record is not None and not record.gone and record.reachable():
                     return record
             text = passage.annotations.to.encode()
@@ -297,8 +297,8 @@ class Ingress(Intake):
         if self.tenant is not None or phase > 0:
             self.arrival.to = address.text
             self.arrival.phase = phase
-        up: Record = self.pulse.uplink.record
-        return up
+        up = self.pulse.uplink
+        return None if up is None else up.record  # type: ignore[return-value]  # behind the port
 
     def _forward(
         self, delivery: Delivery, record: Record, data: bytes, start: int, end: int, message: Message | None

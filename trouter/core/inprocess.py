@@ -5,7 +5,7 @@ A consumer gets whole messages only, so their size is bounded (``ports.MAX_INSID
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from trouter.engine.ports import Delivery
 from trouter.wire.annotations import compose_annotations
@@ -52,13 +52,13 @@ class Consumer(Protocol):
 
 
 class Subscription:
-    """One consumer's place at one address."""
+    """One consumer of the address with the lookup key ``key``."""
 
-    __slots__ = ("consumer", "count", "record")
+    __slots__ = ("consumer", "count", "key")
 
-    def __init__(self, consumer: Consumer, record: Any) -> None:
+    def __init__(self, consumer: Consumer, key: str) -> None:
         self.consumer = consumer
-        self.record = record
+        self.key = key
         self.count = 0
 
     def offer(

@@ -6,9 +6,9 @@ Obeys routing.md 2.7 (loss), 3.7-3.8 (streaming) and 4.4 (aborted). A message th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
-from trouter.engine.link import IncomingLink
+from trouter.engine.link import IncomingLink, Link
 from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire import octets
 from trouter.wire.order import SectionOrder
@@ -29,6 +29,16 @@ _STREAM_AT = 131072
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 
 
+class MessageTap(Protocol):
+    """Is notified of messages that come in; see ``MessageLog``."""
+
+    def received(self, link: Link, message: bytes) -> None:
+        """A message came, or the beginning of one in several frames."""
+
+    def aborted(self, link: Link) -> None:
+        """A message was taken back by its sender."""
+
+
 class Intake(Settlement):
     """What comes in on a link, frame by frame, until it ends."""
 
@@ -39,8 +49,8 @@ class Intake(Settlement):
         self._window_bytes = self.link._session.window_bytes
         #: An unfinished message is routed as soon as it can be.
         self.prompt = False
-        #: A ``MessageLog`` where messages are logged.
-        self.log: Any = None
+        #: Where messages are logged or read besides, None for nowhere.
+        self.log: MessageTap | None = None
         #: What messages are held to, None for nothing.
         self.check: MessageCheck | None = None
         #: How far a message in several frames keeps to the order of sections, where that is checked.
@@ -115,7 +125,7 @@ class Intake(Settlement):
 
     def _tell_of(self, message: Message, whole: bytes) -> None:
         """Log that a message came; once, however often it is looked at."""
-        if not message.told:
+        if not message.told and self.log is not None:
             message.told = True
             self.log.received(self.link, whole)
 

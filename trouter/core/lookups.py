@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from trouter.engine.link import Link
 from trouter.wire.errors import DecodeError
@@ -14,13 +14,13 @@ from trouter.wire.types import UInt
 
 from .addresses import MOBILE
 from .edges import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
+from .egress import Egress
+from .ingress import Ingress
 from .notes import Note, read, write
 from .routed import routed_address
+from .routerport import RouterPort
 from .routes import IN, OUT
-
-if TYPE_CHECKING:
-    from .router import Router
-    from .terms import PeerTerms
+from .terms import PeerTerms
 
 #: How long an answer to a look-up is waited for.
 LOOKUP_S: Final = 3.0
@@ -47,11 +47,11 @@ class Query:
 class Lookups:
     """The look-ups of an uplink: questions go out on ``asks_on``, answers come on ``replies_on``."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: RouterPort) -> None:
         self._router = router
-        #: An ``Egress`` and an ``Ingress``; None before they are attached, ``asks_on`` also once it is of no use.
-        self.asks_on: Any = None
-        self.replies_on: Any = None
+        #: Links to the interior router. None before they are attached, ``asks_on`` also once it is of no use.
+        self.asks_on: Egress | None = None
+        self.replies_on: Ingress | None = None
         self._queries: dict[str, Query] = {}
         self._unsent: list[str] = []
         self._numbers = count(1)
@@ -93,9 +93,9 @@ class Lookups:
 
     def _send(self, number: str) -> None:
         query = self._queries.get(number)
-        address = made_up(self.replies_on.link)
-        if query is None:
+        if query is None or self.asks_on is None or self.replies_on is None:
             return
+        address = made_up(self.replies_on.link)
         if not address:
             self._unsent.append(number)
             return
@@ -129,7 +129,7 @@ class Lookups:
             query.done()
 
 
-def question(router: Router, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
+def question(router: RouterPort, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
     """What is to be asked elsewhere before a client's attach is answered: an address, and whether the client sends.
 
     None when the answer is known here: a link route of this router's own answers while it has a container.

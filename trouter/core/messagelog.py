@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trouter.engine.link import Link
     from trouter.engine.ports import Delivery
 
-    from .egress import Egress
+    from .backlog import Backlog
 
 #: Longer lines are cut.
 MAX_LINE: Final = 2048
@@ -92,7 +92,7 @@ class MessageLog:
 class SentLog:
     """The log of one outgoing link, which knows what a message is only as long as that waits."""
 
-    def __init__(self, log: MessageLog, egress: Egress) -> None:
+    def __init__(self, log: MessageLog, egress: Backlog) -> None:
         self._log = log
         self._egress = egress
         self._texts: dict[Delivery, str] = {}

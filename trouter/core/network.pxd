@@ -51,6 +51,5 @@ cdef class Network:
     cdef public object on_forgotten
     cdef public object on_control
     cdef public object on_trunk
-    cdef public object on_users
 
     cpdef frozenset beyond(self, str origin)

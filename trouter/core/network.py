@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Final, Protocol
+
+from trouter.engine.connection import Connection
+from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
 from .egress import Egress
+from .messagelog import MessageLog
 from .outstanding import TREATMENT_OF_HINT, Outstanding
-
-if TYPE_CHECKING:
-    from .messagelog import MessageLog
-    from .record import Record
-    from .table import AddressTable
+from .ports import InEndpoint
+from .streams import Streams
 
 #: Data links in one direction, by priority.
 PRIORITIES: Final = 10
@@ -50,6 +51,37 @@ class Ways(Protocol):
         """The routers to which messages that entered at ``origin`` travel through here."""
 
 
+class RemoteAddress(Protocol):
+    """An address, as the network sees it; see ``Record``."""
+
+    pinned: bool
+    remote_listeners: int
+
+    @property
+    def key(self) -> str:
+        """The lookup key."""
+
+    def add_remote(self, router: RemoteRouter) -> None:
+        """Another router that listens on the address can be reached."""
+
+    def remove_remote(self, router: RemoteRouter) -> None:
+        """It can be reached no longer, or listens no longer."""
+
+
+class RemoteTable(Protocol):
+    """The addresses, as the network sees them; see ``AddressTable``."""
+
+    @property
+    def router_id(self) -> str:
+        """The name of this router."""
+
+    def obtain_remote(self, key: str, treatment: str | None) -> RemoteAddress:
+        """The address that another router listens on, made if need be."""
+
+    def release_remote(self, key: str) -> None:
+        """Forget the address if it has no user any more."""
+
+
 class Trunk:
     """A connection to a neighbouring router, and the links on it: control, and data by priority."""
 
@@ -73,7 +105,9 @@ class Trunk:
         "streams",
     )
 
-    def __init__(self, number: int, engine: Any, capacity: int, cost: int = 1, remote_container: str = "") -> None:
+    def __init__(
+        self, number: int, engine: Connection, capacity: int, cost: int = 1, remote_container: str = ""
+    ) -> None:
         #: What management calls the connection.
         self.number = number
         self.engine = engine
@@ -84,22 +118,22 @@ class Trunk:
         self.neighbour = ""
         self.name = _ROUTER_PREFIX
         self.remote_container = remote_container
-        self.control_in: Any = None
+        self.control_in: InEndpoint | None = None
         self.control_out: Egress | None = None
         #: How many data links the neighbour sends on, and how many it ever had.
         self.data_in = 0
         self.came = 0
         #: Where messages on its data links are logged, None for nowhere.
         self.log: MessageLog | None = None
-        #: The ``Streams``, None where the neighbour wants none.
-        self.streams: Any = None
+        #: The links for unfinished messages; None where the neighbour wants none.
+        self.streams: Streams | None = None
         self._senders: list[Egress | None] = []
         #: The priority of each data link, in both directions; of one that has none there is nothing.
-        self._places: dict[Any, int] = {}
+        self._places: dict[LinkSink, int] = {}
         #: By priority: the link that takes it, which is its own or that of the next lower one.
         self._ladder: list[Egress | None] = [None] * PRIORITIES
         #: By forwarder.
-        self.outstanding: dict[Any, Outstanding] = {}
+        self.outstanding: dict[object, Outstanding] = {}
 
     @property
     def ready(self) -> bool:
@@ -118,21 +152,21 @@ class Trunk:
         self._senders.append(egress)
         self._climb()
 
-    def add_data_in(self, ingress: Any) -> None:
+    def add_data_in(self, ingress: InEndpoint) -> None:
         """One more data link that the neighbour sends on; its priority, as with ``add_data``."""
         self._rank(ingress, self.came)
         self.data_in += 1
         self.came += 1
 
-    def _rank(self, endpoint: Any, place: int) -> None:
+    def _rank(self, endpoint: LinkSink, place: int) -> None:
         if place < PRIORITIES:
             self._places[endpoint] = place
 
-    def is_control(self, endpoint: Any) -> bool:
+    def is_control(self, endpoint: LinkSink) -> bool:
         """Whether a link of the trunk's carries what routers tell each other."""
         return endpoint is self.control_in or endpoint is self.control_out
 
-    def priority_of(self, endpoint: Any) -> int:
+    def priority_of(self, endpoint: LinkSink) -> int:
         """The priority of a data link, -1 for one that has none: a stream's."""
         return self._places.get(endpoint, -1)
 
@@ -141,7 +175,7 @@ class Trunk:
         """How many data links to send on there ever were; those for streams are not among them."""
         return len(self._senders)
 
-    def remove(self, endpoint: Any) -> None:
+    def remove(self, endpoint: LinkSink) -> None:
         """A link is gone; a priority that had it falls to the next lower one."""
         self._places.pop(endpoint, None)
         if endpoint is self.control_in:
@@ -165,7 +199,7 @@ class Trunk:
         """The link for messages of ``priority``, 0 to 9; None when there is none."""
         return self._ladder[priority]
 
-    def outstanding_of(self, forwarder: Any) -> Outstanding:
+    def outstanding_of(self, forwarder: object) -> Outstanding:
         """The count of an address's deliveries under way here, by its forwarder."""
         found = self.outstanding.get(forwarder)
         if found is None:
@@ -184,8 +218,8 @@ class RemoteRouter:
         self.index = index
         self.trunk: Trunk | None = None
         self.cost = 0
-        #: The records of what it listens on, by key.
-        self.addresses: dict[str, Record] = {}
+        #: What it listens on, by key.
+        self.addresses: dict[str, RemoteAddress] = {}
 
 
 class Network:
@@ -202,14 +236,13 @@ class Network:
         "on_local",
         "on_route",
         "on_trunk",
-        "on_users",
         "pools",
         "radius",
         "routers",
         "table",
     )
 
-    def __init__(self, table: AddressTable) -> None:
+    def __init__(self, table: RemoteTable) -> None:
         self.table = table
         self.routers: dict[str, RemoteRouter] = {}
         #: Links on the way to the farthest router.
@@ -220,8 +253,8 @@ class Network:
         self._freed: list[int] = []
         #: By connection number.
         self._trunks: dict[int, Trunk] = {}
-        #: The ``Streams`` of connections between edge routers and those above them, by connection number.
-        self.pools: dict[int, Any] = {}
+        #: The links for unfinished messages between edge routers and those above them, by connection number.
+        self.pools: dict[int, Streams] = {}
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
         #: Told which keys have consumers here: (key, hint, whether they have).
@@ -234,8 +267,6 @@ class Network:
         self.on_control: Callable[[Trunk, bytes], None] = _nobody_hears
         #: Told when a trunk may have become ready, or may be so no longer.
         self.on_trunk: Callable[[Trunk], None] = _nobody_hears
-        #: Told of each mobile address that gained its first user or lost its last.
-        self.on_users: Callable[[Record], None] = _nobody_hears
 
     # --- connections
 
@@ -392,12 +423,12 @@ class Network:
             if router.trunk is not None:
                 record.remove_remote(router)
             record.remote_listeners -= 1
-            self.table.release(record)
+            self.table.release_remote(key)
 
-    def drop(self, record: Record) -> None:
-        """An address is gone: nothing is counted for it any more."""
+    def drop(self, forwarder: object) -> None:
+        """The address with this forwarder is gone: nothing is counted for it any more."""
         for trunk in self._trunks.values():
-            trunk.outstanding.pop(record.forwarder, None)
+            trunk.outstanding.pop(forwarder, None)
 
     def advertise(self, key: str, hint: int) -> None:
         """``key`` has its first consumer here."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from trouter.wire.codec import decode, encode
 from trouter.wire.errors import DecodeError
@@ -18,18 +18,18 @@ from trouter.wire.types import Described
 _HEADER: Final = b"\x00\x53\x70\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x42"  # durable=false
 _PROPERTIES, _APPLICATION_PROPERTIES, _VALUE = 0x73, 0x74, 0x77
 _REPLY_TO, _CORRELATION_ID = 4, 5
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
     """What such a message says."""
 
-    body: Any
+    body: object
     to: str | None = None
     reply_to: str | None = None
-    correlation_id: Any = None
-    properties: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    correlation_id: object = None
+    properties: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
     #: It has no header section, as heartbeats have none.
     headless: bool = False
 
@@ -49,7 +49,7 @@ def write(note: Note) -> bytes:
 def read(data: bytes) -> Note:
     """What a message says; DecodeError."""
     offset, end = 0, len(data)
-    found: dict[Any, Any] = {}
+    found: dict[object, object] = {}
     while offset < end:
         section, offset = decode(data, offset, end)
         if not isinstance(section, Described):
@@ -65,16 +65,16 @@ def read(data: bytes) -> Note:
     )
 
 
-def _text(fields: list[Any], place: int) -> str | None:
+def _text(fields: list[object], place: int) -> str | None:
     value = fields[place] if len(fields) > place else None
     return value if isinstance(value, str) else None
 
 
-def _section(code: int, value: Any) -> bytes:
+def _section(code: int, value: object) -> bytes:
     return b"\x00\x53" + bytes([code]) + _wide(value)
 
 
-def _wide(value: Any) -> bytes:
+def _wide(value: object) -> bytes:
     """A value; a list or map in its encoding with sizes of 32 bits."""
     if isinstance(value, dict):
         code, items = b"\xd1", [item for pair in value.items() for item in pair]

@@ -7,11 +7,9 @@ present one give the rate. Links are looked at a portion at a time.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-if TYPE_CHECKING:
-    from .egress import Egress
-    from .ingress import Ingress
+from .counters import Counters
 
 #: What a rate is averaged over: at least this, and less than twice as much while the router calls ``scan``.
 PERIOD_S: Final = 5.0
@@ -41,15 +39,31 @@ class Pace:
         return (settled - self._earlier_count) / max(now_s - self._earlier_at_s, PERIOD_S)
 
 
+class Paced(Protocol):
+    """A link, incoming or outgoing, as its pace is measured."""
+
+    @property
+    def counters(self) -> Counters:
+        """What became of its deliveries."""
+
+    @property
+    def unsettled(self) -> int:
+        """Its deliveries that are open."""
+
+    @property
+    def pace(self) -> Pace:
+        """What it had settled a while ago."""
+
+
 class Paces:
     """The rounds that note what links have settled."""
 
     def __init__(self) -> None:
-        self._round: list[Ingress | Egress] = []
+        self._round: list[Paced] = []
         self._portion = PORTION
         self._begun_at_s = float("-inf")
 
-    def scan(self, endpoints: Collection[Ingress | Egress], now_s: float) -> None:
+    def scan(self, endpoints: Collection[Paced], now_s: float) -> None:
         """Look at the next portion; call about once a second."""
         if not self._round:
             if now_s - self._begun_at_s < PERIOD_S:
@@ -62,6 +76,6 @@ class Paces:
         del self._round[-self._portion :]
 
 
-def settled_count(endpoint: Ingress | Egress) -> int:
+def settled_count(endpoint: Paced) -> int:
     """Deliveries of a link that are settled, whatever their outcome."""
     return endpoint.counters.deliveries - endpoint.unsettled

@@ -6,8 +6,6 @@ written in its place, is kept for each link.
 
 from __future__ import annotations
 
-from typing import Any
-
 from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
 
@@ -28,8 +26,8 @@ class Passage:
         #: For routers, as ``Marker.onward`` writes it; None until then.
         self.onward: bytes | None = None
         self._plain: bytes | None = None
-        #: The ``Record`` of the address that they name, if there was one when it was looked for last.
-        self.record: Any = None
+        #: The address that they name, a ``Record``, if there was one when it was looked for last; the link's to read.
+        self.record: object = None
         #: In the shape of the network that ``generation`` counts, the message has come too far.
         self.generation = -1
         self.loops = False

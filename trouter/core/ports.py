@@ -3,26 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkSink
 
 from .arrival import Arrival
-from .counters import Counters
+from .counters import AddressCounters, Counters
 from .latency import Outcomes
 from .message import Message
 from .tenants import Tenant
-
-
-class Gate(Protocol):
-    """Who decides how much credit a sender may have."""
-
-    def take(self, link: Any, count: int) -> int:
-        """How much of ``count`` the sender on ``link``, an ingress, is granted; ``link.top_up`` asks for the rest."""
-
+from .times import Times, TimesByAddress
 
 #: The largest message for a consumer inside the router, in octets; below a session's window.
 MAX_INSIDE_BYTES: Final = 1024 * 1024
+
+
+class Grantee(Protocol):
+    """An incoming link as one who grants credit sees it; see ``Credit``."""
+
+    @property
+    def link(self) -> IncomingLink:
+        """The link itself."""
+
+    @property
+    def counters(self) -> Counters:
+        """What became of its deliveries."""
+
+    def top_up(self) -> None:
+        """Grant what is owed, now that more of it may be had."""
+
+
+class Gate(Protocol):
+    """Decides how much credit a sender may have."""
+
+    def take(self, link: Grantee, count: int) -> int:
+        """How much of ``count`` the sender on ``link`` is granted; ``link.top_up`` asks for the rest."""
+
+
+class AddressPort(Protocol):
+    """What a link may ask of the address that its messages are for; see ``AddressEntry``."""
+
+    times: Times | None
+
+    @property
+    def key(self) -> str:
+        """The lookup key."""
+
+    @property
+    def text(self) -> str:
+        """The address as clients write it."""
+
+    @property
+    def counters(self) -> AddressCounters:
+        """What is counted of its messages."""
+
+
+class OutEndpoint(Protocol):
+    """Where deliveries leave; see ``Egress``."""
+
+    @property
+    def record(self) -> AddressPort | None:
+        """The address that it serves."""
+
+    @property
+    def connection_number(self) -> int:
+        """What management calls the connection that it is on."""
+
+
+class TrunkPort(Protocol):
+    """The connection to a neighbouring router, as the links on it see it; see ``Trunk``."""
+
+    @property
+    def number(self) -> int:
+        """What management calls it."""
+
+    @property
+    def name(self) -> str:
+        """How annotations name the neighbour."""
+
+    def is_control(self, endpoint: LinkSink) -> bool:
+        """Whether a link of the trunk's carries what routers tell each other."""
+
+    def priority_of(self, endpoint: LinkSink) -> int:
+        """The priority of a data link, -1 for one that has none."""
+
+    def remove(self, endpoint: LinkSink) -> None:
+        """A link is gone."""
+
+
+class NetworkPort(Protocol):
+    """The other routers, as the links of this one see them; see ``Network``."""
+
+    @property
+    def generation(self) -> int:
+        """How many shapes the network has had."""
+
+
+class Creditor(Protocol):
+    """An incoming link whose sender is owed a little credit."""
+
+    def return_owed(self) -> bool:
+        """Grant what is owed if nothing has come since that was noted; False if something has."""
 
 
 class Pulse:
@@ -44,27 +126,27 @@ class Pulse:
     )
 
     def __init__(self) -> None:
-        #: A ``Network``, once there is a router.
-        self.network: Any = None
-        #: Of an edge router with a way to the others: the link that takes what is for them, an ``Egress``; else None.
-        self.uplink: Any = None
+        #: None before there is a router.
+        self.network: NetworkPort | None = None
+        #: Of an edge router with a way to the others: the link that takes what is for them; else None.
+        self.uplink: OutEndpoint | None = None
         #: The router is about to stop: no sender gets credit any more.
         self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
         #: Ingresses whose senders are owed a little credit, and who is told when there is a first.
-        self.owing: dict[Any, None] = {}
+        self.owing: dict[Creditor, None] = {}
         self.on_owing: Callable[[], None] = _nobody_waits
         #: Deliveries that came without credit and were taken in, and the links that have begun it since the last scan.
         self.overdrawn = 0
-        self.overdrawing: list[Any] = []
-        #: A ``TimesByAddress`` while records tell of these.
-        self.times: Any = None
+        self.overdrawing: list[IncomingLink] = []
+        #: While records tell of these.
+        self.times: TimesByAddress | None = None
         self.outcomes = Outcomes()
         #: The part of ``outcomes`` that the data path writes to.
         self.latency = self.outcomes.latency
 
-    def note_owing(self, ingress: Any) -> None:
+    def note_owing(self, ingress: Creditor) -> None:
         """A sender is owed credit that is to be granted if nothing comes for a moment."""
         self.owing[ingress] = None
         if len(self.owing) == 1:
@@ -97,8 +179,8 @@ class InEndpoint(LinkSink):
         self.connection_number = 0
         #: The tenant whose messages these are, or None.
         self.tenant: Tenant | None = None
-        #: The connection to another router that it is on, a ``Trunk``; None on other connections.
-        self.trunk: Any = None
+        #: The connection to another router that it is on; None on other connections.
+        self.trunk: TrunkPort | None = None
         #: The connection is one between an edge router and the router that it hangs on; what came over it does not go
         #: back there.
         self.via_edge = False

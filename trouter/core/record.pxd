@@ -18,7 +18,7 @@ cdef class Record:
     cdef public bint pinned
     cdef public Py_ssize_t holders
     cdef public Py_ssize_t remote_listeners
-    cdef public object network
+    cdef public object listener
     cdef public AddressCounters counters
     cdef public list known_as
     cdef public Py_ssize_t creator

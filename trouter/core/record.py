@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from .addresses import phase_of
 from .counters import AddressCounters
+from .egress import Egress
 from .forwarders import FORWARDERS, Forwarder
+from .inprocess import Subscription
+from .network import RemoteRouter
 from .outstanding import HINT_OF_TREATMENT
-
-if TYPE_CHECKING:
-    from .inprocess import Subscription
-
+from .times import Times
 
 #: The classes of addresses whose consumers here other routers hear of (inter-router.md 4.8).
 _TOLD = "MH"
 _MOBILE = "M"
+
+
+class Sender(Protocol):
+    """An incoming link, as the address sees it that its messages are for; see ``Ingress``."""
+
+    @property
+    def connection_number(self) -> int:
+        """What management calls the connection that it is on."""
+
+    def destination_appeared(self) -> None:
+        """The address has a consumer: grant the credit that was kept back."""
+
+
+class AddressListener(Protocol):
+    """What is notified of the users of all addresses of a table."""
+
+    def advertise(self, key: str, hint: int) -> None:
+        """``key`` has its first consumer here."""
+
+    def withdraw(self, key: str) -> None:
+        """``key`` has lost its last consumer here."""
+
+    def users_changed(self, record: Record) -> None:
+        """A mobile address has gained or lost a user."""
 
 
 class Record:
@@ -34,7 +58,7 @@ class Record:
         "holders",
         "key",
         "known_as",
-        "network",
+        "listener",
         "phase",
         "pinned",
         "priority",
@@ -46,20 +70,22 @@ class Record:
         "treatment",
     )
 
-    def __init__(self, key: str, text: str, treatment: str, priority: int = -1, network: Any = None) -> None:
-        """``network``, a ``Network`` or None, is notified when the address gains or loses local consumers."""
+    def __init__(
+        self, key: str, text: str, treatment: str, priority: int = -1, listener: AddressListener | None = None
+    ) -> None:
+        """``listener`` is notified when the address gains or loses users."""
         self.key = key
         #: As annotations say it.
         self.phase = phase_of(key)
         #: The record is no longer in the table.
         self.gone = False
-        self.network = network
+        self.listener = listener
         self.text = text
         self.treatment = treatment
         #: -1 for none configured.
         self.priority = priority
         self.forwarder: Forwarder = FORWARDERS[treatment]()
-        self.senders: dict[Any, None] = {}
+        self.senders: dict[Sender, None] = {}
         self.fallback: Record | None = None
         self.fallback_of: Record | None = None
         #: Something other than links and subscriptions keeps the record.
@@ -71,8 +97,8 @@ class Record:
         self.counters = AddressCounters()
         #: The texts of anonymous messages that this record is remembered by, each with the dictionary it stands in.
         self.known_as: list[tuple[dict[bytes, Record], bytes]] = []
-        #: How long deliveries took, a ``Times``; None while no user asks for it, or too many addresses have some.
-        self.times: Any = None
+        #: How long deliveries took; None while no user asks for it, or too many addresses have some.
+        self.times: Times | None = None
         #: Of a dynamic address: the number of the connection that it was made for, else -1; and its tenant's space.
         self.creator = -1
         self.space = ""
@@ -96,7 +122,7 @@ class Record:
         taker = self if self.destinations() > 0 or self.fallback is None else self.fallback
         return taker.forwarder.gathers(data, start, end)
 
-    def add_consumer(self, egress: Any) -> None:
+    def add_consumer(self, egress: Egress) -> None:
         """A link that receives from the address."""
         before = self.destinations()
         known = self._is_known()
@@ -106,7 +132,7 @@ class Record:
             self._wake_senders()
         self._tell_users()
 
-    def remove_consumer(self, egress: Any) -> None:
+    def remove_consumer(self, egress: Egress) -> None:
         """Such a link is gone."""
         known = self._is_known()
         self.forwarder.remove(egress)
@@ -130,25 +156,25 @@ class Record:
     def _tell_others(self, before: bool) -> None:
         """Let other routers know if messages are taken here now, or are not any more."""
         now = self._is_known()
-        if now == before or self.network is None or self.key[0] not in _TOLD:
+        if now == before or self.listener is None or self.key[0] not in _TOLD:
             return
         if now:
-            self.network.advertise(self.key, HINT_OF_TREATMENT[self.treatment])
+            self.listener.advertise(self.key, HINT_OF_TREATMENT[self.treatment])
         else:
-            self.network.withdraw(self.key)
+            self.listener.withdraw(self.key)
 
-    def add_sender(self, ingress: Any) -> None:
+    def add_sender(self, ingress: Sender) -> None:
         """A link that sends to the address."""
         self.senders[ingress] = None
         self._tell_users()
 
-    def remove_sender(self, ingress: Any) -> None:
+    def remove_sender(self, ingress: Sender) -> None:
         """Such a link is gone; a second call does nothing."""
         if ingress in self.senders:
             del self.senders[ingress]
             self._tell_users()
 
-    def add_remote(self, router: Any) -> None:
+    def add_remote(self, router: RemoteRouter) -> None:
         """Another router that listens on the address can be reached."""
         before = self.destinations()
         self.forwarder.add_remote(router)
@@ -156,7 +182,7 @@ class Record:
             self._wake_senders()
         self._tell_users()
 
-    def remove_remote(self, router: Any) -> None:
+    def remove_remote(self, router: RemoteRouter) -> None:
         """It can be reached no longer, or listens no longer."""
         self.forwarder.remove_remote(router)
         self._tell_users()
@@ -176,9 +202,9 @@ class Record:
         )
 
     def _tell_users(self) -> None:
-        """Notify the network that a mobile address gained or lost a user."""
-        if self.network is not None and self.key[0] == _MOBILE:
-            self.network.on_users(self)
+        """Notify the listener that a mobile address gained or lost a user."""
+        if self.listener is not None and self.key[0] == _MOBILE:
+            self.listener.users_changed(self)
 
     def _wake_senders(self) -> None:
         """The first consumer came: senders get the credit that was kept back (routing.md 3.2)."""

@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final, TypeVar
 
+from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, Link, OutgoingLink
 from trouter.engine.ports import LinkSink
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
+from trouter.wire.types import Described
 
 from .addresses import MOBILE, strip_location
 from .containers import DetachReason, OwnSession, free_name, own_link, passed_on, takes
 from .record import Record
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, Refused
 from .relay import RoutedEgress, RoutedIngress
+from .routerport import RouterPort
 from .routes import AS_IT_IS, IN, LETTERS, LINK_BALANCED, OUT, Hop, LinkRoute, Pattern
+from .tenants import Tenant
 from .terms import PeerTerms, lay_on_egress, lay_on_ingress
-
-if TYPE_CHECKING:
-    from .router import Router
-    from .tenants import Tenant
 
 #: The address that a coordinator's link routes are for (routing.md 6.3).
 COORDINATOR: Final = "$coordinator"
@@ -39,6 +39,8 @@ _MAX_NAME_BYTES: Final = 8192
 #: As large as any in a frame.
 _ANY_HANDLE: Final = 0xFFFFFFFF
 _NEVER: Final = "never"
+
+_Terminus = TypeVar("_Terminus", Source | Described | None, Target | Coordinator | Described | None)
 
 
 def dynamic_address(properties: object) -> str | None:
@@ -55,11 +57,11 @@ class RoutedLink:
     """``near`` is the peer's link, ``far`` ours at the container: None until its session stands."""
 
     def __init__(
-        self, router: Router, near: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, own: OwnSession, text: str
+        self, router: RouterPort, near: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, own: OwnSession, text: str
     ) -> None:
         """``text`` is the address as the table of routes has it, with its tenant."""
-        self.near: Any = near
-        self.far: Any = None
+        self.near = near
+        self.far: Link | None = None
         self.text = text
         self._router = router
         self._terms = terms
@@ -67,15 +69,15 @@ class RoutedLink:
         self._hop = hop
         self._own = own
         #: The end that was detached by its peer, which waits for the other peer's answer; and the peer's word.
-        self._asker: Any = None
+        self._asker: Link | None = None
         self._word = DetachReason(True, None)
 
     # --- on the way there
 
     def begin(self) -> None:
         """Take the peer's link in, and attach ours as soon as may be; Refused."""
-        near = self.near
-        near.sink = self._endpoint(near, self._terms, presettles=near.remote_attach.snd_settle_mode == _SETTLED_ONLY)
+        near, wanted = self.near, _attach_of(self.near)
+        near.sink = self._endpoint(near, self._terms, presettles=wanted.snd_settle_mode == _SETTLED_ONLY)
         near.context = self
         try:
             self._own.join(self)
@@ -85,9 +87,7 @@ class RoutedLink:
 
     def attach_on(self, session: Session) -> None:
         """The session at the container stands; Refused."""
-        near: Link = self.near
-        wanted = near.remote_attach
-        assert wanted is not None  # noqa: S101 - a link made by a peer's attach has it
+        near, wanted = self.near, _attach_of(self.near)
         name = free_name(session, self._name(wanted.name), not near.incoming, self._router.next_identity)
         source, target = self._outward(wanted)
         attach = Attach(name=name, handle=_ANY_HANDLE, role=not near.incoming, source=source, target=target)
@@ -95,11 +95,12 @@ class RoutedLink:
             raise Refused(FRAME_TOO_SMALL)
         far = self.far = own_link(session, name, not near.incoming)
         far.context = self
-        far.sink = self._endpoint(far, self._hop.container.terms, presettles=False)
-        ends: tuple[Any, Any] = (near.sink, far.sink) if near.incoming else (far.sink, near.sink)
-        ingress, egress = ends
+        endpoint = far.sink = self._endpoint(far, self._hop.container.terms, presettles=False)
+        ingress, egress = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
+        assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
+        assert isinstance(egress, RoutedEgress)  # noqa: S101 - by its direction
         ingress.join(egress)
-        self._router.enter(far.sink, self._hop.container.number)
+        self._router.enter(endpoint, self._hop.container.number)
         far.attach(source, target, rcv_settle_mode=0, max_message_size=0)
 
     def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
@@ -117,7 +118,7 @@ class RoutedLink:
 
     def _name(self, name: str) -> str:
         """The first router makes the names of its peers' links unique; between routers they stay (1.7)."""
-        remote = self.near.session.connection.remote_open
+        remote = _connection_of(self.near).remote_open
         from_router = self._terms.role == "inter-router"
         if from_router or remote is None:
             return name
@@ -126,7 +127,7 @@ class RoutedLink:
 
     # --- the address on both sides
 
-    def _outward(self, wanted: Attach) -> tuple[Any, Any]:
+    def _outward(self, wanted: Attach) -> tuple[Source | Described | None, Target | Coordinator | Described | None]:
         """The termini as the container gets them: the address in its words."""
         if self.near.incoming:
             return wanted.source, self._addressed(wanted.target, self._out)
@@ -137,13 +138,13 @@ class RoutedLink:
 
     def _home(self, text: str) -> str:
         """What the peer calls what the container calls ``text``."""
-        wanted: Attach = self.near.remote_attach
+        wanted = _attach_of(self.near)
         own = getattr(wanted.target if self.near.incoming else wanted.source, "address", None)
         if isinstance(own, str) and self._out(own) == text:
             return own
         return from_container(text, self._hop.route, self._terms.tenant)
 
-    def _addressed(self, terminus: Any, change: Callable[[str], str]) -> Any:
+    def _addressed(self, terminus: _Terminus, change: Callable[[str], str]) -> _Terminus:
         """A terminus with its address changed, or the one that a dynamic terminus names."""
         if not isinstance(terminus, Source | Target):
             return terminus
@@ -163,19 +164,19 @@ class RoutedLink:
 
     def answered(self, link: Link) -> None:
         """The container answered: so is the peer, in its own words."""
-        near, attach = self.near, link.remote_attach
-        assert attach is not None  # noqa: S101 - it answered
+        near, attach = self.near, _attach_of(link)
         source, target = attach.source, attach.target
         if near.incoming:
             target = self._addressed(target, self._home)
         else:
             source = self._addressed(source, self._home)
         answer = Attach(name=near.name, handle=near.handle, role=near.incoming, source=source, target=target)
-        if not takes(near.session.connection, answer):
+        if not takes(_connection_of(near), answer):
             self._router.end(near, DetachReason(True, FRAME_TOO_SMALL))
             return
         near.attach(source, target, rcv_settle_mode=0, max_message_size=0)
-        ingress: Any = near.sink if near.incoming else link.sink
+        ingress = near.sink if near.incoming else link.sink
+        assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
         ingress.follow()
 
     def refused(self, error: Error) -> None:
@@ -214,7 +215,7 @@ class RoutedLink:
 
     def _pass_detach_on(self) -> None:
         """What came before the detach has gone out: the other end is detached, and its peer's answer awaited."""
-        other: Any = self.other(self._asker)
+        _, other = self._ends()
         other.context = None
         other.awaited = True
         self._router.end(other, self._word)
@@ -238,10 +239,16 @@ class RoutedLink:
         self._cut_short()
         asker.detach(self._word.closed)
 
-    def _forget_farewell(self) -> Any:
+    def _ends(self) -> tuple[Link, Link]:
+        """The end that was detached by its peer, and the other one; both are there while one waits for the other."""
+        asker, other = (self.near, self.far) if self._asker is self.near else (self.far, self.near)
+        assert asker is not None  # noqa: S101 - without it there is no end to wait for
+        assert other is not None  # noqa: S101 - the same
+        return asker, other
+
+    def _forget_farewell(self) -> Link:
         """From here on neither end reports here; the end that waited."""
-        asker: Any = self._asker
-        other: Any = self.other(asker)
+        asker, other = self._ends()
         self._router.farewells.discard(self)
         asker.context = None
         other.context = None
@@ -250,17 +257,17 @@ class RoutedLink:
 
     def _cut_short(self) -> None:
         """Do not wait for the other end's last word; it is told at the latest now that the link is over."""
-        other: Any = self.other(self._asker)
+        _, other = self._ends()
         if isinstance(other.sink, RoutedEgress) and other.sink.on_empty is not None:
             other.sink.on_empty = None
             self._router.end(other, self._word)
 
-    def other(self, link: Link) -> Any:
+    def other(self, link: Link) -> Link | None:
         """The link at the other end, None where that is yet to be attached."""
         return self.far if link is self.near else self.near
 
 
-def carry(router: Router, link: Link, terms: PeerTerms, terminus: Source | Target | Coordinator) -> bool:
+def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | Target | Coordinator) -> bool:
     """Whether the link is about an address that belongs to a container as a whole; then it is on its way; Refused."""
     if not len(router.routes):
         return False
@@ -284,7 +291,7 @@ def carry(router: Router, link: Link, terms: PeerTerms, terminus: Source | Targe
     return True
 
 
-def carry_up(router: Router, link: Link, terms: PeerTerms, terminus: object) -> None:
+def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object) -> None:
     """As ``carry``, over an edge router's uplink, for an address of which is known there that it is routed; Refused."""
     text = routed_address(terminus)
     if text is None or router.uplink is None:
@@ -295,7 +302,7 @@ def carry_up(router: Router, link: Link, terms: PeerTerms, terminus: object) -> 
     _set_out(router, link, terms, Pattern(key, Record(key, qualified, LINK_BALANCED)), hop, qualified)
 
 
-def _set_out(router: Router, link: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, text: str) -> None:
+def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, text: str) -> None:
     client = (terms.connection_number, link.session.channel if terms.is_router else 0)
     own = hop.container.for_routed_links(client)
     RoutedLink(router, link, terms, pattern, hop, own, text).begin()
@@ -329,6 +336,19 @@ def from_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
             return text
         text = route.del_prefix + text.removeprefix(route.add_prefix)
     return text if tenant is None else text.removeprefix(f"{tenant.space}/")
+
+
+def _attach_of(link: Link) -> Attach:
+    """The attach of the link's peer, which has come."""
+    attach = link.remote_attach
+    assert attach is not None  # noqa: S101 - the caller has a link that the peer attached or answered
+    return attach
+
+
+def _connection_of(link: Link) -> Connection:
+    connection = link.session.connection
+    assert isinstance(connection, Connection)  # noqa: S101 - behind the port of every link's session
+    return connection
 
 
 def _outlives(attach: Attach | None) -> bool:

@@ -220,7 +220,7 @@ class Router:
         """An edge router goes by this uplink from now on, and by the link ``way`` for whatever is elsewhere."""
         self.uplink = uplink
         self.pulse.uplink = way
-        self.network.on_users = self.edges.look if uplink is None else uplink.look
+        self.table.on_users = self.edges.look if uplink is None else uplink.look
         if self.table.mode == "edge":
             self.network.on_local = _nobody_hears if uplink is None else uplink.tell_local
 
@@ -272,8 +272,7 @@ class Router:
         if record is not None:
             record.remove_sender(ingress)
             self.table.release(record)
-        if ingress.trunk is not None:
-            self._lose_trunk_link(ingress)
+        self._lose_trunk_link(ingress)
 
     def _lose_egress(self, egress: Egress, own: list[Delivery] | None = None) -> None:
         if self.links.pop(egress.identity, None) is None:
@@ -281,19 +280,20 @@ class Router:
         self._watch.forget(egress)
         self.edges.lost(egress)
         record, egress.record = egress.record, None
-        if egress.trunk is not None:
-            self._lose_trunk_link(egress)
+        self._lose_trunk_link(egress)
         if egress.pool is not None:
             egress.pool.lost(egress)
-        if record is not None and egress in record.forwarder.consumers:  # else it is routed, or was never answered
+        if isinstance(record, Record) and egress in record.forwarder.consumers:  # else routed, or never answered
             record.remove_consumer(egress)
         egress.lost(own)
-        if record is not None:
+        if isinstance(record, Record):
             self.table.release(record)
 
     def _lose_trunk_link(self, endpoint: Ingress | Egress) -> None:
-        endpoint.trunk.remove(endpoint)
-        self.network.on_trunk(endpoint.trunk)
+        trunk = endpoint.trunk
+        if isinstance(trunk, Trunk):
+            trunk.remove(endpoint)
+            self.network.on_trunk(trunk)
 
     def ingresses(self) -> Iterator[Ingress]:
         """The links on which peers send."""
@@ -365,28 +365,31 @@ class Router:
         """Deliver messages for ``address`` to ``consumer`` from here on."""
         record = self.table.obtain(address, outgoing=True, treatment=treatment)
         assert record is not None  # noqa: S101 - only the treatment unavailable gives none
-        subscription = Subscription(consumer, record)
+        subscription = Subscription(consumer, record.key)
         record.add_subscription(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """End what ``subscribe`` began; a second call does nothing."""
-        record: Record = subscription.record
-        if subscription in record.forwarder.subscriptions:
+        record = self.table.records.get(subscription.key)
+        if record is not None and subscription in record.forwarder.subscriptions:
             record.forwarder.subscriptions.remove(subscription)
             self.table.release(record)
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router for ``tenant``; how many receivers it went to."""
         record = self.table.find(address.encode(), tenant=tenant)
-        if (record is None or not record.reachable()) and self._leads_up(address, tenant):
-            record = self.pulse.uplink.record
+        if record is None or not record.reachable():
+            record = self._way_up(address, tenant) or record
         return 0 if record is None else self._send(record, message)
 
-    def _leads_up(self, address: str, tenant: Tenant | None) -> bool:
-        """Whether an address without a local receiver may have one elsewhere."""
+    def _way_up(self, address: str, tenant: Tenant | None) -> Record | None:
+        """The record of the way up, if an address without a local receiver may have one elsewhere; else None."""
         parsed = self.table.parse(address, tenant=tenant)
-        return self.pulse.uplink is not None and (parsed.letter == MOBILE or parsed.key == UPLINK_KEY)
+        if self.pulse.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
+            return None
+        up = self.pulse.uplink.record
+        return up if isinstance(up, Record) else None
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:
         """Send a (pre-settled) control message to a neighbour, as it is; whether there is a link for it."""

@@ -6,19 +6,21 @@ grow. One that takes nothing for ``STALLED_S`` while others wait is cut off from
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from trouter.engine.ports import Delivery
+from trouter.engine.ports import Delivery, SessionPort
+from trouter.engine.session import Session
 
+from .egress import Egress
 from .message import Message
 
 #: For how long a receiver may take nothing, in seconds.
 STALLED_S: Final = 10.0
 
 
-def has_little_room(session: Any, parts: int) -> bool:
+def has_little_room(session: SessionPort | None, parts: int) -> bool:
     """Whether less than one of so many ``parts`` of a session's window is left; False for None, a lost session."""
-    return session is not None and session.held_bytes * parts > session.window_bytes * (parts - 1)
+    return isinstance(session, Session) and session.held_bytes * parts > session.window_bytes * (parts - 1)
 
 
 class Stalls:
@@ -48,8 +50,9 @@ class Stalls:
             if has_little_room(message.session, 4) and self._others_wait(message):
                 for copy, (piece, _, since_s) in now.items():
                     if now_s - since_s >= STALLED_S and piece < message.first + len(message.chunks):
-                        egress: Any = copy.link.sink
-                        egress.cut_off(copy)
+                        egress = copy.link.sink
+                        if isinstance(egress, Egress):
+                            egress.cut_off(copy)
 
     def _others_wait(self, message: Message) -> bool:
         """Whether a receiver has all that came of the message, or had it before the others."""

@@ -8,13 +8,13 @@ are kept for the next one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
 
-if TYPE_CHECKING:
-    from .egress import Egress
+from .backlog import Backlog
+from .egress import Egress
 
 #: What the open of a neighbour offers that takes such links.
 STREAMING_LINKS: Final = "qd.streaming-links"
@@ -44,7 +44,7 @@ class Streams:
         self._attach = attach
         self.detach = detach
         #: Every link, and those without a message; the one that was used last is taken first.
-        self._links: dict[Egress, None] = {}
+        self._links: dict[Backlog, Egress] = {}
         self._idle: dict[Egress, None] = {}
         self._most = MAX_STREAMS
 
@@ -71,18 +71,19 @@ class Streams:
             self._most = len(self._links)  # the neighbour has no room for more
             return None
         egress.pool = self
-        self._links[egress] = None
+        self._links[egress] = egress
         return egress
 
-    def give_back(self, egress: Egress) -> None:
+    def give_back(self, link: Backlog) -> None:
         """The link's message has ended, one way or the other."""
-        if egress in self._links:
+        egress = self._links.get(link)
+        if egress is not None:
             self._idle[egress] = None
 
-    def lost(self, egress: Egress) -> None:
+    def lost(self, link: Backlog) -> None:
         """The link is gone; its session goes with it."""
-        if egress in self._links:
-            del self._links[egress]
+        egress = self._links.pop(link, None)
+        if egress is not None:
             self._idle.pop(egress, None)
             if egress.link.remote_attach is None or egress.link.remote_attach.target is None:
                 self._most = len(self._links)  # refused

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from .addresses import (
     EDGE,
@@ -23,7 +24,7 @@ from .network import Network
 from .patterns import PatternError, PatternTree, prefix_pattern
 from .record import Record
 from .spaces import Spaces
-from .tenants import Tenant, Tenants, forget_spellings
+from .tenants import Tenant, Tenants
 
 UNAVAILABLE: Final = "unavailable"
 #: What the router itself serves under a tenant's own address; who serves it sees whose the sender is.
@@ -76,11 +77,14 @@ class AddressTable:
         self.default_rule = AddressRule("#", distribution=default_distribution)
         self._rules: PatternTree[AddressRule] = PatternTree()
         self.records: dict[str, Record] = {}
-        #: Texts of anonymous messages and where they lead; a few for each record, gone with it. Tenants have their own.
+        #: Texts of anonymous messages and where they lead; a few for each record, gone with it.
         self.known: dict[bytes, Record] = {}
         #: The same for messages that name the first phase by naming none.
         self.known_first: dict[bytes, Record] = {}
+        #: The same for what tenants write, for as long as a tenant is remembered.
+        self._known_of: WeakKeyDictionary[Tenant, dict[bytes, Record]] = WeakKeyDictionary()
         self.tenants = Tenants()
+        self.tenants.on_idle = self._forget_spellings_of
         #: Whether tenants are refused the addresses that all tenants share: secureDefaults.
         self.tenants_confined = True
         #: The records in the space of each tenant.
@@ -90,6 +94,8 @@ class AddressTable:
         #: Mobile addresses that something configured is about, and how many such things there are.
         self.named: dict[str, int] = {}
         self.network = Network(self)
+        #: Called with each mobile address that has gained or lost a user.
+        self.on_users: Callable[[Record], None] = _ignore
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
@@ -112,8 +118,24 @@ class AddressTable:
 
     def forget_spellings(self) -> None:
         """Where anonymous messages go may have changed with the rules."""
-        for known in (self.known, self.known_first, *(tenant.known for tenant in self.tenants)):
-            forget_spellings(known)
+        for known in (self.known, self.known_first, *self._known_of.values()):
+            _forget_spellings(known)
+
+    def _forget_spellings_of(self, tenant: Tenant) -> None:
+        """The tenant has no connection any more: it is to cost little until it has one again."""
+        _forget_spellings(self.known_to(tenant))
+
+    def known_to(self, tenant: Tenant | None) -> dict[bytes, Record]:
+        """Return the dictionary in which texts of ``tenant``'s messages are looked for first; None: any other client's.
+
+        It is the same dictionary for as long as the tenant is remembered.
+        """
+        if tenant is None:
+            return self.known
+        known = self._known_of.get(tenant)
+        if known is None:
+            known = self._known_of[tenant] = {}
+        return known
 
     def rule_for(self, address: Address) -> AddressRule:
         """The rule that ``address`` falls under: the best match, else the default distribution."""
@@ -197,7 +219,7 @@ class AddressTable:
     def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> Record:
         record = self.records.get(key)
         if record is None:
-            record = self.records[key] = Record(key, address.text, distribution, priority, self.network)
+            record = self.records[key] = Record(key, address.text, distribution, priority, self)
             self.spaces.add(record)
         return record
 
@@ -219,6 +241,24 @@ class AddressTable:
             self._pair_fallback(address, record)
         return record
 
+    def release_remote(self, key: str) -> None:
+        """Forget the address with this key if it has no user any more."""
+        record = self.records.get(key)
+        if record is not None:
+            self.release(record)
+
+    def advertise(self, key: str, hint: int) -> None:
+        """See ``AddressListener``."""
+        self.network.advertise(key, hint)
+
+    def withdraw(self, key: str) -> None:
+        """See ``AddressListener``."""
+        self.network.withdraw(key)
+
+    def users_changed(self, record: Record) -> None:
+        """See ``AddressListener``."""
+        self.on_users(record)
+
     def _pair_fallback(self, address: Address, record: Record) -> None:
         if record.fallback is None:
             fallback = self._obtain(address, address.key_in_phase(FALLBACK_PHASE), "balanced", -1)
@@ -229,7 +269,7 @@ class AddressTable:
         """The record for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
 
         ``phase`` is as routers say it to each other; a client's message (-1) enters where the configuration says. What
-        is found stands in ``known`` (the tenant's) or ``known_first`` from then on, in which to look first.
+        is found stands in ``known_to(tenant)`` or ``known_first`` from then on, in which to look first.
         """
         address = self._address_of(text, tenant)
         if tenant is not None and not self.is_open_to(tenant, address):
@@ -237,9 +277,7 @@ class AddressTable:
         space = "" if tenant is None else tenant.space
         if address.letter == MOBILE and self.is_routed(address.text, space) and not self.is_served(address):
             return None
-        known = self.known_first if phase == 0 else self.known
-        if tenant is not None:
-            known = tenant.known
+        known = self.known_first if phase == 0 and tenant is None else self.known_to(tenant)
         rule = self.rule_for(address)
         letter = str(rule.ingress_phase) if phase < 0 else phase_named(phase)
         record = self.records.get(address.key_in_phase(letter))
@@ -313,13 +351,24 @@ class AddressTable:
         del self.records[record.key]
         self.spaces.remove(record)
         record.gone = True
-        self.network.drop(record)
+        self.network.drop(record.forwarder)
         for known, text in record.known_as:
             known.pop(text, None)
         fallback = record.fallback
         if fallback is not None:
             record.fallback = None
             self.release(fallback)
+
+
+def _forget_spellings(known: dict[bytes, Record]) -> None:
+    """Empty a dictionary of spellings, and let its records know."""
+    for record in set(known.values()):
+        record.known_as = [(where, text) for where, text in record.known_as if where is not known]
+    known.clear()
+
+
+def _ignore(_: Record) -> None:
+    """Ignore the event."""
 
 
 def _never(_: str, __: str) -> bool:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from .addresses import strip_location
-
-if TYPE_CHECKING:
-    from .record import Record
 
 MAX_NAME_BYTES: Final = 255
 #: Tenants without a connection whose counts are kept; the one that was left first goes first.
@@ -44,8 +41,6 @@ class Tenant:
     def __init__(self, name: str) -> None:
         self.name = name
         self.space = space_of(name)
-        #: As ``AddressTable.known``, for what the tenant writes.
-        self.known: dict[bytes, Record] = {}
         #: The numbers of its open connections.
         self.connections: set[int] = set()
         #: What was counted on links that it sent on and that have ended.
@@ -67,6 +62,8 @@ class Tenants:
     def __init__(self) -> None:
         self._by_name: dict[str, Tenant] = {}
         self._idle: dict[str, Tenant] = {}
+        #: Called when the last connection of a tenant is gone.
+        self.on_idle: Callable[[Tenant], None] = _ignore
 
     def enter(self, name: str, number: int) -> Tenant:
         """The connection with this number is the tenant ``name``'s; the name has no fault."""
@@ -80,7 +77,7 @@ class Tenants:
         tenant.connections.discard(number)
         if not tenant.connections:
             self._idle[tenant.name] = tenant
-            forget_spellings(tenant.known)
+            self.on_idle(tenant)
             while len(self._idle) > MAX_IDLE:
                 del self._by_name[next(iter(self._idle))]
                 del self._idle[next(iter(self._idle))]
@@ -96,8 +93,5 @@ class Tenants:
         return self._by_name.get(name)
 
 
-def forget_spellings(known: dict[bytes, Record]) -> None:
-    """Empty such a dictionary, and let its records know."""
-    for record in set(known.values()):
-        record.known_as = [(where, text) for where, text in record.known_as if where is not known]
-    known.clear()
+def _ignore(_: Tenant) -> None:
+    """Ignore the event."""

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from .check import MessageCheck
-from .containers import ROUTE_CONTAINER
 from .counters import AddressCounters
-from .edges import EdgePeer
+from .edgepeers import EdgePeer
 from .egress import Egress
 from .ingress import Ingress
+from .intake import MessageTap
 from .messagelog import MessageLog, SentLog
 from .network import Trunk
 from .ports import Gate
-
-if TYPE_CHECKING:
-    from trouter.engine.link import Link
-
-    from .tenants import Tenant
+from .tenants import Tenant
 
 DEFAULT_CAPACITY: Final = 250
 EDGE_ROLE: Final = "edge"
+ROUTE_CONTAINER: Final = "route-container"
 #: Roles of connections that lead to other routers.
 ROUTER_ROLES: Final = frozenset({"inter-router", EDGE_ROLE})
 
 
-class Ear(Protocol):
-    """Hears of messages that come."""
-
-    def received(self, link: Link, message: bytes) -> None:
-        """A message came, or the beginning of one in several frames."""
-
-    def aborted(self, link: Link) -> None:
-        """One was taken back."""
+Ear = MessageTap
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +39,8 @@ class PeerTerms:
     only_traces: bool = False
     #: Where messages are logged, None for nowhere (routing.md 4.8).
     log: MessageLog | None = None
-    #: The ``Ear`` that gets messages instead of the log and logs them, or None.
-    ear: Ear | None = None
+    #: What gets messages instead of the log and logs them, or None.
+    ear: MessageTap | None = None
     #: What management calls the connection, and its role.
     connection_number: int = 0
     role: str = "normal"

@@ -1,7 +1,5 @@
 cimport cython
 
-from trouter.core.record cimport Record
-
 cdef long long _SMALL
 cdef int _SMALL_BITS
 
@@ -20,4 +18,4 @@ cdef class TimesByAddress:
     cdef list _records
 
     @cython.locals(times=Times)
-    cpdef count(self, Record record, double age_s)
+    cpdef count(self, record, double age_s)

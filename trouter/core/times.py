@@ -6,7 +6,7 @@ is delivered from senders to others is counted there only.
 
 from __future__ import annotations
 
-from .record import Record
+from typing import Protocol
 
 # As ints of C in the compiled twin; a test holds the buckets to those that records know.
 _SMALL = 32
@@ -41,6 +41,16 @@ class Times:
         counts[bucket] += 1
 
 
+class Timed(Protocol):
+    """An address whose times are counted."""
+
+    times: Times | None
+
+    @property
+    def text(self) -> str:
+        """The address as clients write it."""
+
+
 class TimesByAddress:
     """The times of up to ``most`` addresses."""
 
@@ -48,9 +58,9 @@ class TimesByAddress:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._records: list[Record] = []
+        self._records: list[Timed] = []
 
-    def count(self, record: Record, age_s: float) -> None:
+    def count(self, record: Timed, age_s: float) -> None:
         """A delivery to the address of ``record`` ended, so old."""
         times = record.times
         if times is None:
@@ -66,6 +76,7 @@ class TimesByAddress:
         records, self._records = self._records, []
         taken = []
         for record in records:
-            taken.append((record.text, record.times))
+            if record.times is not None:
+                taken.append((record.text, record.times))
             record.times = None
         return taken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
 from trouter.engine.ports import Delivery, LinkPort
@@ -16,10 +16,8 @@ from .egress import Egress
 from .ingress import Ingress
 from .messagelog import SentLog
 from .network import PRIORITIES, Trunk
+from .routerport import RouterPort
 from .streams import Streams
-
-if TYPE_CHECKING:
-    from .router import Router
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
@@ -41,10 +39,11 @@ _NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 class ControlIngress(Ingress):
     """The link on which a neighbour tells of itself; whole messages go to the network's ``on_control``."""
 
-    __slots__ = ("_gathered",)
+    __slots__ = ("_gathered", "neighbour")
 
-    def begin(self) -> None:
-        """Nothing has come yet."""
+    def begin(self, neighbour: Trunk) -> None:
+        """Hand what comes to the network as what ``neighbour`` said; nothing has come yet."""
+        self.neighbour = neighbour
         self._gathered = bytearray()
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
@@ -63,7 +62,7 @@ class ControlIngress(Ingress):
         self.unsettled = 0
         self.top_up()
         if len(whole) <= MAX_CONTROL_BYTES:
-            self.table.network.on_control(self.trunk, whole)
+            self.table.network.on_control(self.neighbour, whole)
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         """The neighbour thought better of it."""
@@ -79,7 +78,7 @@ def capability_of(attach: Attach) -> str:
     return next((each for each in (CONTROL, DATA) if each in capabilities), "")
 
 
-def answer(router: Router, link: Link, trunk: Trunk, wanted: Attach, capacity: int) -> Error | None:
+def answer(router: RouterPort, link: Link, trunk: Trunk, wanted: Attach, capacity: int) -> Error | None:
     """Accept a link of a neighbour's; why not, if not."""
     kind = capability_of(wanted)
     taken = trunk.control_in if link.incoming else trunk.control_out
@@ -93,7 +92,7 @@ def answer(router: Router, link: Link, trunk: Trunk, wanted: Attach, capacity: i
     return None
 
 
-def begin_links(router: Router, trunk: Trunk, sessions: list[Session], capacity: int) -> None:
+def begin_links(router: RouterPort, trunk: Trunk, sessions: list[Session], capacity: int) -> None:
     """Attach our side's links, in the order that gives them their priorities; ``sessions`` are ours, one for each pair.
 
     There are 1 + ``PRIORITIES`` of them.
@@ -103,7 +102,7 @@ def begin_links(router: Router, trunk: Trunk, sessions: list[Session], capacity:
             attach_own(router, trunk, session, DATA if place else CONTROL, incoming, capacity)
 
 
-def attach_own(router: Router, trunk: Trunk, session: Session, kind: str, incoming: bool, capacity: int) -> Link:
+def attach_own(router: RouterPort, trunk: Trunk, session: Session, kind: str, incoming: bool, capacity: int) -> Link:
     """Attach a link of ours to a neighbour."""
     link = add_link(session, f"qdlink.{_token()}", incoming)
     _take(router, link, trunk, kind, capacity)
@@ -119,7 +118,9 @@ def attach_own(router: Router, trunk: Trunk, session: Session, kind: str, incomi
     return link
 
 
-def open_streams(router: Router, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]) -> None:
+def open_streams(
+    router: RouterPort, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]
+) -> None:
     """Unfinished messages get links of their own from here on; ``begin`` and ``end`` as in ``Streams``."""
 
     def attach(session: Session) -> Egress:
@@ -138,7 +139,7 @@ def _token() -> str:
     return "".join(_NAME_ALPHABET[octet & 63] for octet in secrets.token_bytes(15))
 
 
-def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) -> None:
+def _take(router: RouterPort, link: Link, trunk: Trunk, kind: str, capacity: int) -> None:
     """Put the link's end of ours behind it."""
     if isinstance(link, IncomingLink):
         make = ControlIngress if kind == CONTROL else Ingress
@@ -154,7 +155,7 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
         )
         ingress.comes_from(trunk)
         if isinstance(ingress, ControlIngress):
-            ingress.begin()
+            ingress.begin(trunk)
             trunk.control_in = ingress
         else:
             ingress.log = trunk.log
@@ -176,7 +177,7 @@ def _take(router: Router, link: Link, trunk: Trunk, kind: str, capacity: int) ->
         link.sink = egress
 
 
-def _begin(router: Router, link: Link, trunk: Trunk) -> None:
+def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
     sink = link.sink
     assert isinstance(sink, Ingress | Egress)  # noqa: S101 - `_take` has just put it there
     router.enter(sink, trunk.number)

@@ -8,10 +8,10 @@ the address has receivers elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final, Protocol
 
-from trouter.engine.link import Link, OutgoingLink
-from trouter.engine.ports import LinkPort
+from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.ports import LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Source, Target
@@ -31,9 +31,7 @@ from .notes import Note, read, write
 from .ports import Pulse
 from .record import Record
 from .refusals import Refused
-
-if TYPE_CHECKING:
-    from .router import Router
+from .routerport import RouterPort
 
 #: Sessions: for links that carry clients' messages, and for what routers tell each other.
 SESSIONS: Final = 2
@@ -65,13 +63,20 @@ class ProxyEgress(Egress):
             self.emptied(self)
 
 
+class EdgeRouter(RouterPort, Protocol):
+    """The router that an uplink belongs to."""
+
+    def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
+        """Go by this uplink from now on, and by the link ``way`` for what is elsewhere; None for neither."""
+
+
 class Uplink:
     """The connection that an edge router goes by; ``number`` is what management calls it.
 
     ``container`` is the connection as one on which routed links go on.
     """
 
-    def __init__(self, router: Router, container: Container, sessions: Sequence[Session], capacity: int) -> None:
+    def __init__(self, router: EdgeRouter, container: Container, sessions: Sequence[Session], capacity: int) -> None:
         self.number = container.number
         self.container = container
         self._router = router
@@ -83,14 +88,14 @@ class Uplink:
         self.on_trouble: Callable[[str], None] = _nobody_hears
         #: A tracking message said nothing that could be believed, and that was told.
         self._disbelieved = False
-        self._anonymous: Any = None
-        self._downlink: Any = None
-        self._tracking: Any = None
-        self._management: Any = None
-        self._responses: Any = None
+        self._anonymous: Egress | None = None
+        self._downlink: Ingress | None = None
+        self._tracking: Ingress | None = None
+        self._management: Egress | None = None
+        self._responses: Ingress | None = None
         self._announcer = Announcer(router.table.router_id, self._request, self._complain)
         self._lookups = Lookups(router)
-        self._heartbeat: Any = None
+        self._heartbeat: Egress | None = None
         self._beats = 0
         self._receivers: dict[Record, Ingress] = {}
         self._senders: dict[Record, ProxyEgress] = {}
@@ -104,7 +109,7 @@ class Uplink:
     def begin(self) -> None:
         """Attach everything, in the order in which interior routers expect it; Refused."""
         router, (data, control) = self._router, self._sessions
-        self._anonymous = self._send_on(data, Target())
+        way = self._anonymous = self._send_on(data, Target())
         self._downlink = self._receive_messages(data, None, Source(router.table.router_id, capabilities=(DOWNLINK,)))
         self._tracking = self._receive_notes(control, Source(TRACKING), TRACKING_CREDIT, self._track)
         self._management = self._ask_on(control, MANAGEMENT)
@@ -114,9 +119,9 @@ class Uplink:
         lookups.replies_on = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, lookups.take)
         self._heartbeat = self._ask_on(control, HEARTBEAT)
         record = router.table.obtain_uplink()
-        self._anonymous.record = record
-        record.add_consumer(self._anonymous)
-        router.set_uplink(self, self._anonymous)
+        way.record = record
+        record.add_consumer(way)
+        router.set_uplink(self, way)
         for each in list(router.table.records.values()):
             if each.key.startswith(MOBILE):
                 self.look(each)
@@ -139,6 +144,7 @@ class Uplink:
         self, session: Session, target: Target, make: type[Egress] = Egress, *, has_source: bool = True
     ) -> Egress:
         link = self._link(session, incoming=False)
+        assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         egress = make(link, self._router.pulse, self._capacity, False, False)
         egress.connection_number = self.number
         egress.lend_from(self._router.network.pools.get(self.number))
@@ -150,6 +156,7 @@ class Uplink:
 
     def _receive_messages(self, session: Session, record: Record | None, source: Source) -> Ingress:
         router, link = self._router, self._link(session, incoming=True)
+        assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         ingress = Ingress(
             link,
             router.pulse,
@@ -172,6 +179,7 @@ class Uplink:
 
     def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Ingress:
         link = self._link(session, incoming=True)
+        assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         gatherer = gather(self._router, link, credit, take)
         self._router.enter(gatherer, self.number)
         target = None if source.dynamic else _lasting(Target())
@@ -179,7 +187,7 @@ class Uplink:
         gatherer.open()
         return gatherer
 
-    def _link(self, session: Session, *, incoming: bool) -> Any:
+    def _link(self, session: Session, *, incoming: bool) -> IncomingLink | OutgoingLink:
         link = own_link(session, f"qdlink.{temporary_token()[:15]}", incoming)
         link.context = self
         return link
@@ -219,9 +227,9 @@ class Uplink:
             if reason.error is not None:
                 self.on_trouble(_why(reason, address))
 
-    def _forget(self, sink: Any) -> str:
+    def _forget(self, sink: LinkSink) -> str:
         """The link of an address, which is told, is over; it is attached again for the next one to use the address."""
-        record = self._used_for.pop(sink, None)
+        record = self._used_for.pop(sink, None) if isinstance(sink, Ingress | Egress) else None
         if record is None:
             return ""
         if self._receivers.get(record) is sink:
@@ -397,7 +405,7 @@ class Uplink:
             self._beats += 1
 
 
-def _lasting(terminus: Any) -> Any:
+def _lasting(terminus: Source | Target) -> Source | Target:
     terminus.expiry_policy = _EXPIRY
     return terminus
 

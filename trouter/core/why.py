@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from trouter.engine.connection import Connection
+from trouter.engine.session import Session
 
 from .addresses import AREA, EDGE, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edging import SERVICES
@@ -113,7 +116,7 @@ def explain(router: Router, address: str) -> Explanation:
         verdict = _why_no_record(router, parsed, rule)
         return _without_record(address, key, _describe(router, rule), rule.distribution, verdict)
     consumers: list[Egress] = record.forwarder.consumers
-    senders: list[Ingress] = list(record.senders)
+    senders = _senders(record)
     taken = _fallback(record)
     return Explanation(
         address,
@@ -214,7 +217,7 @@ def _judge(router: Router, address: Address, rule: AddressRule, record: Record) 
         holder = max(stuck, key=Egress.load)
         count = router.deliveries_stuck(holder.link)
         return f"{where}held by {_name([holder])}: {count} waiting or unsettled for more than {STUCK_AFTER_S:.0f} s"
-    thirsty = [each for each in record.senders if each.link.credit <= 0]
+    thirsty = [each for each in _senders(record) if each.link.credit <= 0]
     if thirsty and len(thirsty) == len(record.senders) and busy:
         holder = max(busy, key=Egress.load)
         return f"{where}senders without credit: {_name([holder])} has {holder.load()} waiting or unsettled"
@@ -224,6 +227,10 @@ def _judge(router: Router, address: Address, rule: AddressRule, record: Record) 
     if not record.senders:
         return f"{where}ready: no sender of its own"
     return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
+
+
+def _senders(record: Record) -> list[Ingress]:
+    return [each for each in record.senders if isinstance(each, Ingress)]
 
 
 def _judge_exchange(exchange: Exchange) -> str:
@@ -255,8 +262,8 @@ _BLOCKED: Final = {
 def _waits_for(endpoint: Egress | Ingress) -> str:
     """What keeps a link from going on; nothing if it can."""
     if isinstance(endpoint, Egress) and endpoint.link.waiting:
-        session: Any = endpoint.link.session
-        return "window" if session.remote_incoming_window <= 0 else "output"
+        session = endpoint.link.session
+        return "window" if isinstance(session, Session) and session.remote_incoming_window <= 0 else "output"
     return "credit" if endpoint.link.credit <= 0 else ""
 
 
@@ -283,8 +290,8 @@ def _load(endpoint: Egress | Ingress) -> int:
 
 def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
     now_s = router.pulse.now_s
-    connection: Any = endpoint.link.session.connection
-    remote = connection.remote_open
+    connection = endpoint.link.session.connection
+    remote = connection.remote_open if isinstance(connection, Connection) else None
     return LinkFacts(
         link=endpoint.identity,
         connection=endpoint.connection_number,

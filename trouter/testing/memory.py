@@ -24,12 +24,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from trouter.core.attach import PeerTerms
-from trouter.core.containers import ROUTE_CONTAINER, Container
+from trouter.core.containers import Container
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.router import Router
 from trouter.core.table import AddressRule
+from trouter.core.terms import ROUTE_CONTAINER, PeerTerms
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,

@@ -1,0 +1,66 @@
+"""No module imports itself in a roundabout way, and the routing core says of each thing what it is."""
+
+from __future__ import annotations
+
+import tokenize
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from .sources import PACKAGE, ROOT, imported_by, module_of
+
+#: Rooms without a circle of imports, and those of them in which types make none either. No room may be taken out.
+WITHOUT_CIRCLES = {
+    "cli",
+    "client",
+    "config",
+    "core",
+    "engine",
+    "hooks",
+    "http",
+    "load",
+    "logs",
+    "management",
+    "mesh",
+    "pipeline",
+    "records",
+    "security",
+    "spool",
+    "testing",
+    "tools",
+    "wire",
+}
+WITH_TYPES = WITHOUT_CIRCLES - {"client", "engine"}
+
+
+def graph(rooms: set[str], *, types: bool) -> dict[str, set[str]]:
+    """What each module of some rooms imports of them, and what the types of its compiled twin do."""
+    found: dict[str, set[str]] = {}
+    for room in rooms:
+        for path in (PACKAGE / room).rglob("*.py"):
+            sources = [path, *([path.with_suffix(".pxd")] if path.with_suffix(".pxd").is_file() else [])]
+            found[module_of(path)] = {name for source in sources for name in imported_by(source, types=types)}
+    return {module: {name for name in names if name in found and name != module} for module, names in found.items()}
+
+
+@pytest.mark.parametrize("types", [False, True], ids=["at run time", "with types"])
+def test_no_module_imports_itself_by_way_of_others(types: bool) -> None:
+    try:
+        TopologicalSorter(graph(WITH_TYPES if types else WITHOUT_CIRCLES, types=types)).prepare()
+    except CycleError as circle:
+        pytest.fail(" <- ".join(circle.args[1]))
+
+
+def test_a_circle_would_be_found() -> None:
+    modules = graph({"core"}, types=True)
+    modules["trouter.core.tenants"].add("trouter.core.router")
+    with pytest.raises(CycleError):
+        TopologicalSorter(modules).prepare()
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_core_has_no_values_of_any_type(path: Path) -> None:
+    with tokenize.open(path) as source:
+        names = {token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.NAME}
+    assert "Any" not in names

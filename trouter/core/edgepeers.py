@@ -1,0 +1,68 @@
+"""The other end of a connection in the role edge: its downlink, and the link on which it hears of addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trouter.engine.ports import LinkPort
+
+from .egress import Egress
+from .notes import Note, write
+from .record import Record
+
+
+class EdgePeer:
+    """A connection in the role edge. ``user`` is who came in on it, as authenticated."""
+
+    def __init__(self, number: int, user: str = "") -> None:
+        #: What management calls the connection.
+        self.number = number
+        self.user = user
+        #: The edge router's id, "" before its downlink.
+        self.id = ""
+        self.downlink: Egress | None = None
+        self.tracker: Tracker | None = None
+        #: The addresses that it sends to, and on how many links.
+        self.sends: dict[Record, int] = {}
+
+
+class Tracker(Egress):
+    """The link on which an edge router hears of addresses: of each, only what holds now waits to be sent."""
+
+    __slots__ = ("_due", "_send", "_told")
+
+    def track_with(self, send: Callable[[Egress, bytes], None]) -> None:
+        """Begin with nothing told; ``send`` sends a message from inside the router on a link."""
+        self._send = send
+        self._due: dict[str, bool] = {}
+        #: The addresses that were told as taken elsewhere; of all others nothing needs to be told.
+        self._told: set[str] = set()
+
+    def tell(self, key: str, takes: bool) -> None:
+        """Another connection takes messages to the address, or none does any more."""
+        if takes == (key in self._told):
+            self._due.pop(key, None)
+        else:
+            self._due[key] = takes
+            self._push_due()
+
+    def forget(self, key: str) -> None:
+        """The edge router sends there no more: what was told is taken back, if there is credit for it."""
+        self.tell(key, False)
+        self._due.pop(key, None)
+        self._told.discard(key)
+
+    def on_credit(self, link: LinkPort) -> None:
+        """Tell what is due."""
+        self._push_due()
+        super().on_credit(link)
+
+    def _push_due(self) -> None:
+        while self._due and self.link.ready():
+            key = next(iter(self._due))
+            takes = self._due.pop(key)
+            if takes:
+                self._told.add(key)
+            else:
+                self._told.discard(key)
+            self._send(self, write(Note([key, takes])))
