@@ -18,7 +18,7 @@ IN = AutoLinkRule("q", "in", phase=1, container_id="B", name="in")
 OUT = AutoLinkRule("q", "out", phase=0, container_id="B", name="out")
 
 
-class Ear(RouterObserver):
+class Observer(RouterObserver):
     """Hears of failures, and retries them when the test says so."""
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ def room(*rules: AutoLinkRule, addresses: tuple[AddressRule, ...] = (WAYPOINT,),
 
 
 class Room:
-    """A router with auto links, its ear, and a broker called B if there is to be one."""
+    """A router with auto links, its observer, and a broker called B if there is to be one."""
 
     def __init__(self, rules: tuple[AutoLinkRule, ...], addresses: tuple[AddressRule, ...], fields: Any) -> None:
         self.router = MemoryRouter(addresses, **fields)
-        self.ear = self.router.core.observer = Ear()
+        self.observer = self.router.core.observer = Observer()
         self.autos: list[AutoLink] = [self.router.core.auto_links.add(rule) for rule in rules]
 
     def broker(self, *, answers: bool = True, **fields: Any) -> MemoryClient:
@@ -105,7 +105,7 @@ def test_a_broker_that_ends_the_session_for_one_queue_takes_no_other_along_twice
     assert [auto.state for auto in here.autos] == ["failed", "failed"]
     assert here.autos[1].last_error == "NOT_FOUND - no queue 'q2' in vhost '/'"
     before = len(broker.attached)
-    here.ear.retry()
+    here.observer.retry()
     here.router.pump()
     assert [auto.state for auto in here.autos] == ["active", "active"]
     first, second = broker.attached[before:]
@@ -113,7 +113,7 @@ def test_a_broker_that_ends_the_session_for_one_queue_takes_no_other_along_twice
     end_session(second, missing)
     here.router.pump()
     assert [auto.state for auto in here.autos] == ["active", "failed"]
-    here.ear.retry()
+    here.observer.retry()
     here.router.pump()
     assert [auto.state for auto in here.autos] == ["active", "active"]
 
@@ -238,15 +238,15 @@ def test_what_the_peer_refuses_is_tried_again() -> None:
     assert auto.state == "attaching"  # no address: the refusal is on its way
     broker.attached[0].detach(True, Error("amqp:not-found", "Node not found"))
     assert (auto.state, auto.last_error, auto.identity) == ("failed", "Node not found", 0)
-    assert here.ear.waits == [2.0]
+    assert here.observer.waits == [2.0]
     broker.answers = True
-    here.ear.retry()
+    here.observer.retry()
     here.router.pump()
     assert (auto.state, auto.last_error) == ("active", "")
     broker.attached[1].detach(False)
     assert (auto.state, auto.last_error) == ("failed", "")
-    assert here.ear.waits == [2.0, 5.0]
-    here.ear.retry()
+    assert here.observer.waits == [2.0, 5.0]
+    here.observer.retry()
     here.router.pump()
     assert auto.state == "active"
 
@@ -256,7 +256,7 @@ def test_a_session_that_the_peer_ends_is_a_failure_of_its_links() -> None:
     broker = here.broker()
     broker.end(broker.attached[0].link.session)  # type: ignore[arg-type]
     assert [auto.state for auto in here.autos] == ["failed", "failed"]
-    here.ear.retry()
+    here.observer.retry()
     here.router.pump()
     assert [auto.state for auto in here.autos] == ["active", "active"]
     assert len(broker.attached) == 4
@@ -266,17 +266,17 @@ def test_nothing_is_tried_again_on_a_connection_that_is_gone() -> None:
     here = room(OUT)
     broker = here.broker()
     broker.attached[0].detach()
-    due = list(here.ear.due)
+    due = list(here.observer.due)
     broker.drop()
-    assert here.ear.due == []
+    assert here.observer.due == []
     again = here.broker()
     for each in due:
         each.retry()
     here.router.pump()
     assert len(again.attached) == 1
-    assert here.ear.waits == [2.0]
+    assert here.observer.waits == [2.0]
     again.attached[0].detach()
-    assert here.ear.waits == [2.0, 5.0]
+    assert here.observer.waits == [2.0, 5.0]
 
 
 def test_what_is_deleted_is_detached_without_a_word() -> None:
@@ -289,14 +289,14 @@ def test_what_is_deleted_is_detached_without_a_word() -> None:
         assert end.detached is not None
         assert (end.detached.closed, end.error) == (True, None)
     assert here.router.core.links == {}
-    assert here.ear.due == []
+    assert here.observer.due == []
 
 
 def test_what_is_deleted_while_it_waits_is_not_tried_again() -> None:
     here = room(OUT)
     broker = here.broker()
     broker.attached[0].detach()
-    (due,) = here.ear.due
+    (due,) = here.observer.due
     here.router.core.auto_links.remove(here.autos[0])
     due.retry()
     here.router.pump()
@@ -318,7 +318,7 @@ def test_a_peer_without_handles_left_fails_the_rest() -> None:
     assert [auto.state for auto in here.autos] == ["active", "active", "failed", "failed"]
     assert here.autos[3].last_error == "the container takes no more links or sessions"
     broker.attached[0].detach()
-    here.ear.retry()
+    here.observer.retry()
     here.router.pump()
     assert sorted(auto.state for auto in here.autos) == ["active", "active", "failed", "failed"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from trouter.core.check import NO_TO, RESERVED, TARGET, USER_ID, MessageCheck
+from trouter.core.intake import MessageTap
 from trouter.core.messagelog import MessageLog
-from trouter.core.terms import Ear
 from trouter.hooks import AttachRequest, Plugins
 from trouter.security.links import judge_link
 from trouter.security.policy import Admission
@@ -60,8 +60,8 @@ class Hold:
         """The quotas as they are now, None for none."""
         return self._held.share
 
-    def ear(self, log: MessageLog | None) -> Ear | None:
-        """Return the ``Ear`` that gets messages as they come and logs them to ``log``, or None."""
+    def tap(self, log: MessageLog | None) -> MessageTap | None:
+        """Return the tap that gets messages as they come and logs them to ``log``, or None."""
         return self._policing.sampler(self._held, log)
 
     def check(self, of_tenant: bool) -> MessageCheck | None:

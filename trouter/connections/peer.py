@@ -18,13 +18,12 @@ from trouter.admission.hold import Hold
 from trouter.admission.policing import CONNECTION_DENIED
 from trouter.admission.tenancy import NoTenant
 from trouter.auth.login import Login
-from trouter.core.attach import PeerTerms
-from trouter.core.containers import ROUTE_CONTAINER, Container, DetachReason
+from trouter.core.containers import Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
-from trouter.core.terms import ROUTER_ROLES
+from trouter.core.terms import ROUTE_CONTAINER, ROUTER_ROLES, PeerTerms
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,

@@ -133,7 +133,7 @@ class Sessions:
         gate: Gate | None = hold.share if hold.share is not None and hold.share.paces else None
         gate = CLOSED if self._withheld else gate
         check = hold.check(of_tenant=terms.tenant is not None)
-        return replace(terms, check=check, max_message_bytes=hold.max_message_bytes, gate=gate, ear=hold.ear(terms.log))
+        return replace(terms, check=check, max_message_bytes=hold.max_message_bytes, gate=gate, tap=hold.tap(terms.log))
 
     def forget(self) -> None:
         """The connection is gone: let go of what refers back to it."""
@@ -167,7 +167,7 @@ class Sessions:
                 hold.share.attached(sink, self._address_key(attach) or getattr(sink.record, "key", None))
             if isinstance(sink, Ingress):
                 hold_messages(sink, self.terms.check)
-                sink.log = self.terms.ear or self.terms.log
+                sink.log = self.terms.tap or self.terms.log
             if isinstance(link, IncomingLink):
                 link.max_message_bytes = self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 sink.gate = self.terms.gate

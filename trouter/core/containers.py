@@ -24,8 +24,6 @@ from trouter.wire.performatives import Attach, Error, encode_performative
 from .refusals import CONTAINER_FULL, LINK_LOST, NO_ROUTE, Refused
 from .terms import ROUTE_CONTAINER, PeerTerms
 
-__all__ = ["ROUTE_CONTAINER"]
-
 #: Sessions for routed links on one connection; clients beyond these share. Other routers have many more clients.
 MAX_SESSIONS: Final = 32
 MAX_ROUTER_SESSIONS: Final = 1024

@@ -25,8 +25,6 @@ from .record import Record
 from .routerport import RouterPort
 from .routes import IN, OUT
 
-__all__ = ["EdgePeer"]
-
 LOOKUP: Final = "_$qd.addr_lookup"
 TRACKING: Final = "_$qd.edge_addr_tracking"
 HEARTBEAT: Final = "_$qd.edge_heartbeat"

@@ -23,9 +23,6 @@ ROUTE_CONTAINER: Final = "route-container"
 ROUTER_ROLES: Final = frozenset({"inter-router", EDGE_ROLE})
 
 
-Ear = MessageTap
-
-
 @dataclass(frozen=True, slots=True)
 class PeerTerms:
     """What holds for every link of one connection."""
@@ -40,7 +37,7 @@ class PeerTerms:
     #: Where messages are logged, None for nowhere (routing.md 4.8).
     log: MessageLog | None = None
     #: What gets messages instead of the log and logs them, or None.
-    ear: MessageTap | None = None
+    tap: MessageTap | None = None
     #: What management calls the connection, and its role.
     connection_number: int = 0
     role: str = "normal"
@@ -72,7 +69,7 @@ class PeerTerms:
 
 def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
     """Hold an incoming link to the terms of its connection."""
-    ingress.log = terms.ear or terms.log
+    ingress.log = terms.tap or terms.log
     ingress.connection_number = terms.connection_number
     if terms.via_edge:
         ingress.comes_from_edge()
