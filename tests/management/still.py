@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import trio
 import trio.testing
 
-from trouter.config import Configuration, load
+from trouter.config import Configuration, Problem, load
 from trouter.config.changes import created, deleted, updated
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.logs import book
 from trouter.management import Agent, ConnectionFacts, ReloadReport
 from trouter.management.ports import Holdups, Rights
+from trouter.security.explain import explained
+from trouter.security.policy import Policy
 from trouter.testing.memory import MemoryRouter
 from trouter.wire.codec import decode, encode
 from trouter.wire.types import Described, ULong
@@ -29,7 +31,7 @@ class StillControl:
         self.waiting = 0
         #: What everybody may do, and what somebody was told that he may not.
         self.allowed = Rights("admin")
-        self.denials: list[tuple[int, str]] = []
+        self.refusals: list[tuple[int, str]] = []
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
         if self.gate is not None:
@@ -73,7 +75,20 @@ class StillControl:
         return True
 
     def denied(self, connection: int, what: str) -> None:
-        self.denials.append((connection, what))
+        self.refusals.append((connection, what))
+
+    def findings(self) -> Sequence[Problem]:
+        return ()
+
+    def denials(self) -> Iterable[tuple[int, Mapping[str, object]]]:
+        return ()
+
+    def router_counts(self) -> Mapping[str, object]:
+        return {}
+
+    def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
+        policy = Policy.compile(self.configuration.policy, self.configuration.vhosts)
+        return explained(policy, question)
 
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         pass

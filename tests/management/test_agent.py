@@ -184,13 +184,13 @@ async def test_an_answer_goes_to_an_exchange_only_for_who_may_send_there(
     asker.client.receiver("x", credit=10)  # alone there, but for what the exchange has behind it
     asker.send("GET-TYPES", reply_to="x")
     await trio.testing.wait_all_tasks_blocked()
-    assert asker.control.denials == []
+    assert asker.control.refusals == []
     made = asker.memory.core.exchanges.add(ExchangeRule("e", "x"))
     made.bind(BindingRule("#", "hop"))
     asker.send("GET-TYPES", reply_to="x")
     await trio.testing.wait_all_tasks_blocked()
     asker.memory.pump()
-    assert [what for _, what in asker.control.denials] == ["reply-to x"]
+    assert [what for _, what in asker.control.refusals] == ["reply-to x"]
     assert others.received == []
 
 

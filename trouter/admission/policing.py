@@ -31,6 +31,7 @@ from trouter.security.counts import ConnectionCounts
 from trouter.security.policy import Admission, Denial, Policy, Reason
 from trouter.security.quotas import Alarm as QuotaAlarm
 from trouter.security.quotas import QuotaBook, QuotaRule, Share
+from trouter.telemetry.denials import What
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampler, Sampling
 from trouter.wire.performatives import Error
@@ -576,13 +577,15 @@ class Policing:
         """One line and one record for a denial, or for as many as came after it."""
         row, who, where, rule, text, address, direction = denial
         user, host = ("", text) if who is None else (who.user, who.host)
+        about = text if address is None else address
         log.log(
             logging.DEBUG if row.singly == EACH else logging.INFO,
             "[C%d] %s%s",
             0 if who is None else who.number,
-            denied(row.operation, row.reason, user, host, where.vhost, rule, text if address is None else address),
+            denied(row.operation, row.reason, user, host, where.vhost, rule, about),
             and_more(count),
         )
+        self._recorder.denials.note(What(row.operation, row.reason, user, host, where.vhost, rule, about), count)
         if self._recorder.active:
             record = self._record(who, where.vhost, where.group, row.operation, rule, row.reason, allow=False)
             record.addr, record.dir, record.repeat = address, direction, count

@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from trouter import logs
 from trouter.admission.decisions import Decisions
 from trouter.admission.guard import Lockouts
 from trouter.backbone.topology import Topology
@@ -29,6 +30,8 @@ from trouter.config import (
     LinkRouteEntity,
     PolicyEntity,
     Problem,
+    RecordLogEntity,
+    SslProfileEntity,
     compare,
     created,
     deleted,
@@ -45,8 +48,11 @@ from trouter.connections.registry import Connections
 from trouter.management.ports import ReloadReport, Rights
 from trouter.net.parts import Change
 from trouter.net.sockets import ListenError
+from trouter.security.explain import explained
 from trouter.telemetry.change_records import ChangeRecords
+from trouter.telemetry.denials import Denials
 from trouter.wire.performatives import Error
+from trouter.wire.types import ULong
 
 from .consumers import Consumers
 from .pending import Unfit
@@ -73,6 +79,7 @@ class Control:
         records: ChangeRecords,
         decisions: Decisions,
         consumers: Consumers,
+        denials: Denials,
         topology: Topology | None = None,
     ) -> None:
         """``read`` gets the configuration for a reload, from where the present one came."""
@@ -86,6 +93,7 @@ class Control:
         self._consumers = consumers
         self._topology = topology
         self._lockouts = Lockouts(parts.guard.lockout)
+        self._denials = denials
         self._one_at_a_time = trio.Lock()
         #: What is to be told of the configuration, once it was asked for.
         self._findings: tuple[Problem, ...] | None = None
@@ -143,18 +151,34 @@ class Control:
         """What was decided about users, hosts and tenants."""
         return self._decisions
 
+    def router_counts(self) -> Mapping[str, object]:
+        """What the process counts, by attribute of the type router."""
+        return {"loginsDenied": ULong(self._denials.logins_denied), "logLinesLost": ULong(logs.book.lost)}
+
+    def denials(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """What was denied lately, by number, the newest last."""
+        return self._denials.rows()
+
+    def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
+        """What the policy in force decides on a connection, and why."""
+        return explained(self._parts.policing.policy, question)
+
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that no configuration creates."""
         self._change_records.done(operation, kind, identity, values)
 
     def status(self, entity: Entity) -> Mapping[str, object]:
-        """What is observed of a connector, of configured routing and of the policy; nothing of what is withheld."""
+        """What is observed of an entity in service; nothing of what is withheld."""
         if isinstance(entity, LinkRouteEntity | AutoLinkEntity):
             return self._parts.routes.status(entity)
         if isinstance(entity, ExchangeEntity | BindingEntity):
             return self._parts.exchanges.status(entity)
         if isinstance(entity, PolicyEntity):
             return self._parts.policing.shown_policy()
+        if isinstance(entity, RecordLogEntity):
+            return self._parts.record_logs.status(entity)
+        if isinstance(entity, SslProfileEntity):
+            return self._parts.secure.status(entity)
         connector = self.connectors.find(entity) if isinstance(entity, ConnectorEntity) else None
         if connector is None:
             return {}

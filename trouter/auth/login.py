@@ -251,6 +251,7 @@ class Login:
         self._record(code, refusal.user, reason, refusal.authorization_id)
         self._sasl.finish(code)
         facts = self.facts
+        self._recorder.denials.login(reason, refusal.user, facts.remote_host, facts.listener.name, self.mechanism)
         log.info(
             "[C%d] Connection from %s:%d (to %s:%s) failed: amqp:unauthorized-access Authentication failed "
             "[mech=%s] user=%.128r listener=%r: %s",

@@ -29,7 +29,7 @@ MANAGEMENT_NODE: Final = EntityType(
     bases=("org.amqp.management", *BASES["operational"]),
     operations=("GET-SCHEMA", "GET-JSON-SCHEMA", "GET-LOG", "PROFILE"),
     inherited=(*NODE_OPERATIONS, "READ"),
-    extra_operations=("GET-SCHEMA-JSON", "DISCOVER-MGMT-NODES", "RELOAD", "EXPLAIN", "GET-MEMORY"),
+    extra_operations=("GET-SCHEMA-JSON", "DISCOVER-MGMT-NODES", "RELOAD", "EXPLAIN", "EXPLAIN-POLICY", "GET-MEMORY"),
     singleton=True,
 )
 
@@ -289,6 +289,26 @@ FINDING: Final = EntityType(
         column("place", Kind.STRING, "Where it stands: file, line and column."),
         column("point", Kind.STRING, "The row of the migration table, where it has one."),
         column("page", Kind.STRING, "The page of the manual."),
+    ),
+)
+
+DENIAL: Final = EntityType(
+    "denial",
+    "What a peer was denied lately, refused logins too; the last 100 that differ are remembered.",
+    extra=True,
+    bases=BASES["operational"],
+    columns=(
+        column("at", Kind.INTEGER, "When it happened last, in milliseconds since 1970."),
+        column("count", Kind.INTEGER, "How often it happened while it is remembered.", graph=True),
+        column(
+            "operation", Kind.STRING, "What was denied: `login`, `accept`, `open`, `begin`, `attach`, `send`, `manage`."
+        ),
+        column("reason", Kind.STRING, "Why, as records call it."),
+        column("user", Kind.STRING, "The user, as far as it is known."),
+        column("host", Kind.STRING, "The address that the connection came from."),
+        column("vhost", Kind.STRING, "The vhost that decided."),
+        column("rule", Kind.STRING, "The rule that decided, as in docs/policy.md; of a login the listener."),
+        column("about", Kind.STRING, "The address, the request, the host name or the mechanism that it was about."),
     ),
 )
 

@@ -64,6 +64,7 @@ TYPES: Final[tuple[EntityType, ...]] = (
     operational.DECISION,
     operational.FINDING,
     operational.TOPOLOGY_CHANGE,
+    operational.DENIAL,
 )
 
 #: The types that have sections in files.

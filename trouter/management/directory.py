@@ -40,7 +40,7 @@ _CONFIGURED: Final = (
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: What does not appear in the listing of everything: there are too many of them, and they come and go.
 _PASSING: Final = frozenset(
-    {"router.link", "router.address", "connection", "authLockout", "decision", "finding", SCOPED}
+    {"router.link", "router.address", "connection", "authLockout", "decision", "finding", "denial", SCOPED}
 )
 
 Maker = Callable[[EntityType, Sources], Provider]
@@ -64,6 +64,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "authLockout": lambda kind, of: process.Lifted(kind, of.control.lockouts),
     "decision": lambda kind, of: process.Lifted(kind, of.control.decisions),
     "finding": lambda kind, of: process.Findings(kind, of.control),
+    "denial": lambda kind, of: process.Denials(kind, of.control),
     "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),
 }
 

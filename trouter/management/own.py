@@ -22,6 +22,7 @@ from .kinds import (
     kind_of,
     listed_operations,
 )
+from .ports import POLICY_QUESTION
 from .requests import Request, shown
 from .responses import Answer, answer
 from .rights import check_level
@@ -138,6 +139,18 @@ async def _explain(node: Node, request: Request) -> Answer:
     return answer(explain(node.router, address).as_map())
 
 
+async def _explain_policy(node: Node, request: Request) -> Answer:
+    question = {name: request.text(name) for name in POLICY_QUESTION if request.properties.get(name) is not None}
+    if not {"vhost", "user", "host"} & set(question):
+        raise bad_request("EXPLAIN-POLICY needs at least one of the properties 'vhost', 'user' and 'host'")
+    if {"source", "target"} <= set(question):
+        raise bad_request("EXPLAIN-POLICY explains one address: the property 'source' or 'target', not both")
+    for name, text in question.items():
+        if len(text.encode("utf-8", "replace")) > MAX_ADDRESS_BYTES:
+            raise bad_request(f"the property '{name}' is longer than {MAX_ADDRESS_BYTES} octets")
+    return answer(dict(node.control.explain_policy(question)))
+
+
 async def _get_memory(node: Node, _: Request) -> Answer:
     held = owners(node.router)
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
@@ -159,5 +172,6 @@ NODE_OPERATIONS: Final[dict[str, Operation]] = {
     "PROFILE": _profile,
     "RELOAD": _reload,
     "EXPLAIN": _explain,
+    "EXPLAIN-POLICY": _explain_policy,
     "GET-MEMORY": _get_memory,
 }

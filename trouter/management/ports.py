@@ -13,6 +13,8 @@ from trouter.config.schema import EntityType
 from trouter.core.containers import Container
 from trouter.wire.performatives import Error
 
+#: What EXPLAIN-POLICY asks about.
+POLICY_QUESTION: Final = ("vhost", "user", "host", "policyVhost", "source", "target")
 #: The number of the connection whose request is being answered; 0 for none.
 REQUESTER: Final[ContextVar[int]] = ContextVar("REQUESTER", default=0)
 
@@ -150,6 +152,18 @@ class Control(Protocol):
 
     def findings(self) -> Sequence[Problem]:
         """Everything that is to be told of the configuration in force, the gravest first."""
+
+    def router_counts(self) -> Mapping[str, object]:
+        """What the process counts, by attribute of the type router."""
+
+    def denials(self) -> Iterable[tuple[int, Mapping[str, object]]]:
+        """What was denied lately, by number, with the attributes of the type denial."""
+
+    def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
+        """What the policy in force decides on a connection, and why.
+
+        The keys of ``question`` are those of POLICY_QUESTION; what is not asked is absent.
+        """
 
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that no configuration creates; ``values`` are the new attribute values."""

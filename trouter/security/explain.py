@@ -5,6 +5,7 @@ Nothing is decided here: `Policy.admit` is asked, and what it answers is put int
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
@@ -97,6 +98,28 @@ def explain(policy: Policy, question: Question) -> Explanation:
         _entry(policy, admission, verdict),
     )
     return Explanation(verdict.allowed, verdict.rule, (*steps, step), admission)
+
+
+def explained(policy: Policy, question: Mapping[str, str]) -> dict[str, Any]:
+    """Answer a question put in texts, as management puts it; a user that is named counts as proven.
+
+    The keys are ``vhost``, ``user``, ``host``, ``policyVhost``, ``source`` and ``target``; an address that is absent
+    is not asked about.
+    """
+    user = question.get("user", "")
+    told = explain(
+        policy,
+        Question(
+            vhost=question.get("vhost", ""),
+            user=user,
+            host=question.get("host", ""),
+            authenticated=bool(user),
+            policy_vhost=question.get("policyVhost", ""),
+            source=question.get("source"),
+            target=question.get("target"),
+        ),
+    )
+    return told.as_map()
 
 
 def _verdict(admission: Admission, question: Question) -> Verdict | None:

@@ -20,6 +20,7 @@ from trouter.net.hub import Hub
 from trouter.records import Alarm
 from trouter.records.stream import Stream, Taken
 from trouter.records.writer import Bounds, Busy, Now, SegmentWriter, latest_boot
+from trouter.wire.types import ULong
 
 from .clocks import mono_us, now_us
 from .publisher import Publisher
@@ -58,6 +59,11 @@ class RecordLog:
         for stream in (self._stream, self._publisher.stream):
             stream.kinds, stream.tenants, stream.except_tenants = entity.kinds, entity.tenants, entity.except_tenants
         self._publisher.address = entity.address or ""
+
+    @property
+    def lost(self) -> int:
+        """Records that are not in the log, because the disk or the queue had no room for them."""
+        return self._writer.dropped
 
     def stop(self) -> None:
         """Write what is there, and end."""
@@ -129,6 +135,11 @@ class RecordLogs:
     def run_in(self, nursery: trio.Nursery) -> None:
         """Run what will stand in this nursery."""
         self._nursery = nursery
+
+    def status(self, entity: RecordLogEntity) -> dict[str, object]:
+        """What is observed of a log in service."""
+        found = self.by_folder.get(folder_of(entity))
+        return {} if found is None else {"recordsLost": ULong(found.lost)}
 
     @property
     def interval_s(self) -> int | None:

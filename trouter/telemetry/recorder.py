@@ -12,6 +12,7 @@ from trouter.records import Record
 from trouter.records.text import tidy
 
 from .clocks import now_us
+from .denials import Denials
 from .link_records import LinkRecords
 from .repeats import Repeats
 
@@ -34,6 +35,8 @@ class Recorder:
         self.links = LinkRecords(self)
         #: What strangers bring about again and again, for the log as well.
         self.repeats = Repeats()
+        #: What was denied lately, whether there are takers or not.
+        self.denials = Denials()
 
     def add(self, taker: Taker) -> None:
         """From now on ``taker`` has every record."""

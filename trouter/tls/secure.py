@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
-from trouter.config import Configuration, ConnectorEntity, ListenerEntity
+from trouter.config import Configuration, ConnectorEntity, ListenerEntity, SslProfileEntity
 from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, TlsFacts
 from trouter.records import Alarm, TlsOutcome
 from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Error
+from trouter.wire.types import Long
 
 from .problems import TlsFailed
 
@@ -155,6 +156,11 @@ class Secure:
     def ends(self) -> Iterable[tuple[str, float]]:
         """Each profile with a certificate of its own, and when that ends, in seconds since 1970."""
         return () if self._profiles is None else self._profiles.ends()
+
+    def status(self, entity: SslProfileEntity) -> dict[str, object]:
+        """What is observed of a profile in use."""
+        end_s = dict(self.ends()).get(entity.name)
+        return {} if end_s is None else {"certificateEnds": Long(int(end_s))}
 
     def has_certificate(self, name: str | None) -> bool:
         """Whether the profile of this name has a certificate that we can show."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from trouter.config import texts
 from trouter.config.entities.base import Entity, entity
-from trouter.config.schema import Kind, attribute
+from trouter.config.schema import Kind, attribute, reported
 
 DELETE_OLDEST: Final = "deleteOldest"
 DROP_NEWEST: Final = "dropNewest"
@@ -98,6 +98,9 @@ class RecordLogEntity(Entity):
     )
     address: str | None = attribute(
         Kind.STRING, "Records are sent to this address too, a message each, for its receivers."
+    )
+    records_lost: None = reported(
+        Kind.INTEGER, "Records that the disk or the queue had no room for, since the start.", graph=True
     )
 
     def _default_name(self) -> str:

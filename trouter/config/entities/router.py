@@ -119,6 +119,8 @@ class RouterEntity(Entity):
     overdrawn_deliveries: None = reported(
         Kind.INTEGER, "Deliveries that came without credit and were taken in.", graph=True, extra=True
     )
+    logins_denied: None = reported(Kind.INTEGER, "Logins refused since the start.", graph=True, extra=True)
+    log_lines_lost: None = reported(Kind.INTEGER, "Log lines that could not be written.", graph=True, extra=True)
     link_route_count: None = reported(Kind.INTEGER, "Link routes configured now.", graph=True)
     auto_link_count: None = reported(Kind.INTEGER, "Auto links configured now.", graph=True)
     connection_count: None = reported(Kind.INTEGER, "Connections open now.", graph=True)

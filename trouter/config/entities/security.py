@@ -8,7 +8,7 @@ from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
 from trouter.config.passwords import Secret
-from trouter.config.schema import Kind, Reload, attribute
+from trouter.config.schema import Kind, Reload, attribute, reported
 
 
 @entity(
@@ -143,6 +143,9 @@ class SslProfileEntity(Entity):
     )
     oldest_valid_ordinal: int = attribute(
         Kind.INTEGER, "Close connections made under an older generation.", 0, extra=True
+    )
+    certificate_ends: None = reported(
+        Kind.INTEGER, "When the certificate in use ends, in seconds since 1970.", extra=True
     )
 
     def key_password(self) -> Secret | None:

@@ -55,6 +55,7 @@ class RouterItself(Provider):
             "version": trouter.__version__,
             "hostName": os.uname().nodename,
             **self._network_row(),
+            **self._control.router_counts(),
             "linkRouteCount": ULong(len(configuration.link_routes)),
             "autoLinkCount": ULong(len(configuration.auto_links)),
             "connectionCount": ULong(len(connections)),
@@ -199,6 +200,25 @@ class Findings(Fixed):
                 "type": self.kind.full_name,
             }
             for number, finding in enumerate(self._control.findings(), 1)
+        }
+
+
+class Denials(Fixed):
+    """``denial``: what was denied lately, by number; the newest last."""
+
+    def __init__(self, kind: EntityType, control: Control) -> None:
+        super().__init__(kind)
+        self._control = control
+
+    def rows(self) -> Mapping[str, Row]:
+        return {
+            (identity := f"denial/{number}"): {
+                **shown,
+                "name": identity,
+                "identity": identity,
+                "type": self.kind.full_name,
+            }
+            for number, shown in self._control.denials()
         }
 
 
