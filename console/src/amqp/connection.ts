@@ -58,8 +58,8 @@ export class AmqpConnection {
     return this.receiver?.source.address ?? "";
   }
 
-  /** Connect to `url` and log in; ConnectError. */
-  async open(url: string, credentials: Credentials): Promise<void> {
+  /** Connect to `url`, log in and ask for the virtual host `host`; ConnectError. */
+  async open(url: string, host: string, credentials: Credentials): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const fail = (reason: ConnectError["reason"], why: string): void => {
         clearTimeout(timer);
@@ -67,7 +67,7 @@ export class AmqpConnection {
         reject(new ConnectError(reason, why, [...this.offered]));
       };
       const timer = setTimeout(() => fail("unreachable", "The router does not answer."), OPEN_TIMEOUT_MS);
-      this.amqp = this.connect(url, credentials);
+      this.amqp = this.connect(url, host, credentials);
       this.watch(this.amqp, fail);
       this.amqp.once("receiver_open", () => {
         clearTimeout(timer);
@@ -78,11 +78,13 @@ export class AmqpConnection {
     this.amqp?.on("disconnected", () => this.lose("The connection was cut."));
   }
 
-  private connect(url: string, credentials: Credentials): Connection {
+  private connect(url: string, host: string, credentials: Credentials): Connection {
     const dial = rhea.websocket_connect(WebSocket) as unknown as (...given: unknown[]) => () => object;
     const options = {
       connection_details: dial(url, ["amqp", "binary"], []),
       container_id: this.container,
+      hostname: host,
+      sasl_init_hostname: host,
       sasl_mechanisms: noting(mechanismsFor(credentials), this.offered),
       properties: { product: "trouter-console", console_identifier: "trouter console" },
       idle_time_out: IDLE_TIMEOUT_MS,

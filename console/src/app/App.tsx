@@ -24,7 +24,7 @@ export function App() {
   const { state } = useSession();
   const [hasTried, setHasTried] = useState(false);
   useEffect(() => {
-    void login({ kind: "none" }).finally(() => setHasTried(true));
+    void login({ credentials: { kind: "none" } }).finally(() => setHasTried(true));
   }, []);
   if (!hasTried) return <Loading label="Connecting to the router" />;
   if (state === "closed" || state === "connecting") return <Login />;

@@ -22,13 +22,18 @@ export function Login() {
   const [kind, setKind] = useState<"password" | "token">("password");
   const [user, setUser] = useState("");
   const [secret, setSecret] = useState("");
+  const [host, setHost] = useState("");
+  const asked = host.trim() === "" ? {} : { host: host.trim() };
   const isBusy = state === "connecting";
   const takesTokens = offered.some((name) => TOKENS.includes(name));
   const takesNameless = offered.length === 0 || offered.some((name) => NAMELESS.includes(name));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     setSecret("");
-    void login(kind === "token" ? { kind, user, token: secret } : { kind, user, password: secret });
+    void login({
+      credentials: kind === "token" ? { kind, user, token: secret } : { kind, user, password: secret },
+      ...asked,
+    });
   };
   return (
     <main className="console-login">
@@ -68,12 +73,20 @@ export function Login() {
                 isRequired
               />
             </FormGroup>
+            <FormGroup label="Virtual host or tenant" fieldId="host">
+              <TextInput
+                id="host"
+                value={host}
+                placeholder={window.location.hostname}
+                onChange={(_event, value) => setHost(value)}
+              />
+            </FormGroup>
             <ActionGroup>
               <Button type="submit" isLoading={isBusy} isDisabled={isBusy}>
                 Log in
               </Button>
               {takesNameless && (
-                <Button variant="link" isDisabled={isBusy} onClick={() => void login({ kind: "none" })}>
+                <Button variant="link" isDisabled={isBusy} onClick={() => void login({ credentials: { kind: "none" }, ...asked })}>
                   Connect without a password
                 </Button>
               )}

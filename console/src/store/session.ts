@@ -59,30 +59,36 @@ function socketUrl(): string {
   return url.href;
 }
 
+/** What a login says: who, and the virtual host or tenant; by default the host that the page was loaded from. */
+export interface Login {
+  readonly credentials: Credentials;
+  readonly host?: string;
+}
+
 /** Log in; the outcome stands in the session. Without credentials the listener's EXTERNAL or ANONYMOUS is tried. */
-export async function login(credentials: Credentials): Promise<void> {
+export async function login(given: Login): Promise<void> {
   generation += 1;
   const mine = generation;
   store.setState({ state: "connecting", problem: "" });
   try {
-    await connect(credentials, mine);
+    await connect(given, mine);
   } catch (error) {
     if (mine !== generation) return;
     const offered = error instanceof ConnectError ? error.offered : [];
     // A first look without credentials that finds a login page is no failure.
-    const expected = credentials.kind === "none" && error instanceof ConnectError && error.reason === "no mechanism";
+    const expected = given.credentials.kind === "none" && error instanceof ConnectError && error.reason === "no mechanism";
     store.setState({ state: "closed", offered, problem: expected ? "" : messageOf(error) });
   }
 }
 
-async function connect(credentials: Credentials, mine: number): Promise<void> {
+async function connect(given: Login, mine: number): Promise<void> {
   const amqp = new AmqpConnection();
-  await amqp.open(socketUrl(), credentials);
+  await amqp.open(socketUrl(), given.host ?? window.location.hostname, given.credentials);
   if (mine !== generation) {
     amqp.close();
     return;
   }
-  amqp.onLost = () => lose(credentials);
+  amqp.onLost = () => lose(given);
   setLink(amqp);
   try {
     await begin(amqp);
@@ -130,20 +136,20 @@ async function watchNetwork(amqp: AmqpConnection): Promise<void> {
   }
 }
 
-function lose(credentials: Credentials): void {
+function lose(given: Login): void {
   setLink(undefined);
   markLost("the connection is lost");
   store.setState({ state: "lost" });
   notify("warning", "The connection to the router is lost", "The console connects again by itself.");
-  void comeBack(credentials, generation);
+  void comeBack(given, generation);
 }
 
-async function comeBack(credentials: Credentials, mine: number): Promise<void> {
+async function comeBack(given: Login, mine: number): Promise<void> {
   for (let wait = FIRST_RETRY_MS; mine === generation; wait = Math.min(wait * 2, LAST_RETRY_MS)) {
     await new Promise((resume) => setTimeout(resume, wait * (0.5 + Math.random())));
     if (mine !== generation) return;
     try {
-      await connect(credentials, mine);
+      await connect(given, mine);
       notify("success", "The connection to the router is back");
       return;
     } catch (error) {

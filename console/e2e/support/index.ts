@@ -1,0 +1,87 @@
+/** What the specs of all pages use: `test` with a network that the specs of one worker share, and checks of a page. */
+
+import AxeBuilder from "@axe-core/playwright";
+import { expect, test as base, type Page } from "@playwright/test";
+
+import { startNetwork, type Network } from "./network";
+
+export { expect } from "@playwright/test";
+export * from "./clients";
+export * from "./network";
+export * from "./router";
+
+interface Fixtures {
+  /** Open the console of the network's router A at a hash route such as "/schema" and wait for its heading. */
+  readonly open: (route: string, heading: string | RegExp) => Promise<void>;
+}
+
+/** Playwright's test with the network. A page's error, or a request to another host, fails the test. */
+export const test = base.extend<Fixtures, { network: Network }>({
+  network: [
+    // eslint-disable-next-line no-empty-pattern
+    async ({}, use) => {
+      const network = await startNetwork();
+      await use(network);
+      await network.stop();
+    },
+    { scope: "worker" },
+  ],
+  open: async ({ page, network }, use) => {
+    const wrong = watch(page);
+    await use(async (route, heading) => {
+      await openConsole(page, network.url, route, heading);
+    });
+    expect(wrong).toEqual([]);
+  },
+});
+
+/** Open the console that `url` serves at a hash route, and wait for the page's heading. */
+export async function openConsole(page: Page, url: string, route: string, heading: string | RegExp): Promise<void> {
+  await page.goto(`${url}#${route}`);
+  await expect(page.getByRole("heading", { level: 1, name: heading })).toBeVisible();
+}
+
+/** Return a list that fills with what goes wrong on a page: errors, refusals by the content policy, requests elsewhere. */
+export function watch(page: Page): string[] {
+  const wrong: string[] = [];
+  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error" && /Content Security Policy|Content-Security-Policy/.test(message.text())) {
+      wrong.push(message.text());
+    }
+  });
+  page.on("request", (request) => {
+    const { hostname, protocol } = new URL(request.url());
+    if (protocol !== "blob:" && hostname !== "127.0.0.1") wrong.push(`request to ${request.url()}`);
+  });
+  return wrong;
+}
+
+/** Fail if axe finds anything serious or critical on the page. */
+export async function expectAccessible(page: Page): Promise<void> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  const found = violations
+    .filter((violation) => violation.impact === "serious" || violation.impact === "critical")
+    .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.target.join(" ")).join(", ")}`);
+  expect(found).toEqual([]);
+}
+
+const SIZES = [
+  { name: "desk", width: 1280, height: 800 },
+  { name: "phone", width: 390, height: 844 },
+] as const;
+
+/** Check the page in both themes and on both sizes: no serious finding of axe, no scrolling sideways; keep a picture of each. */
+export async function inspect(page: Page, name: string): Promise<void> {
+  for (const theme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme: theme });
+    for (const size of SIZES) {
+      await page.setViewportSize({ width: size.width, height: size.height });
+      await expectAccessible(page);
+      await page.screenshot({ path: `test-results/pictures/${name}-${theme}-${size.name}.png` });
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      expect(overflow, `${name} is wider than a ${size.name}`).toBeLessThanOrEqual(0);
+    }
+  }
+  await page.setViewportSize({ width: SIZES[0].width, height: SIZES[0].height });
+}

@@ -1,0 +1,143 @@
+/** A router as its users run it: a process of its own, configured by a text, stopped by a signal. */
+
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const OWN_PYTHON = join(ROOT, ".venv/bin/python");
+/** The Python that has trouter; PYTHON names another one. */
+const PYTHON = process.env["PYTHON"] ?? (existsSync(OWN_PYTHON) ? OWN_PYTHON : "python3");
+/** Only a hang takes this long; no test waits for it to pass. */
+const DEADLINE_MS = 60_000;
+const LISTENING = /SERVER \(notice\) Listening (?:for HTTP )?on \S+:(\d+)$/;
+const OPERATIONAL = /SERVER \(notice\) Operational/;
+
+/** The end of what this process started, if it ends before it has stopped all of it. */
+const alive = new Set<ChildProcess>();
+process.on("exit", () => alive.forEach((child) => child.kill("SIGKILL")));
+
+/** A started router. */
+export class RunningRouter {
+  /** The ports of its listeners in the order in which the configuration has them. */
+  readonly ports: number[] = [];
+  readonly lines: string[] = [];
+  private readonly folder = mkdtempSync(join(tmpdir(), "console-e2e-"));
+  private readonly child: ChildProcess;
+  private readonly ended: Promise<void>;
+  private waiting: (() => void)[] = [];
+  private hasEnded = false;
+
+  constructor(readonly configuration: string) {
+    const file = join(this.folder, "router.conf");
+    writeFileSync(file, configuration);
+    this.child = spawn(PYTHON, ["-m", "trouter", "run", "-c", file], { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"] });
+    alive.add(this.child);
+    if (this.child.stderr === null) throw new Error("the router has no log");
+    const log = createInterface({ input: this.child.stderr });
+    log.on("line", (line) => this.read(line));
+    this.ended = new Promise((resolve) => {
+      this.child.once("close", () => {
+        this.hasEnded = true;
+        alive.delete(this.child);
+        rmSync(this.folder, { recursive: true, force: true });
+        this.changed();
+        resolve();
+      });
+    });
+  }
+
+  private read(line: string): void {
+    this.lines.push(line);
+    const port = LISTENING.exec(line)?.[1];
+    if (port !== undefined) this.ports.push(Number(port));
+    this.changed();
+  }
+
+  private changed(): void {
+    const waiting = this.waiting;
+    this.waiting = [];
+    waiting.forEach((resume) => resume());
+  }
+
+  /** The port of the listener at that place of the configuration. */
+  port(place = 0): number {
+    const port = this.ports[place];
+    if (port === undefined) throw new Error(`the router has ${this.ports.length} listeners:\n${this.lines.join("\n")}`);
+    return port;
+  }
+
+  /** Wait until a line of the log matches. */
+  async waitForLine(pattern: RegExp): Promise<void> {
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      late.abort();
+      this.changed();
+    }, DEADLINE_MS);
+    try {
+      while (!this.lines.some((line) => pattern.test(line))) {
+        if (this.hasEnded || late.signal.aborted) {
+          throw new Error(`no line matches ${pattern}:\n${this.lines.slice(-20).join("\n")}`);
+        }
+        await new Promise<void>((resume) => this.waiting.push(resume));
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** End the process at once, as a crash would. */
+  async kill(): Promise<void> {
+    this.child.kill("SIGKILL");
+    await this.ended;
+  }
+
+  /** Stop the router as an operator does; kill it if it does not end. */
+  async stop(): Promise<void> {
+    const timer = setTimeout(() => this.child.kill("SIGKILL"), DEADLINE_MS);
+    this.child.kill("SIGTERM");
+    await this.ended;
+    clearTimeout(timer);
+  }
+}
+
+/** Start a router and return it when all of its listeners listen. */
+export async function startRouter(configuration: string): Promise<RunningRouter> {
+  const router = new RunningRouter(configuration);
+  await router.waitForLine(OPERATIONAL);
+  return router;
+}
+
+type Setting = string | number | boolean;
+
+/** Return a section of a configuration: `section("listener", {port: 0})`; booleans become yes and no. */
+export function section(name: string, settings: Readonly<Record<string, Setting>>): string {
+  const lines = Object.entries(settings).map(
+    ([key, value]) => `    ${key}: ${typeof value === "boolean" ? (value ? "yes" : "no") : value}`,
+  );
+  return `${name} {\n${lines.join("\n")}\n}\n`;
+}
+
+/** An AMQP listener on a free port of this machine. */
+export const amqpListener = (settings: Readonly<Record<string, Setting>> = {}): string =>
+  section("listener", { host: "127.0.0.1", port: 0, saslMechanisms: "ANONYMOUS", ...settings });
+
+/** The listener of the console. */
+export const consoleListener = (settings: Readonly<Record<string, Setting>> = {}): string =>
+  amqpListener({ http: true, ...settings });
+
+/** Write a file of users with these passwords and return its path; it is gone when this process ends. */
+export function usersFile(passwords: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(tmpdir(), "console-users-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const users = join(folder, "users");
+  for (const [user, password] of Object.entries(passwords)) {
+    const secret = join(folder, "secret");
+    writeFileSync(secret, `${password}\n`, { mode: 0o600 });
+    execFileSync(PYTHON, ["-m", "trouter", "passwd", "add", users, user, "--password-file", secret], { cwd: ROOT });
+  }
+  return users;
+}
