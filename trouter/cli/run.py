@@ -47,6 +47,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--user", metavar="NAME", help="become this user once every socket is bound; needs root")
     parser.add_argument("--group", metavar="NAME", help="with --user: with this group instead of the user's own")
     parser.add_argument(
+        "--demo",
+        action="store_true",
+        help="start a small network with traffic, to look at, on free ports of this machine",
+    )
+    parser.add_argument(
         "--browser",
         action=argparse.BooleanOptionalAction,
         help="open the web console in a browser once the router listens; at a desktop's terminal the built-in "
@@ -57,9 +62,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Route until told to stop; the exit status."""
+    parser: argparse.ArgumentParser = arguments.command_parser
     if arguments.group and not arguments.user:
-        parser: argparse.ArgumentParser = arguments.command_parser
         parser.error("--group needs --user")
+    if arguments.demo:
+        if arguments.config or arguments.user:
+            parser.error("--demo has configurations and users of its own")
+        from trouter.cli import demo  # noqa: PLC0415  # the client, which the router does without
+
+        return demo.run(arguments.browser)
     return route(
         arguments.config,
         user=arguments.user or "",
