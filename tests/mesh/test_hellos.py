@@ -6,7 +6,8 @@ import pytest
 
 from tests.mesh.test_mesh import BOOT, LINKS_ASKED, ME, Bench
 from trouter.mesh.events import NeighbourDown, Send
-from trouter.mesh.mesh import NEWS_PER_TICK, Mesh, Timers
+from trouter.mesh.knowledge import NEWS_PER_TICK, Timers
+from trouter.mesh.mesh import Mesh
 from trouter.mesh.messages import (
     ALL_ADDRESSES_TO,
     ALL_ROUTERS_TO,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trouter.mesh import mesh as mesh_module
+from trouter.mesh import knowledge as knowledge_module
 from trouter.mesh import nodes as nodes_module
 from trouter.mesh import own as own_module
 from trouter.mesh.events import (
@@ -23,7 +23,8 @@ from trouter.mesh.events import (
     Send,
 )
 from trouter.mesh.faults import INTERVAL_S, Fault
-from trouter.mesh.mesh import ORPHAN_TICKS, Mesh, Timers
+from trouter.mesh.knowledge import Timers
+from trouter.mesh.mesh import ORPHAN_TICKS, Mesh
 from trouter.mesh.messages import (
     ALL_ADDRESSES_TO,
     ALL_ROUTERS_TO,
@@ -677,8 +678,8 @@ def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, m
         made.append(me)
         return Paths(me, links)
 
-    monkeypatch.setattr(mesh_module, "Paths", count)
-    monkeypatch.setattr(mesh_module, "LINKS_PER_TICK", 200)
+    monkeypatch.setattr(knowledge_module, "Paths", count)
+    monkeypatch.setattr(knowledge_module, "LINKS_PER_TICK", 200)
     bench.neighbour()
     made.clear()
     for sequence in range(2, 102):

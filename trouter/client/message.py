@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 from trouter.wire import codec, composite
 from trouter.wire.composite import Composite
@@ -38,11 +38,8 @@ from trouter.wire.types import Described, Symbol, ULong
 
 
 @dataclass(slots=True)
-class Header(Composite):
+class Header(Composite, descriptor=HEADER):
     """How the message wants to be transported (3.2.1); ``ttl`` in milliseconds."""
-
-    descriptor: ClassVar[int] = HEADER
-    symbol: ClassVar[str] = "amqp:header:list"
 
     durable: Bool = False
     priority: UByteField = 4
@@ -52,11 +49,8 @@ class Header(Composite):
 
 
 @dataclass(slots=True)
-class Properties(Composite):
+class Properties(Composite, descriptor=PROPERTIES):
     """What the message is and whom it concerns (3.2.4); times in milliseconds since 1970-01-01T00:00Z."""
-
-    descriptor: ClassVar[int] = PROPERTIES
-    symbol: ClassVar[str] = "amqp:properties:list"
 
     message_id: Anything = None
     user_id: MaybeBinary = None

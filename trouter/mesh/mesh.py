@@ -12,28 +12,19 @@ second has bounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
 
 from trouter.wire.errors import DecodeError
 
 from .events import (
-    AddressesChanged,
-    Event,
-    Ignored,
-    NeighbourDown,
-    NeighbourMoved,
-    NeighbourUp,
-    PathsChanged,
     RouterLost,
-    Send,
 )
-from .faults import Fault, Faults
-from .hellos import HALF_TICK_S, ControlLink, Hellos
+from .faults import Fault
+from .hellos import HALF_TICK_S
+from .knowledge import NEVER, Knowledge, Timers
 from .messages import (
-    ALL_ADDRESSES_TO,
-    ALL_ROUTERS_TO,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
@@ -47,11 +38,11 @@ from .messages import (
     router_address,
 )
 from .names import shown
-from .nodes import NO_HINT, Node, Nodes
-from .own import OwnAddresses
-from .paths import Paths
-from .questions import Questions, is_due
+from .nodes import NO_HINT, Node
+from .questions import is_due
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
+
+__all__ = ["ORPHAN_TICKS", "TAKEN_AT", "Mesh", "Spread", "Timers"]
 
 #: Ticks for which a router that no other router lists is kept.
 ORPHAN_TICKS: Final = 3
@@ -60,10 +51,6 @@ OLDER_IN_A_ROW: Final = 2
 #: The same advertisement, or an older one, is sent on no sooner after it: as long as routers disagree on the tree it
 #: comes by many ways.
 SPREAD_AGAIN_S: Final = 1.0
-#: Links followed between two ticks to find the ways anew, once at least.
-LINKS_PER_TICK: Final = 50_000
-#: Changes of our own links that are told at once between two ticks; those beyond are told with the tick.
-NEWS_PER_TICK: Final = 20
 #: The address at which each message is accepted; a hello that was relayed does not make its sender a neighbour.
 TAKEN_AT: Final[Mapping[type, str]] = {
     Hello: HELLO_ADDRESS,
@@ -74,8 +61,6 @@ TAKEN_AT: Final[Mapping[type, str]] = {
     MobileAddressUpdate: MOBILE_ADDRESS,
 }
 
-_NEVER: Final = float("-inf")
-
 
 class Spread(Enum):
     """How far a message for all goes from here."""
@@ -85,68 +70,11 @@ class Spread(Enum):
     TO_ALL = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Timers:
-    """The periods of the router entity, in seconds (inter-router.md 3.3)."""
-
-    hello_interval_s: float = 1.0
-    hello_max_age_s: float = 3.0
-    ra_interval_s: float = 30.0
-    ra_interval_flux_s: float = 4.0
-    remote_ls_max_age_s: float = 60.0
-
-
-class Mesh:
-    """What the router ``me``, started at ``instance`` (seconds since 1970), knows of the network.
+class Mesh(Knowledge):
+    """What the router ``me``, started at ``instance`` (seconds since 1970), hears and says in the network.
 
     An ``instance`` must be greater than that of every former start with the same id: the others tell by it.
     """
-
-    def __init__(self, me: str, instance: int, timers: Timers | None = None) -> None:
-        self.me = me
-        self.instance = instance
-        self.events: list[Event] = []
-        self.paths = Paths(me, {})
-        #: When the network last had another shape.
-        self.last_change_s = _NEVER
-        self._timers = timers or Timers()
-        self._hellos = Hellos(me, instance, self._timers.hello_interval_s, self._timers.hello_max_age_s)
-        self._links: Mapping[int, ControlLink] = self._hellos.links
-        #: By router: the connection over which it is our neighbour.
-        self._neighbours: dict[str, int] = {}
-        self._nodes = Nodes()
-        self._own = OwnAddresses(me)
-        self._questions = Questions(me, self._nodes)
-        self._faults = Faults()
-        self._link_sequence = 0
-        self._links_changed = False
-        self._reshaped = ""
-        self._cause = ""
-        self._links_left = LINKS_PER_TICK
-        self._news_left = NEWS_PER_TICK
-        self._last_ra_s = _NEVER
-
-    # --- the state of the network
-
-    @property
-    def neighbours(self) -> Mapping[str, int]:
-        """The connection that leads to each neighbour."""
-        return self._neighbours
-
-    @property
-    def routers(self) -> Mapping[str, Node]:
-        """The other routers that are known, reachable or not, by id."""
-        return self._nodes
-
-    @property
-    def faults(self) -> Mapping[Fault, int]:
-        """How often what others sent was not believed."""
-        return self._faults.counts
-
-    def addresses_of(self, router: str) -> Mapping[str, int]:
-        """The address keys that another router listens on, each with its hint; nothing if it is not known."""
-        node = self._nodes.get(router)
-        return {} if node is None else node.addresses
 
     # --- what happens here
 
@@ -176,8 +104,7 @@ class Mesh:
 
     def tick(self, now_s: float) -> None:
         """What a second brings: hellos, advertisements, and the end of what was not heard of for too long."""
-        self._links_left = LINKS_PER_TICK
-        self._news_left = NEWS_PER_TICK
+        self._renew_bounds()
         self._questions.renew()
         self._own.renew()
         self.events += self._hellos.tick(now_s)
@@ -230,30 +157,6 @@ class Mesh:
                 self._unmap(node)
                 self._nodes.forget(node)
                 self.events.append(RouterLost(router))
-
-    def _count_links(self) -> bool:
-        """Give our link state its next number if it is another; whether it is."""
-        changed, self._links_changed = self._links_changed, False
-        self._link_sequence += changed
-        return changed
-
-    def _tell_addresses(self) -> bool:
-        """Tell the others how our addresses have changed since we told them last; whether they had."""
-        update = self._own.news()
-        if update is not None and self._links:
-            self._send(update, ALL_ADDRESSES_TO)
-        return update is not None
-
-    def _ask_links(self, node: Node, now_s: float) -> None:
-        self.events += self._questions.about_links(node, self.paths.next_hop, now_s)
-
-    def _advertise(self, now_s: float) -> None:
-        self._last_ra_s = now_s
-        advertisement = RouterAdvertisement(self.me, self.instance, self._link_sequence, self._own.sequence)
-        self._send(advertisement, ALL_ROUTERS_TO)
-
-    def _send(self, message: Message, to: str) -> None:
-        self.events.append(Send(message, to))
 
     # --- what arrives
 
@@ -340,7 +243,7 @@ class Mesh:
         self._note_instance(node, heard.instance, now_s)
         node.advertised_links = max(heard.link_sequence, 1)
         if heard.mobile_sequence > node.advertised_addresses:
-            node.asked_addresses_s = _NEVER
+            node.asked_addresses_s = NEVER
         node.advertised_addresses = heard.mobile_sequence
         node.spread_change = min(node.spread_change, heard.mobile_sequence)
         news = known != (node.instance, node.advertised_links)
@@ -384,7 +287,7 @@ class Mesh:
         )  # of a former start, and under way since
         node.answered = node.answered or not is_late
         if heard.link_sequence <= node.link_sequence:
-            node.asked_links_s = _NEVER  # its answer, from before it counted its links
+            node.asked_links_s = NEVER  # its answer, from before it counted its links
             return
         if is_late:
             return
@@ -405,7 +308,7 @@ class Mesh:
             self._recompute(now_s)
         else:
             self._complain(Fault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
-        if is_first and node.asked_addresses_s == _NEVER:
+        if is_first and node.asked_addresses_s == NEVER:
             self.events += self._questions.about_addresses(node, self.paths.next_hop, now_s, unprompted=True)
 
     def _answer_links(self, router: str) -> None:
@@ -454,120 +357,3 @@ class Mesh:
         told = dict(zip(heard.exist, hints, strict=True))
         gone = tuple(key for key in node.addresses if key not in told)
         self._learn(node, heard.sequence, told, gone, connection, now_s)
-
-    # --- what comes of it
-
-    def _learn(
-        self, node: Node, sequence: int, told: Mapping[str, int], gone: tuple[str, ...], connection: int, now_s: float
-    ) -> None:
-        """What ``node`` has told at ``sequence``."""
-        node.mobile_sequence = sequence
-        if not self._map(node, told, gone):
-            self._complain(Fault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, node.id)
-
-    def _map(self, node: Node, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
-        """``node`` listens on what it ``told``, and not on what is ``gone``; whether there was room for all of it."""
-        change = self._nodes.listen(node, told, gone)
-        if change.added or change.deleted:
-            self.events.append(AddressesChanged(node.id, change.added, change.deleted))
-        return change.complete
-
-    def _unmap(self, node: Node) -> None:
-        node.mobile_sequence = 0
-        self._map(node, {}, tuple(node.addresses))
-
-    def _obtain(self, router: str, connection: int, now_s: float) -> Node | None:
-        node = self._nodes.obtain(router, now_s)
-        if node is None:
-            self._complain(Fault.TOO_MANY, "routers", connection, now_s)
-        return node
-
-    def _note_instance(self, node: Node, instance: int, now_s: float) -> None:
-        """Another instance is another start: whatever the router said before is void."""
-        if node.instance is not None and node.instance != instance:
-            self._restart(node, now_s)
-        node.instance = instance
-
-    def _restart(self, node: Node, now_s: float) -> None:
-        self._nodes.link(node, {})
-        node.instance = None
-        node.link_sequence, node.answered = 0, False
-        node.advertised_links = 1
-        node.advertised_addresses = 0
-        node.asked_links_s = node.asked_addresses_s = _NEVER
-        node.restarted_s = now_s
-        node.older_in_a_row = node.strange_starts = 0
-        node.spread, node.spread_change = None, 0
-        self._unmap(node)
-        self._reshape(now_s, f"{shown(node.id)} has restarted", f"{node.id}:0")
-
-    def _choose_way(self, router: str, now_s: float, why: str) -> None:
-        """Settle over which connection ``router`` is a neighbour: the cheapest, and of those the first, or none.
-
-        Only one over which it was heard lately will do, and it only as it was started last; ``why`` says what is wrong
-        with the one there was.
-        """
-        links = self._links.items()
-        fresh = [(link, connection) for connection, link in links if self._hellos.is_fresh(link, router, now_s)]
-        former = self._neighbours.get(router)
-        if not fresh:
-            if former is not None:
-                del self._neighbours[router]
-                self._change_links(now_s, f"{shown(router)} is no neighbour: {why}")
-                self.events.append(NeighbourDown(router, why))
-            return
-        started = max(link.instance for link, _ in fresh)
-        cost, connection = min((link.cost, connection) for link, connection in fresh if link.instance == started)
-        if connection == former:
-            return
-        self._neighbours[router] = connection
-        self._change_links(now_s, f"{shown(router)} is a neighbour over another connection")
-        if former is None:
-            self._nodes[router].asked_links_s = _NEVER
-            self.events.append(NeighbourUp(router, connection, cost))
-        else:
-            self.events.append(NeighbourMoved(router, connection))
-
-    def _tell_at_once(self, now_s: float) -> None:
-        """Go by what our links are now; if they are others, tell all routers, or at the next tick if they often are."""
-        self._recompute(now_s)
-        if self._links_changed and self._news_left > 0:
-            self._news_left -= 1
-            self._count_links()
-            self._tell_addresses()
-            if self._links:
-                self._advertise(now_s)
-
-    def _change_links(self, now_s: float, why: str) -> None:
-        """Our own link state is another, and the others shall know."""
-        self._links_changed = True
-        self._links_left = LINKS_PER_TICK
-        self._reshape(now_s, why, f"{self.me}:{self._link_sequence + 1}")
-
-    def _reshape(self, now_s: float, why: str, cause: str) -> None:
-        self.last_change_s = now_s
-        if not self._reshaped:
-            self._reshaped, self._cause = why, cause
-
-    def _recompute(self, now_s: float) -> None:
-        """Find the ways anew if the network has another shape; if that was done much lately, at the next tick."""
-        if not self._reshaped or self._links_left <= 0:
-            return
-        self._links_left -= self._nodes.links + len(self._nodes)
-        why, self._reshaped = self._reshaped, ""
-        self.last_change_s = now_s
-        links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in self._nodes.items() if node.peers}
-        links[self.me] = {router: self._links[connection].cost for router, connection in self._neighbours.items()}
-        former, self.paths = self.paths.next_hop, Paths(self.me, links)
-        self.events.append(PathsChanged(why, self._cause))
-        for router, node in self._nodes.items():
-            if node.asked_links_s == _NEVER or former.get(router) != self.paths.next_hop.get(router):
-                self._ask_links(node, now_s)  # for the first time, or for the former way was none
-
-    def _complain(self, fault: Fault, detail: str, connection: int, now_s: float, who: str = "") -> None:
-        """Count something wrong, and tell of it once in a while."""
-        link = self._links.get(connection)
-        who = who or (link.router if link else "")
-        times = self._faults.note((who, connection), fault, now_s)
-        if times:
-            self.events.append(Ignored(who, connection, fault, detail, times))

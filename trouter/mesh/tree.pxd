@@ -27,13 +27,19 @@ cdef class Tree:
         previous="int[::1]", beyond="int[::1]", who="int[::1]", keys="long long[::1]", following="int[::1]",
         heaps="int[::1]", found=list, router=Py_ssize_t, heap=int, candidates=int, near=bint, now="long long", here=int,
         behind=Py_ssize_t, passed=bint, candidate=int, is_behind=int, place=Py_ssize_t, end=Py_ssize_t, through="long long",
-        known="long long", differs="long long"
+        known="long long"
     )
     cpdef list grow(self, Py_ssize_t root, Py_ssize_t middle, bint whole)
+    @cython.locals(cost="long long[::1]", beyond="int[::1]", heaps="int[::1]", router=Py_ssize_t, heap=int)
+    cdef _plant(self, Py_ssize_t root)
     @cython.locals(heaps="int[::1]", cost="long long")
     cdef long long _go_round(self, long long now) except? -1
     @cython.locals(
         heaps="int[::1]", keys="long long[::1]", following="int[::1]", heap=int, candidate=int, behind=int,
-        least="long long", differs="long long"
+        least="long long"
     )
     cdef long long _spread(self) except? -1
+
+
+@cython.locals(bits=int)
+cdef int _bits(long long differs) noexcept

@@ -91,19 +91,7 @@ class Tree:
         previous, beyond = self._previous, self._beyond
         who, keys, following, heaps = self._who, self._keys, self._following, self._heaps
         found = []
-        for router in range(self.count):
-            cost[router] = -1
-            beyond[router] = 0
-        for heap in range(_HEAPS):
-            heaps[heap] = _NONE
-        cost[root] = 0
-        hops[root] = 0
-        first[root] = root
-        previous[root] = root
-        who[0] = root
-        keys[0] = 0
-        following[0] = _NONE
-        heaps[0] = 0
+        self._plant(root)
         candidates = 1
         near = self._near
         now = 0  # the cost of what is worked off, and the heap where it stands
@@ -138,14 +126,7 @@ class Tree:
                     if known < through or cost[previous[end]] < now or previous[end] < router:
                         continue
                 else:
-                    if near:
-                        heap = through & _ROUND
-                    else:
-                        differs = through ^ now
-                        heap = 0
-                        while differs:
-                            differs >>= 1
-                            heap += 1
+                    heap = through & _ROUND if near else _bits(through ^ now)
                     who[candidates] = end
                     keys[candidates] = through
                     following[candidates] = heaps[heap]
@@ -158,6 +139,23 @@ class Tree:
                 first[end] = end if router == root else first[router]
                 previous[end] = router
         return found
+
+    def _plant(self, root: int) -> None:
+        """Forget the tree before; the only candidate is ``root``, which costs nothing."""
+        cost, beyond, heaps = self.cost, self._beyond, self._heaps
+        for router in range(self.count):
+            cost[router] = -1
+            beyond[router] = 0
+        for heap in range(_HEAPS):
+            heaps[heap] = _NONE
+        cost[root] = 0
+        self.hops[root] = 0
+        self.first[root] = root
+        self._previous[root] = root
+        self._who[0] = root
+        self._keys[0] = 0
+        self._following[0] = _NONE
+        heaps[0] = 0
 
     def _go_round(self, now: int) -> int:
         """The next cost of a candidate in the circle, -1 when there is none."""
@@ -184,12 +182,17 @@ class Tree:
             behind = following[behind]
         while candidate != _NONE:
             behind = following[candidate]
-            differs = keys[candidate] ^ least
-            heap = 0
-            while differs:
-                differs >>= 1
-                heap += 1
+            heap = _bits(keys[candidate] ^ least)
             following[candidate] = heaps[heap]
             heaps[heap] = candidate
             candidate = behind
         return least
+
+
+def _bits(differs: int) -> int:
+    """How many bits a number needs that is not negative."""
+    bits = 0
+    while differs:
+        differs >>= 1
+        bits += 1
+    return bits

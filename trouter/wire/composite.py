@@ -8,20 +8,32 @@ a None here is a null on the wire. ``performatives.py`` holds the declarations.
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any, ClassVar, Final, get_type_hints
 
 from trouter.wire import codec, types
 from trouter.wire.errors import DecodeError, EncodeError
 
 _MISSING: Final = dataclasses.MISSING
+#: Where the next word of a class's name begins.
+_CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class Composite:
-    """A described list with named fields; ``descriptor`` and ``symbol`` are what it is known by."""
+    """A described list with named fields; ``descriptor`` and ``symbol`` are what it is known by.
+
+    A subclass states its descriptor. Its symbol follows from its name: ``SaslInit`` is ``amqp:sasl-init:list``.
+    """
 
     __slots__ = ()
     descriptor: ClassVar[int]
     symbol: ClassVar[str]
+
+    def __init_subclass__(cls, descriptor: int | None = None) -> None:
+        super().__init_subclass__()
+        if descriptor is not None:  # else an abstract class, or one that dataclass has copied to give it slots
+            cls.descriptor = descriptor
+            cls.symbol = f"amqp:{_CAPITAL.sub('-', cls.__name__).lower()}:list"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

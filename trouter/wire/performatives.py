@@ -8,7 +8,7 @@ The declarations are the table that ``composite.py`` encodes and decodes by. Num
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 from trouter.wire import codec, composite
 from trouter.wire.composite import Composite
@@ -55,11 +55,8 @@ class State(Composite):
 
 
 @dataclass(slots=True)
-class Error(Composite):
+class Error(Composite, descriptor=0x1D):
     """Why something ended (2.8.14)."""
-
-    descriptor: ClassVar[int] = 0x1D
-    symbol: ClassVar[str] = "amqp:error:list"
 
     condition: SymbolField
     description: MaybeString = None
@@ -67,11 +64,8 @@ class Error(Composite):
 
 
 @dataclass(slots=True)
-class Open(Performative):
+class Open(Performative, descriptor=0x10):
     """2.7.1."""
-
-    descriptor: ClassVar[int] = 0x10
-    symbol: ClassVar[str] = "amqp:open:list"
 
     container_id: String
     hostname: MaybeString = None
@@ -86,11 +80,8 @@ class Open(Performative):
 
 
 @dataclass(slots=True, kw_only=True)
-class Begin(Performative):
+class Begin(Performative, descriptor=0x11):
     """2.7.2."""
-
-    descriptor: ClassVar[int] = 0x11
-    symbol: ClassVar[str] = "amqp:begin:list"
 
     remote_channel: Annotated[int | None, "ushort"] = None
     next_outgoing_id: UIntField
@@ -103,11 +94,8 @@ class Begin(Performative):
 
 
 @dataclass(slots=True)
-class Attach(Performative):
+class Attach(Performative, descriptor=0x12):
     """2.7.3; ``role`` is the sender's of this frame: False sender, True receiver."""
-
-    descriptor: ClassVar[int] = 0x12
-    symbol: ClassVar[str] = "amqp:attach:list"
 
     name: String
     handle: UIntField
@@ -126,11 +114,8 @@ class Attach(Performative):
 
 
 @dataclass(slots=True, kw_only=True)
-class Flow(Performative):
+class Flow(Performative, descriptor=0x13):
     """2.7.4."""
-
-    descriptor: ClassVar[int] = 0x13
-    symbol: ClassVar[str] = "amqp:flow:list"
 
     next_incoming_id: MaybeUInt = None
     incoming_window: UIntField
@@ -146,11 +131,8 @@ class Flow(Performative):
 
 
 @dataclass(slots=True)
-class Transfer(Performative):
+class Transfer(Performative, descriptor=0x14):
     """2.7.5; the payload follows the performative in the frame."""
-
-    descriptor: ClassVar[int] = 0x14
-    symbol: ClassVar[str] = "amqp:transfer:list"
 
     handle: UIntField
     delivery_id: MaybeUInt = None
@@ -166,11 +148,8 @@ class Transfer(Performative):
 
 
 @dataclass(slots=True)
-class Disposition(Performative):
+class Disposition(Performative, descriptor=0x15):
     """2.7.6; ``role`` is that of the link end that speaks: False sender, True receiver."""
-
-    descriptor: ClassVar[int] = 0x15
-    symbol: ClassVar[str] = "amqp:disposition:list"
 
     role: Bool
     first: UIntField
@@ -181,11 +160,8 @@ class Disposition(Performative):
 
 
 @dataclass(slots=True)
-class Detach(Performative):
+class Detach(Performative, descriptor=0x16):
     """2.7.7."""
-
-    descriptor: ClassVar[int] = 0x16
-    symbol: ClassVar[str] = "amqp:detach:list"
 
     handle: UIntField
     closed: Bool = False
@@ -193,21 +169,15 @@ class Detach(Performative):
 
 
 @dataclass(slots=True)
-class End(Performative):
+class End(Performative, descriptor=0x17):
     """2.7.8."""
-
-    descriptor: ClassVar[int] = 0x17
-    symbol: ClassVar[str] = "amqp:end:list"
 
     error: MaybeError = None
 
 
 @dataclass(slots=True)
-class Close(Performative):
+class Close(Performative, descriptor=0x18):
     """2.7.9."""
-
-    descriptor: ClassVar[int] = 0x18
-    symbol: ClassVar[str] = "amqp:close:list"
 
     error: MaybeError = None
 
@@ -216,11 +186,8 @@ class Close(Performative):
 
 
 @dataclass(slots=True)
-class Source(Composite):
+class Source(Composite, descriptor=0x28):
     """Where messages come from (3.5.3). The address stays whatever was sent, normally a str."""
-
-    descriptor: ClassVar[int] = 0x28
-    symbol: ClassVar[str] = "amqp:source:list"
 
     address: Anything = None
     durable: UIntField = 0
@@ -236,11 +203,8 @@ class Source(Composite):
 
 
 @dataclass(slots=True)
-class Target(Composite):
+class Target(Composite, descriptor=0x29):
     """Where messages go (3.5.4). The address stays whatever was sent, normally a str."""
-
-    descriptor: ClassVar[int] = 0x29
-    symbol: ClassVar[str] = "amqp:target:list"
 
     address: Anything = None
     durable: UIntField = 0
@@ -252,83 +216,56 @@ class Target(Composite):
 
 
 @dataclass(slots=True)
-class DeleteOnClose(Composite):
+class DeleteOnClose(Composite, descriptor=0x2B):
     """Lifetime policy of a dynamic node: gone with the link that made it (3.5.10)."""
 
-    descriptor: ClassVar[int] = 0x2B
-    symbol: ClassVar[str] = "amqp:delete-on-close:list"
-
 
 @dataclass(slots=True)
-class DeleteOnNoLinks(Composite):
+class DeleteOnNoLinks(Composite, descriptor=0x2C):
     """Lifetime policy: gone when no link uses it (3.5.11)."""
 
-    descriptor: ClassVar[int] = 0x2C
-    symbol: ClassVar[str] = "amqp:delete-on-no-links:list"
-
 
 @dataclass(slots=True)
-class DeleteOnNoMessages(Composite):
+class DeleteOnNoMessages(Composite, descriptor=0x2D):
     """Lifetime policy: gone when it holds no message (3.5.12)."""
 
-    descriptor: ClassVar[int] = 0x2D
-    symbol: ClassVar[str] = "amqp:delete-on-no-messages:list"
-
 
 @dataclass(slots=True)
-class DeleteOnNoLinksOrMessages(Composite):
+class DeleteOnNoLinksOrMessages(Composite, descriptor=0x2E):
     """Lifetime policy: gone when it has neither (3.5.13)."""
-
-    descriptor: ClassVar[int] = 0x2E
-    symbol: ClassVar[str] = "amqp:delete-on-no-links-or-messages:list"
 
 
 # ---- part 3: delivery states
 
 
 @dataclass(slots=True, frozen=True)
-class Received(State):
+class Received(State, descriptor=0x23):
     """How far a delivery has come (3.4.1); not an outcome."""
-
-    descriptor: ClassVar[int] = 0x23
-    symbol: ClassVar[str] = "amqp:received:list"
 
     section_number: UIntField
     section_offset: ULongField
 
 
 @dataclass(slots=True, frozen=True)
-class Accepted(State):
+class Accepted(State, descriptor=0x24):
     """3.4.2."""
-
-    descriptor: ClassVar[int] = 0x24
-    symbol: ClassVar[str] = "amqp:accepted:list"
 
 
 @dataclass(slots=True, frozen=True)
-class Rejected(State):
+class Rejected(State, descriptor=0x25):
     """3.4.3."""
-
-    descriptor: ClassVar[int] = 0x25
-    symbol: ClassVar[str] = "amqp:rejected:list"
 
     error: MaybeError = None
 
 
 @dataclass(slots=True, frozen=True)
-class Released(State):
+class Released(State, descriptor=0x26):
     """3.4.4."""
-
-    descriptor: ClassVar[int] = 0x26
-    symbol: ClassVar[str] = "amqp:released:list"
 
 
 @dataclass(slots=True, frozen=True)
-class Modified(State):
+class Modified(State, descriptor=0x27):
     """3.4.5."""
-
-    descriptor: ClassVar[int] = 0x27
-    symbol: ClassVar[str] = "amqp:modified:list"
 
     delivery_failed: MaybeBool = None
     undeliverable_here: MaybeBool = None
@@ -339,52 +276,37 @@ class Modified(State):
 
 
 @dataclass(slots=True)
-class Coordinator(Composite):
+class Coordinator(Composite, descriptor=0x30):
     """The target of a link that controls transactions (4.5.1)."""
-
-    descriptor: ClassVar[int] = 0x30
-    symbol: ClassVar[str] = "amqp:coordinator:list"
 
     capabilities: Symbols = ()
 
 
 @dataclass(slots=True)
-class Declare(Composite):
+class Declare(Composite, descriptor=0x31):
     """The body of a message that begins a transaction (4.5.2)."""
-
-    descriptor: ClassVar[int] = 0x31
-    symbol: ClassVar[str] = "amqp:declare:list"
 
     global_id: Anything = None
 
 
 @dataclass(slots=True)
-class Discharge(Composite):
+class Discharge(Composite, descriptor=0x32):
     """The body of a message that ends a transaction (4.5.3)."""
-
-    descriptor: ClassVar[int] = 0x32
-    symbol: ClassVar[str] = "amqp:discharge:list"
 
     txn_id: Anything
     fail: MaybeBool = None
 
 
 @dataclass(slots=True, frozen=True)
-class Declared(State):
+class Declared(State, descriptor=0x33):
     """The outcome of a declare (4.5.4)."""
-
-    descriptor: ClassVar[int] = 0x33
-    symbol: ClassVar[str] = "amqp:declared:list"
 
     txn_id: Anything
 
 
 @dataclass(slots=True, frozen=True)
-class TransactionalState(State):
+class TransactionalState(State, descriptor=0x34):
     """A state that holds within a transaction (4.5.5)."""
-
-    descriptor: ClassVar[int] = 0x34
-    symbol: ClassVar[str] = "amqp:transactional-state:list"
 
     txn_id: Anything
     outcome: MaybeState = None
@@ -394,21 +316,15 @@ class TransactionalState(State):
 
 
 @dataclass(slots=True)
-class SaslMechanisms(Performative):
+class SaslMechanisms(Performative, descriptor=0x40):
     """5.3.3.1."""
-
-    descriptor: ClassVar[int] = 0x40
-    symbol: ClassVar[str] = "amqp:sasl-mechanisms:list"
 
     sasl_server_mechanisms: Symbols
 
 
 @dataclass(slots=True)
-class SaslInit(Performative):
+class SaslInit(Performative, descriptor=0x41):
     """5.3.3.2."""
-
-    descriptor: ClassVar[int] = 0x41
-    symbol: ClassVar[str] = "amqp:sasl-init:list"
 
     mechanism: SymbolField
     initial_response: MaybeBinary = field(default=None, repr=False)
@@ -416,31 +332,22 @@ class SaslInit(Performative):
 
 
 @dataclass(slots=True)
-class SaslChallenge(Performative):
+class SaslChallenge(Performative, descriptor=0x42):
     """5.3.3.3."""
-
-    descriptor: ClassVar[int] = 0x42
-    symbol: ClassVar[str] = "amqp:sasl-challenge:list"
 
     challenge: Binary = field(repr=False)
 
 
 @dataclass(slots=True)
-class SaslResponse(Performative):
+class SaslResponse(Performative, descriptor=0x43):
     """5.3.3.4."""
-
-    descriptor: ClassVar[int] = 0x43
-    symbol: ClassVar[str] = "amqp:sasl-response:list"
 
     response: Binary = field(repr=False)
 
 
 @dataclass(slots=True)
-class SaslOutcome(Performative):
+class SaslOutcome(Performative, descriptor=0x44):
     """5.3.3.5."""
-
-    descriptor: ClassVar[int] = 0x44
-    symbol: ClassVar[str] = "amqp:sasl-outcome:list"
 
     code: UByteField
     additional_data: MaybeBinary = field(default=None, repr=False)

@@ -390,12 +390,9 @@ class TransferReader(StateReader):
         if list_end - offset < 3:
             return False
         code = data[offset]
-        if code == 0x43:
-            self.message_format = 0
-        elif code == 0x40:
-            self.message_format = _ABSENT
-        else:
+        if code != 0x43 and code != 0x40:
             return False
+        self.message_format = 0 if code == 0x43 else _ABSENT
         code = data[offset + 1]
         if code < 0x40 or code > 0x42:
             return False
