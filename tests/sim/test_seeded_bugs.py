@@ -10,7 +10,7 @@ import pytest
 from tests.sim import test_mesh, test_routers
 from trouter.backbone.backbone import Backbone
 from trouter.core.router import Router
-from trouter.mesh import mesh, paths, questions
+from trouter.mesh import knowledge, paths, questions
 from trouter.mesh.events import AddressesChanged, Event, PathsChanged
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.nodes import Node
@@ -34,7 +34,7 @@ def every_way_costs_one(patch: Patch) -> None:
     def flat(me: str, links: Mapping[str, Mapping[str, int]]) -> Paths:
         return Paths(me, {router: dict.fromkeys(peers, 1) for router, peers in links.items()})
 
-    patch.setattr(mesh, "Paths", flat)
+    patch.setattr(knowledge, "Paths", flat)
 
 
 def everybody_lies_behind_us(patch: Patch) -> None:

@@ -1,14 +1,14 @@
 cimport cython
 
 from trouter.engine cimport deliveries
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+from trouter.engine.link_base cimport Link
+from trouter.engine.ports cimport Delivery, LinkSink
 from trouter.engine.session cimport Session
-from trouter.wire.outgoing cimport TransferWriter, write_link_flow
+from trouter.wire.outgoing cimport TransferWriter
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
 cdef Py_ssize_t _MASK32
 cdef Py_ssize_t _HALF
-cdef Py_ssize_t _MAX_WINDOW
 cdef Py_ssize_t _FIRST_OVERHEAD
 cdef Py_ssize_t _AGAIN_OVERHEAD
 cdef Py_ssize_t _GENERAL_OVERHEAD
@@ -16,27 +16,8 @@ cdef Py_ssize_t _MAX_TRANSFER_STATE
 cdef int _OCTETS_BITS
 
 
-cdef class Link(LinkPort):
-    cdef Session _session
-    cdef public str name
-    cdef public bint incoming
-    cdef public Py_ssize_t handle
-    cdef public Py_ssize_t remote_handle
-    cdef public object remote_attach
-    cdef public object state
-    cdef public bint attached
-    cdef public bint closed
-    cdef public bint reported
-    cdef public bint awaited
-    cdef public object context
-    cdef public Py_ssize_t octets
-
-
 cdef class IncomingLink(Link):
-    cdef public Py_ssize_t delivery_count
-    cdef public Py_ssize_t credit
     cdef public bint draining
-    cdef public bint flow_due
     cdef public bint keeps_tags
     cdef public Py_ssize_t max_message_bytes
     cdef public Py_ssize_t most_credit
@@ -60,16 +41,11 @@ cdef class IncomingLink(Link):
     cdef _abort(self, Delivery delivery)
     @cython.locals(used=Py_ssize_t)
     cpdef receive_flow(self, FlowReader flow)
-    @cython.locals(session=Session)
     cpdef bint write_flow(self)
-    cdef _request_flow(self)
 
 
 cdef class OutgoingLink(Link):
-    cdef public Py_ssize_t delivery_count
-    cdef public Py_ssize_t credit
     cdef public bint drain
-    cdef public bint flow_due
     cdef public bint waiting
     cdef bint _abort_due
     cdef public TransferWriter writer
@@ -82,12 +58,10 @@ cdef class OutgoingLink(Link):
     @cython.locals(session=Session)
     cdef _write_aborted(self)
     cpdef drained(self)
-    cpdef request_flow(self)
     cdef _wait(self)
     cdef Py_ssize_t _general_overhead(self, Delivery delivery) except -1
     cdef _send_general(self, Delivery delivery, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(ahead=Py_ssize_t, credit=Py_ssize_t)
     cpdef receive_flow(self, FlowReader flow)
     cpdef resume(self)
-    @cython.locals(session=Session)
     cpdef bint write_flow(self)

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from trouter.wire.outgoing import TransferWriter, write_link_flow
-from trouter.wire.performatives import Attach, Detach, Error, Rejected, encode_state
+from trouter.wire.outgoing import CONTINUATION_OVERHEAD, GENERAL_OVERHEAD, TRANSFER_OVERHEAD, TransferWriter
+from trouter.wire.performatives import Attach, Error, Rejected, encode_state
 from trouter.wire.transfers import FlowReader, TransferReader
 
 from . import deliveries
 from .faults import Fault, Misuse, PeerFault
-from .ports import Delivery, LinkPort
+from .link_base import Link
+from .ports import Delivery
 from .session import Session
-from .states import LINK_NEXT, LinkState, LinkStep, advance
+from .states import LINK_NEXT, LinkState, LinkStep
+
+__all__ = ["IncomingLink", "Link", "OutgoingLink", "add_link", "receive_attach"]
 
 _MASK32 = 0xFFFFFFFF
 _HALF = 0x80000000
-_MAX_WINDOW = 0x7FFFFFFF
-_FIRST_OVERHEAD = 37
-_AGAIN_OVERHEAD = 24
-_GENERAL_OVERHEAD = 96
+_FIRST_OVERHEAD = TRANSFER_OVERHEAD
+_AGAIN_OVERHEAD = CONTINUATION_OVERHEAD
+_GENERAL_OVERHEAD = GENERAL_OVERHEAD
 #: With the general overhead it leaves room for payload in the smallest frame there is.
 _MAX_TRANSFER_STATE = 256
 #: Frames may be as many as they like that bring 256 octets each; the smallest frames there are hold more.
@@ -32,102 +34,6 @@ _OCTETS_BITS = 8
 _REJECTED = 0x25
 _LONG_TAG = encode_state(Rejected(Error("amqp:invalid-field", "a delivery-tag has at most 32 bytes")))
 _TOO_LARGE = encode_state(Rejected(Error(Fault.MESSAGE_SIZE.value.condition, Fault.MESSAGE_SIZE.value.text)))
-
-
-class Link(LinkPort):
-    """What both directions share: name, handles, state, and the peer's attach."""
-
-    __slots__ = (
-        "_session",
-        "attached",
-        "awaited",
-        "closed",
-        "context",
-        "handle",
-        "incoming",
-        "name",
-        "octets",
-        "remote_attach",
-        "remote_handle",
-        "reported",
-        "state",
-    )
-
-    def __init__(self, session: Session, name: str, incoming: bool) -> None:
-        super().__init__(session)
-        self._session = session
-        self.name = name
-        self.incoming = incoming
-        self.handle = 0
-        self.remote_handle = -1
-        self.remote_attach: Attach | None = None
-        self.state = LinkState.DETACHED
-        #: The state is ATTACHED: transfers and flows may pass. Kept beside it for the data path.
-        self.attached = False
-        #: A detach with closed=true was sent or received.
-        self.closed = False
-        #: The holder was told that the link is over, although it had not detached it, and has not answered yet.
-        self.reported = False
-        #: The holder wants to hear of the peer's answer to its detach, and answers that with another call of it.
-        self.awaited = False
-        self.context: Any = None
-        #: Octets of messages that came on the link, or went.
-        self.octets = 0
-
-    def step(self, step: LinkStep) -> None:
-        """Advance the machine; IllegalStep."""
-        self.state = advance(LINK_NEXT, self.state, step)
-        self.attached = self.state is LinkState.ATTACHED and self._session.mapped
-
-    def attach(self, source: Any, target: Any, **fields: Any) -> None:
-        """Send our attach, the first word or the acceptance of the peer's; ``fields`` as in ``Attach``.
-
-        Does nothing when it was sent before or the link is gone already.
-        """
-        gone = self.state is LinkState.DETACHED and self.remote_attach is not None
-        if gone or (self.state, LinkStep.SEND_ATTACH) not in LINK_NEXT:
-            return
-        self.step(LinkStep.SEND_ATTACH)
-        self.session.write(
-            Attach(name=self.name, handle=self.handle, role=self.incoming, source=source, target=target, **fields)
-        )
-
-    def refuse(self, error: Error | None, target: object = None) -> None:
-        """Answer the peer's attach with one that has no source, and a closing detach right behind it (2.6.3)."""
-        if self.state in _UNANSWERED:
-            self.attach(None, target)
-            self.detach(True, error)
-
-    def detach(self, closed: bool, error: Error | None = None) -> None:
-        """Send our detach, the first word or the answer (behind an attach that is still due); once only."""
-        if self.state in _UNANSWERED:
-            self.attach(None, None)
-        if self.reported:
-            self.reported = False
-            self._drop_detached()
-        if (self.state, LinkStep.SEND_DETACH) not in LINK_NEXT:
-            return
-        self.step(LinkStep.SEND_DETACH)
-        self.closed = self.closed or closed
-        self.session.write(Detach(self.handle, closed, error))
-        self._drop_detached()
-
-    def receive_detach(self, closed: bool) -> None:
-        """The peer detached; its handle and the name are free again."""
-        if self.awaited and self.state in _DETACHING:
-            self.reported = True
-        self.step(LinkStep.RECEIVE_DETACH)
-        self.closed = self.closed or closed
-        session = self._session
-        session.release_remote_handle(self.remote_handle)
-        if session.links.get((self.incoming, self.name)) is self:
-            del session.links[self.incoming, self.name]
-        self._drop_detached()
-
-    def _drop_detached(self) -> None:
-        """Give the handle back once both sides have detached and the holder knows."""
-        if self.state is LinkState.DETACHED and not self.reported:
-            self._session.drop(self, self.handle)
 
 
 def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
@@ -179,10 +85,7 @@ class IncomingLink(Link):
     __slots__ = (
         "_frames",
         "_refusing",
-        "credit",
-        "delivery_count",
         "draining",
-        "flow_due",
         "keeps_tags",
         "max_message_bytes",
         "most_credit",
@@ -192,15 +95,12 @@ class IncomingLink(Link):
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, True)
-        self.delivery_count = 0
-        #: What the sender may still begin; below zero what it began beyond that, which the next grant makes up for.
-        self.credit = 0
+        # below zero, credit is what the sender began beyond what it had; the next grant makes up for it
         #: The most credit that the sender has had at once: as many deliveries are borne with beyond its credit.
         self.most_credit = 0
         #: Deliveries that came without credit and were taken in.
         self.overdrawn = 0
         self.draining = False
-        self.flow_due = False
         self.max_message_bytes = session.limits.max_message_bytes
         #: Deliveries keep their tag; the router, which gives its own, has no use for it.
         self.keeps_tags = True
@@ -223,13 +123,13 @@ class IncomingLink(Link):
         if self.credit > self.most_credit:
             self.most_credit = self.credit
         self.draining = False
-        self._request_flow()
+        self.request_flow()
 
     def drain(self) -> None:
         """Ask the sender to use or give back the credit it has (2.6.7)."""
         if self.credit > 0 and not self.draining:
             self.draining = True
-            self._request_flow()
+            self.request_flow()
 
     def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
         """Begin or continue a delivery and hand the payload to the sink; PeerFault."""
@@ -370,46 +270,21 @@ class IncomingLink(Link):
         if self.draining and self.credit <= 0:
             self._end_drain()
         if flow.echo:
-            self._request_flow()
+            self.request_flow()
 
     def write_flow(self) -> bool:
         """Write our credit and drain flag; whether the link is still there."""
-        self.flow_due = False
-        if self.attached:
-            session = self._session
-            write_link_flow(
-                session.connection.out,
-                session.channel,
-                session.next_incoming_id,
-                session.advertised_window(),
-                session.next_outgoing_id,
-                _MAX_WINDOW,
-                self.handle,
-                self.delivery_count,
-                self.credit if self.credit > 0 else 0,
-                self.draining,
-            )
-        return self.attached
-
-    def _request_flow(self) -> None:
-        if self.attached:
-            if not self.flow_due:
-                self.flow_due = True
-                self._session.due_links.append(self)
-            self._session.mark()
+        return self._write_flow(self.draining)
 
 
 class OutgoingLink(Link):
     """A link on which we send to the peer."""
 
-    __slots__ = ("_abort_due", "credit", "delivery_count", "drain", "flow_due", "waiting", "writer")
+    __slots__ = ("_abort_due", "drain", "waiting", "writer")
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, False)
-        self.delivery_count = 0
-        self.credit = 0
         self.drain = False
-        self.flow_due = False
         #: Stands in the session's queue of links that wait for its window or for output room.
         self.waiting = False
         #: The half-sent delivery is taken back; the peer has not been told yet.
@@ -528,22 +403,7 @@ class OutgoingLink(Link):
 
     def write_flow(self) -> bool:
         """Write our delivery-count and what is left of the credit; whether the link is still there."""
-        self.flow_due = False
-        if self.attached:
-            session = self._session
-            write_link_flow(
-                session.connection.out,
-                session.channel,
-                session.next_incoming_id,
-                session.advertised_window(),
-                session.next_outgoing_id,
-                _MAX_WINDOW,
-                self.handle,
-                self.delivery_count,
-                self.credit,
-                self.drain,
-            )
-        return self.attached
+        return self._write_flow(self.drain)
 
     def drained(self) -> None:
         """Answer a drain: give back what credit is left (2.6.7)."""
@@ -551,14 +411,6 @@ class OutgoingLink(Link):
             self.delivery_count = (self.delivery_count + self.credit) & _MASK32
             self.credit = 0
             self.request_flow()
-
-    def request_flow(self) -> None:
-        """Tell the receiver our link state with the next flush."""
-        if self.attached:
-            if not self.flow_due:
-                self.flow_due = True
-                self._session.due_links.append(self)
-            self._session.mark()
 
     def _wait(self) -> None:
         if not self.waiting:
@@ -592,7 +444,3 @@ class OutgoingLink(Link):
         """The peer receives on this link and may not send; PeerFault."""
         if self.attached or self.state is LinkState.ATTACH_RECEIVED:
             raise PeerFault(Fault.ERRANT_LINK, name=self.name)
-
-
-_UNANSWERED = frozenset((LinkState.ATTACH_RECEIVED, LinkState.ATTACH_DETACH_RECEIVED))
-_DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

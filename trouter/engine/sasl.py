@@ -35,7 +35,7 @@ from .faults import Fault, PeerFault
 from .states import SASL_CLIENT_NEXT, SASL_SERVER_NEXT, IllegalStep, SaslState, SaslStep, advance
 
 if TYPE_CHECKING:
-    from .connection import Connection
+    from .connection_base import ConnectionBase
 
 #: Outcome codes (5.3.3.6).
 SASL_OK = 0
@@ -61,7 +61,7 @@ class SaslLayer:
         self.state = SaslState.START
         self._rounds_left = max_rounds
 
-    def attach_to(self, connection: Connection, reader: FrameReader) -> None:
+    def attach_to(self, connection: ConnectionBase, reader: FrameReader) -> None:
         """Work below ``connection`` on its input."""
         self._connection = connection
         self._reader = reader

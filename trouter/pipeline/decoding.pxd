@@ -1,15 +1,16 @@
 cimport cython
 
 from trouter.pipeline.columns cimport Lists, Numbers, Texts
+from trouter.pipeline.fields cimport content_of, put_flag, put_text, put_time, put_whole, typed_key
 from trouter.pipeline.values cimport ValueReader
 from trouter.wire.codec cimport skip, wide
 
-cdef Py_ssize_t _MAX_ENTRIES, _MAX_ERROR, _HEAD_BYTES, _GUARD_BYTES, _MASK32, _MAX_MS
+cdef Py_ssize_t _MAX_ENTRIES, _MAX_ERROR, _HEAD_BYTES, _GUARD_BYTES, _MASK32
 cdef Py_ssize_t _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS, _PROPERTIES, _APPLICATION_PROPERTIES
 cdef Py_ssize_t _DATA, _SEQUENCE, _VALUE, _FOOTER
 cdef bytes _RANKS, _COLON, _STRING, _SYMBOL
 cdef list _NAMES
-cdef frozenset _IDS, _KIND_NAMES
+cdef frozenset _IDS
 cdef dict _BODY_KINDS
 
 
@@ -25,6 +26,9 @@ cdef class Rows:
     cdef Py_ssize_t _max_message
     cdef Py_ssize_t _items
     cdef Py_ssize_t _item_count
+    cdef Py_ssize_t _parts
+    cdef Py_ssize_t _first
+    cdef Py_ssize_t _first_end
     cdef dict _texts
     cdef ValueReader _reader
     cdef Numbers _seq
@@ -63,10 +67,13 @@ cdef class Rows:
     cpdef object finish(self)
     cdef object _refuse(self, Py_ssize_t row, bytes data, Py_ssize_t start, Py_ssize_t end, object error)
     @cython.locals(
-        last=Py_ssize_t, body=Py_ssize_t, parts=Py_ssize_t, first=Py_ssize_t, first_end=Py_ssize_t, text=bytearray,
-        start=Py_ssize_t, code=Py_ssize_t, rank=Py_ssize_t, behind=Py_ssize_t
+        last=Py_ssize_t, body=Py_ssize_t, first=Py_ssize_t, text=bytearray, start=Py_ssize_t, code=Py_ssize_t,
+        rank=Py_ssize_t
     )
     cdef int _message(self, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
+    @cython.locals(behind=Py_ssize_t)
+    cdef Py_ssize_t _data_section(self, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
+    cdef Py_ssize_t _fields(self, Py_ssize_t code, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
     cdef int _say(self, Texts column, Py_ssize_t row, bytes text) except -1
     cdef Py_ssize_t _rare_section(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
     @cython.locals(code=Py_ssize_t, behind=Py_ssize_t, width=Py_ssize_t)
@@ -81,15 +88,3 @@ cdef class Rows:
     cdef Py_ssize_t _user(self, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
     @cython.locals(behind=Py_ssize_t, count=Py_ssize_t, reader=ValueReader, keys=set, _=Py_ssize_t, key=bytes)
     cdef Py_ssize_t _map(self, Py_ssize_t row, Lists column, bytes data, Py_ssize_t offset, Py_ssize_t end, bytes usual) except -1
-
-cdef bytes _typed(bytes key, bytes kind, bytes usual)
-@cython.locals(code=Py_ssize_t)
-cdef Py_ssize_t _content(bytes data, Py_ssize_t offset, Py_ssize_t behind, str name, Py_ssize_t short) except -1
-@cython.locals(behind=Py_ssize_t, code=Py_ssize_t, text=bytes)
-cdef Py_ssize_t _text(Texts column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name) except -1
-@cython.locals(behind=Py_ssize_t, code=Py_ssize_t)
-cdef Py_ssize_t _flag(Numbers column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name) except -1
-@cython.locals(behind=Py_ssize_t, code=Py_ssize_t)
-cdef Py_ssize_t _whole(Numbers column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name, Py_ssize_t wanted) except -1
-@cython.locals(behind=Py_ssize_t, high=Py_ssize_t, ms=Py_ssize_t)
-cdef Py_ssize_t _time(Numbers column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name) except -1

@@ -7,12 +7,12 @@ message and not the batch. The columns are those of ``trouter.pipeline.schema``,
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from trouter.pipeline.columns import Lists, Numbers, Texts
+from trouter.pipeline.fields import content_of, put_flag, put_text, put_time, put_whole, typed_key
 from trouter.pipeline.values import ValueReader
 from trouter.wire.codec import decode, skip, wide
-from trouter.wire.encodings import PRIMITIVES
 from trouter.wire.errors import DecodeError
 from trouter.wire.sections import SECTIONS_BY_SYMBOL
 from trouter.wire.types import Symbol, ULong
@@ -25,8 +25,6 @@ _MAX_ERROR: Final = 500
 _HEAD_BYTES: Final = 31
 _GUARD_BYTES: Final = 8
 _MASK32: Final = 1 << 32
-#: Milliseconds that still are an int64 in microseconds.
-_MAX_MS: Final = 9_223_372_036_854_775
 
 _HEADER: Final = 0x70
 _DELIVERY_ANNOTATIONS: Final = 0x71
@@ -47,6 +45,49 @@ _IDS: Final = frozenset((b"string", b"ulong", b"uuid", b"binary"))
 _COLON: Final = b":"
 _STRING: Final = b"string"
 _SYMBOL: Final = b"symbol"
+#: The texts among the properties, by their place there (3.2.4).
+_TEXTS: Final = (
+    (2, "to"),
+    (3, "subject"),
+    (4, "reply_to"),
+    (6, "content_type"),
+    (7, "content_encoding"),
+    (10, "group_id"),
+    (12, "reply_to_group_id"),
+)
+#: Every column, in the order of a row.
+_COLUMNS: Final[tuple[tuple[str, type], ...]] = (
+    ("seq", Numbers),
+    ("ingest_time", Numbers),
+    ("delivery_tag", Texts),
+    ("message_format", Numbers),
+    ("settled", Numbers),
+    ("header", Numbers),
+    ("durable", Numbers),
+    ("priority", Numbers),
+    ("ttl", Numbers),
+    ("first_acquirer", Numbers),
+    ("delivery_count", Numbers),
+    ("delivery_annotations", Lists),
+    ("message_annotations", Lists),
+    ("message_id", Texts),
+    ("message_id_type", Texts),
+    ("user_id", Texts),
+    ("correlation_id", Texts),
+    ("correlation_id_type", Texts),
+    ("absolute_expiry_time", Numbers),
+    ("creation_time", Numbers),
+    ("group_sequence", Numbers),
+    ("application_properties", Lists),
+    ("body_kind", Texts),
+    ("body", Texts),
+    ("body_parts", Lists),
+    ("body_value", Texts),
+    ("footer", Lists),
+    ("error", Texts),
+    ("raw", Texts),
+    *((name, Texts) for _, name in _TEXTS),
+)
 _BODY_KINDS: Final = {_DATA: b"data", _SEQUENCE: b"sequence", _VALUE: b"value", 0: b"absent"}
 
 
@@ -76,7 +117,9 @@ class Rows:
         "_delivery_count",
         "_error",
         "_expiry_time",
+        "_first",
         "_first_acquirer",
+        "_first_end",
         "_footer",
         "_group_sequence",
         "_has_header",
@@ -89,6 +132,7 @@ class Rows:
         "_message_format",
         "_message_id",
         "_message_id_type",
+        "_parts",
         "_priority",
         "_raw",
         "_reader",
@@ -116,83 +160,42 @@ class Rows:
         self._limit = limit
         self._max_message = max_message
         self._items = self._item_count = 0
+        self._parts = self._first = self._first_end = 0
         self._reader = ValueReader()
-        self._seq = Numbers(capacity)
-        self._ingest_time = Numbers(capacity)
-        self._delivery_tag = Texts(capacity)
-        self._message_format = Numbers(capacity)
-        self._settled = Numbers(capacity)
-        self._has_header = Numbers(capacity)
-        self._durable = Numbers(capacity)
-        self._priority = Numbers(capacity)
-        self._ttl = Numbers(capacity)
-        self._first_acquirer = Numbers(capacity)
-        self._delivery_count = Numbers(capacity)
-        self._delivery_annotations = Lists(capacity)
-        self._message_annotations = Lists(capacity)
-        self._message_id = Texts(capacity)
-        self._message_id_type = Texts(capacity)
-        self._user_id = Texts(capacity)
-        self._correlation_id = Texts(capacity)
-        self._correlation_id_type = Texts(capacity)
-        self._expiry_time = Numbers(capacity)
-        self._creation_time = Numbers(capacity)
-        self._group_sequence = Numbers(capacity)
-        self._application_properties = Lists(capacity)
-        self._body_kind = Texts(capacity)
-        self._body = Texts(capacity)
-        self._body_parts = Lists(capacity)
-        self._body_value = Texts(capacity)
-        self._footer = Lists(capacity)
-        self._error = Texts(capacity)
-        self._raw = Texts(capacity)
+        columns: dict[str, Any] = {name: kind(capacity) for name, kind in _COLUMNS}
+        self._seq = columns["seq"]
+        self._ingest_time = columns["ingest_time"]
+        self._delivery_tag = columns["delivery_tag"]
+        self._message_format = columns["message_format"]
+        self._settled = columns["settled"]
+        self._has_header = columns["header"]
+        self._durable = columns["durable"]
+        self._priority = columns["priority"]
+        self._ttl = columns["ttl"]
+        self._first_acquirer = columns["first_acquirer"]
+        self._delivery_count = columns["delivery_count"]
+        self._delivery_annotations = columns["delivery_annotations"]
+        self._message_annotations = columns["message_annotations"]
+        self._message_id = columns["message_id"]
+        self._message_id_type = columns["message_id_type"]
+        self._user_id = columns["user_id"]
+        self._correlation_id = columns["correlation_id"]
+        self._correlation_id_type = columns["correlation_id_type"]
+        self._expiry_time = columns["absolute_expiry_time"]
+        self._creation_time = columns["creation_time"]
+        self._group_sequence = columns["group_sequence"]
+        self._application_properties = columns["application_properties"]
+        self._body_kind = columns["body_kind"]
+        self._body = columns["body"]
+        self._body_parts = columns["body_parts"]
+        self._body_value = columns["body_value"]
+        self._footer = columns["footer"]
+        self._error = columns["error"]
+        self._raw = columns["raw"]
         #: The texts among the properties, by their place there (3.2.4).
-        self._texts = {
-            place: (name, Texts(capacity))
-            for place, name in (
-                (2, "to"),
-                (3, "subject"),
-                (4, "reply_to"),
-                (6, "content_type"),
-                (7, "content_encoding"),
-                (10, "group_id"),
-                (12, "reply_to_group_id"),
-            )
-        }
+        self._texts = {place: (name, columns[name]) for place, name in _TEXTS}
         #: All columns by their names, those of the header among them.
-        self.columns: dict[str, Numbers | Texts | Lists] = {
-            "seq": self._seq,
-            "ingest_time": self._ingest_time,
-            "delivery_tag": self._delivery_tag,
-            "message_format": self._message_format,
-            "settled": self._settled,
-            "header": self._has_header,
-            "durable": self._durable,
-            "priority": self._priority,
-            "ttl": self._ttl,
-            "first_acquirer": self._first_acquirer,
-            "delivery_count": self._delivery_count,
-            "delivery_annotations": self._delivery_annotations,
-            "message_annotations": self._message_annotations,
-            "message_id": self._message_id,
-            "message_id_type": self._message_id_type,
-            "user_id": self._user_id,
-            "correlation_id": self._correlation_id,
-            "correlation_id_type": self._correlation_id_type,
-            "absolute_expiry_time": self._expiry_time,
-            "creation_time": self._creation_time,
-            "group_sequence": self._group_sequence,
-            "application_properties": self._application_properties,
-            "body_kind": self._body_kind,
-            "body": self._body,
-            "body_parts": self._body_parts,
-            "body_value": self._body_value,
-            "footer": self._footer,
-            "error": self._error,
-            "raw": self._raw,
-        }
-        for name, column in self._texts.values():
-            self.columns[name] = column
+        self.columns: dict[str, Numbers | Texts | Lists] = columns
 
     def full(self) -> bool:
         """Whether the batch takes no more."""
@@ -262,10 +265,8 @@ class Rows:
             raise DecodeError("the message is empty: it has no section at all", offset)
         last = 0
         body = 0
-        parts = 0
-        first = 0
-        first_end = 0
         text = None
+        self._parts = 0
         while offset < end:
             start = offset
             if end - offset > 3 and data[offset] == 0 and data[offset + 1] == 0x53:
@@ -281,20 +282,8 @@ class Rows:
                 raise DecodeError(f"the section {_NAMES[code - _HEADER]} is out of order, or comes twice", start)
             last = rank
             if code == _DATA:
-                behind = skip(data, offset, end)
-                offset = _content(data, offset, behind, "a data section", 0xA0)
-                if parts == 0:
-                    first = offset
-                    first_end = behind
-                else:
-                    if parts == 1:
-                        self._body_parts.begin(row)
-                        self._body_parts.values.add(data, first, first_end)
-                    self._body_parts.values.add(data, offset, behind)
-                parts += 1
                 body = code
-                self._body.put(row, data, offset, behind)
-                offset = behind
+                offset = self._data_section(row, data, offset, end)
             elif code == _SEQUENCE:
                 if offset < end and data[offset] not in {0x45, 0xC0, 0xD0}:
                     raise DecodeError(f"a sequence section has format code {data[offset]:#04x}", offset)
@@ -314,25 +303,45 @@ class Rows:
                     offset = self._reader.json(text, data, offset, end)
                 if data[first] & 0xEE == 0xA0:  # a binary or a string
                     self._body.put(row, data, first + (5 if data[first] & 0x10 else 2), offset)
-            elif code == _HEADER:
-                offset = self._header(row, data, offset, end)
-            elif code == _PROPERTIES:
-                offset = self._properties(row, data, offset, end)
-            elif code == _APPLICATION_PROPERTIES:
-                offset = self._map(row, self._application_properties, data, offset, end, _STRING)
-            elif code == _MESSAGE_ANNOTATIONS:
-                offset = self._map(row, self._message_annotations, data, offset, end, _SYMBOL)
-            elif code == _DELIVERY_ANNOTATIONS:
-                offset = self._map(row, self._delivery_annotations, data, offset, end, _SYMBOL)
             else:
-                offset = self._map(row, self._footer, data, offset, end, _SYMBOL)
-        if parts > 1:
+                offset = self._fields(code, row, data, offset, end)
+        if self._parts > 1:
             self._body_parts.end(row)
         if text is not None:
             if body == _SEQUENCE:
                 text += b"]"
             self._say(self._body_value, row, bytes(text))
         self._say(self._body_kind, row, _BODY_KINDS[body])
+
+    def _data_section(self, row: int, data: bytes, offset: int, end: int) -> int:
+        """Put a data section into the body, and from the second one on among its parts too; where it ends."""
+        behind = skip(data, offset, end)
+        offset = content_of(data, offset, behind, "a data section", 0xA0)
+        if self._parts == 0:
+            self._first = offset
+            self._first_end = behind
+        else:
+            if self._parts == 1:
+                self._body_parts.begin(row)
+                self._body_parts.values.add(data, self._first, self._first_end)
+            self._body_parts.values.add(data, offset, behind)
+        self._parts += 1
+        self._body.put(row, data, offset, behind)
+        return behind
+
+    def _fields(self, code: int, row: int, data: bytes, offset: int, end: int) -> int:
+        """Put a section that is no body into its columns; where it ends."""
+        if code == _HEADER:
+            return self._header(row, data, offset, end)
+        if code == _PROPERTIES:
+            return self._properties(row, data, offset, end)
+        if code == _APPLICATION_PROPERTIES:
+            return self._map(row, self._application_properties, data, offset, end, _STRING)
+        if code == _MESSAGE_ANNOTATIONS:
+            return self._map(row, self._message_annotations, data, offset, end, _SYMBOL)
+        if code == _DELIVERY_ANNOTATIONS:
+            return self._map(row, self._delivery_annotations, data, offset, end, _SYMBOL)
+        return self._map(row, self._footer, data, offset, end, _SYMBOL)
 
     def _say(self, column: Texts, row: int, text: bytes) -> None:
         column.put(row, text, 0, len(text))
@@ -375,15 +384,15 @@ class Rows:
             raise DecodeError(f"a header of {self._item_count} fields", offset)
         for place in range(self._item_count):
             if place == 0:
-                offset = _flag(self._durable, row, data, offset, behind, "durable")
+                offset = put_flag(self._durable, row, data, offset, behind, "durable")
             elif place == 1:
-                offset = _whole(self._priority, row, data, offset, behind, "priority", 0x50)
+                offset = put_whole(self._priority, row, data, offset, behind, "priority", 0x50)
             elif place == 2:
-                offset = _whole(self._ttl, row, data, offset, behind, "ttl", 0x70)
+                offset = put_whole(self._ttl, row, data, offset, behind, "ttl", 0x70)
             elif place == 3:
-                offset = _flag(self._first_acquirer, row, data, offset, behind, "first-acquirer")
+                offset = put_flag(self._first_acquirer, row, data, offset, behind, "first-acquirer")
             else:
-                offset = _whole(self._delivery_count, row, data, offset, behind, "delivery-count", 0x70)
+                offset = put_whole(self._delivery_count, row, data, offset, behind, "delivery-count", 0x70)
         if offset != behind:
             raise DecodeError("octets behind the last field of the header", offset)
         return behind
@@ -403,14 +412,14 @@ class Rows:
             elif place == 1:
                 offset = self._user(row, data, offset, behind)
             elif place == 8:
-                offset = _time(self._expiry_time, row, data, offset, behind, "absolute-expiry-time")
+                offset = put_time(self._expiry_time, row, data, offset, behind, "absolute-expiry-time")
             elif place == 9:
-                offset = _time(self._creation_time, row, data, offset, behind, "creation-time")
+                offset = put_time(self._creation_time, row, data, offset, behind, "creation-time")
             elif place == 11:
-                offset = _whole(self._group_sequence, row, data, offset, behind, "group-sequence", 0x70)
+                offset = put_whole(self._group_sequence, row, data, offset, behind, "group-sequence", 0x70)
             else:
                 name, column = self._texts[place]
-                offset = _text(column, row, data, offset, behind, name)
+                offset = put_text(column, row, data, offset, behind, name)
         if offset != behind:
             raise DecodeError("octets behind the last field of the properties", offset)
         return behind
@@ -419,7 +428,7 @@ class Rows:
         """A message-id or correlation-id: a string, ulong, uuid or binary (3.2.11 to 3.2.14)."""
         if offset < end and data[offset] & 0xEF == 0xA1:
             kinds.put(row, _STRING, 0, 6)
-            return _text(column, row, data, offset, end, "an id")
+            return put_text(column, row, data, offset, end, "an id")
         behind = self._reader.read(data, offset, end)
         if self._reader.kind not in _IDS:
             raise DecodeError(f"an id of type {self._reader.kind.decode() or 'unknown'}", offset)
@@ -430,7 +439,7 @@ class Rows:
     def _user(self, row: int, data: bytes, offset: int, end: int) -> int:
         """The user-id: a binary, which some clients say as a string."""
         behind = skip(data, offset, end)
-        self._user_id.put(row, data, _content(data, offset, behind, "user-id", 0xA0), behind)
+        self._user_id.put(row, data, content_of(data, offset, behind, "user-id", 0xA0), behind)
         return behind
 
     def _map(self, row: int, column: Lists, data: bytes, offset: int, end: int, usual: bytes) -> int:
@@ -449,7 +458,7 @@ class Rows:
             offset = reader.read(data, offset, behind)
             key = reader.text
             if reader.kind != usual or _COLON in key:
-                key = _typed(key, reader.kind, usual)
+                key = typed_key(key, reader.kind, usual)
             keys.add(key)
             column.keys.add(key, 0, len(key))
             offset = reader.read(data, offset, behind)
@@ -464,87 +473,3 @@ class Rows:
             raise DecodeError("octets behind the last entry of a map", offset)
         column.end(row)
         return behind
-
-
-_KIND_NAMES: Final = frozenset([primitive.name.encode() for primitive in PRIMITIVES] + [b"described"])
-
-
-def _typed(key: bytes, kind: bytes, usual: bytes) -> bytes:
-    """A key that tells its type, where it is not the usual one or could be taken for one that does."""
-    if kind == usual and key.partition(b":")[0] not in _KIND_NAMES:
-        return key
-    return kind + b":" + key
-
-
-def _content(data: bytes, offset: int, behind: int, name: str, short: int) -> int:
-    """Where the octets of a binary (``short`` 0xA0) start, which may be said as a string too unless it is data."""
-    code = data[offset]
-    if code == short or (code == 0xA1 and name == "user-id"):
-        return offset + 2
-    if code == short + 0x10 or (code == 0xB1 and name == "user-id"):
-        return offset + 5
-    raise DecodeError(f"{name} has format code {code:#04x}", offset)
-
-
-def _text(column: Texts, row: int, data: bytes, offset: int, end: int, name: str) -> int:
-    """A string or a symbol; clients take one for the other."""
-    behind = skip(data, offset, end)
-    code = data[offset]
-    if code & 0xFD == 0xA1:
-        offset += 2
-    elif code & 0xFD == 0xB1:
-        offset += 5
-    else:
-        raise DecodeError(f"{name} has format code {code:#04x}", offset)
-    text = data[offset:behind]
-    if not text.isascii():
-        try:
-            text.decode()
-        except UnicodeDecodeError:
-            raise DecodeError(f"{name} is not UTF-8", offset) from None
-    column.put(row, text, 0, behind - offset)
-    return behind
-
-
-def _flag(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str) -> int:
-    behind = skip(data, offset, end)
-    code = data[offset]
-    if code == 0x41:
-        column.put(row, 1)
-    elif code == 0x42:
-        column.put(row, 0)
-    elif code == 0x56 and data[offset + 1] <= 1:
-        column.put(row, data[offset + 1])
-    elif code != 0x40:
-        raise DecodeError(f"{name} has format code {code:#04x}", offset)
-    return behind
-
-
-def _whole(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str, wanted: int) -> int:
-    """A ubyte (``wanted`` 0x50) or a uint (0x70)."""
-    behind = skip(data, offset, end)
-    code = data[offset]
-    if code == (0x50 if wanted == 0x50 else 0x52):
-        column.put(row, data[offset + 1])
-    elif code == 0x43 and wanted == 0x70:
-        column.put(row, 0)
-    elif code == 0x70 and wanted == 0x70:
-        column.put(row, wide(data, offset + 1))
-    elif code != 0x40:
-        raise DecodeError(f"{name} has format code {code:#04x}", offset)
-    return behind
-
-
-def _time(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str) -> int:
-    """A timestamp, milliseconds on the wire and microseconds in the column."""
-    behind = skip(data, offset, end)
-    if data[offset] != 0x83:
-        raise DecodeError(f"{name} has format code {data[offset]:#04x}", offset)
-    high = wide(data, offset + 1)
-    if high >= 0x80000000:
-        high -= _MASK32
-    ms = high * _MASK32 + wide(data, offset + 5)
-    if ms > _MAX_MS or ms < -_MAX_MS:
-        raise DecodeError(f"{name} {ms} is beyond what a timestamp can say", offset)
-    column.put(row, ms * 1000)
-    return behind

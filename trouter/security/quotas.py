@@ -9,14 +9,24 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import fields
 from itertools import islice
-from operator import attrgetter
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from trouter.config.entities import GroupSettings, Quotas, VhostEntity
-from trouter.config.schema import camel
-from trouter.security.buckets import Bucket
+from trouter.security.meters import Buffer, Meter, Paced
+from trouter.security.quota_rules import (
+    ADDRESSES,
+    ATTACHES_RATE,
+    BUFFERED,
+    BYTES_RATE,
+    CONNECTIONS_RATE,
+    LINKS,
+    MESSAGES_RATE,
+    PACED,
+    QuotaRule,
+    rules_of,
+)
+
+__all__ = ["CLEAR_S", "MAX_IDLE", "Alarm", "QuotaBook", "QuotaRule", "Share", "rules_of"]
 
 #: An alarm is over when its quota was not met for so long.
 CLEAR_S: Final = 10.0
@@ -26,54 +36,6 @@ MAX_IDLE: Final = 10_000
 PORTION: Final = 1000
 #: What a message takes in octets, as long as none has come on a connection.
 FIRST_GUESS: Final = 1024
-
-LINKS: Final = "max_links"
-ADDRESSES: Final = "max_addresses"
-CONNECTIONS_RATE: Final = "max_connections_per_second"
-ATTACHES_RATE: Final = "max_attaches_per_second"
-MESSAGES_RATE: Final = "max_messages_per_second"
-BYTES_RATE: Final = "max_bytes_per_second"
-BUFFERED: Final = "max_buffered_bytes"
-NAMES: Final = tuple(row.name for row in fields(Quotas))
-#: Whatever a vhost or a group says of quotas; most say nothing.
-_said: Final[Callable[[VhostEntity | GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES, "per_user", "per_host")
-RATES: Final = tuple(name for name in NAMES if name.endswith("_per_second"))
-#: What is held back by credit.
-PACED: Final = (MESSAGES_RATE, BYTES_RATE, BUFFERED)
-
-
-class QuotaRule(NamedTuple):
-    """Quotas as they are configured: of ``owner`` (``VHOST`` or ``VHOST:GROUP``), for all or ``per`` user or host."""
-
-    vhost: str
-    owner: str
-    per: str
-    limits: Quotas
-    enforced: bool
-
-    def name(self, measure: str) -> str:
-        """The id of the rule, as in a Verdict."""
-        return ":".join(part for part in (self.owner, self.per, camel(measure)) if part)
-
-
-def rules_of(vhost: VhostEntity, group_name: str, group: GroupSettings) -> tuple[QuotaRule, ...]:
-    """The quotas that the users of a group are held to."""
-    if not any(_said(vhost)) and not any(_said(group)):
-        return ()
-    enforced = vhost.quota_mode == "enforce"
-    in_group = enforced if group.quota_mode is None else group.quota_mode == "enforce"
-    of_group = f"{vhost.hostname}:{group_name}"
-    rules = [
-        QuotaRule(vhost.hostname, owner, per, limits, mode)
-        for owner, mode, source in ((vhost.hostname, enforced, vhost), (of_group, in_group, group))
-        for per, limits in (("", _own(source)), ("perUser", source.per_user), ("perHost", source.per_host))
-        if limits is not None
-    ]
-    return tuple(rule for rule in rules if rule.limits != Quotas())
-
-
-def _own(source: VhostEntity | GroupSettings) -> Quotas:
-    return Quotas(**{name: getattr(source, name) for name in NAMES})
 
 
 class Alarm(NamedTuple):
@@ -88,91 +50,6 @@ class Alarm(NamedTuple):
     @property
     def limit(self) -> int:
         return int(getattr(self.rule.limits, self.measure))
-
-
-class Buffer(Protocol):
-    """Counts octets of messages that are kept, and of sessions; their keeper changes ``held``."""
-
-    held: int
-    limit: int
-
-
-class Counted(Protocol):
-    """What came on a link."""
-
-    deliveries: int
-
-
-class Credited(Protocol):
-    """What may come on a link."""
-
-    credit: int
-
-
-class Paced(Protocol):
-    """A link on which a peer sends."""
-
-    @property
-    def counters(self) -> Counted: ...
-
-    @property
-    def link(self) -> Credited: ...
-
-    def top_up(self) -> None:
-        """Ask for credit again, if any is wanted."""
-
-
-class Meter:
-    """Counts for one vhost, group, user or host."""
-
-    def __init__(self, rule: QuotaRule, who: str, buffer: Buffer, now_s: float) -> None:
-        self.rule = rule
-        self.who = who
-        self.links = 0
-        self.addresses: Counter[str] = Counter()
-        self.buffer = buffer
-        #: Links on which its peers send.
-        self.senders = 0
-        self.connections = 0
-        self.buckets: dict[str, Bucket] = {}
-        #: When each quota was last met, of those about which there is an alarm.
-        self.met_at_s: dict[str, float] = {}
-        self.become(rule, now_s)
-
-    def become(self, rule: QuotaRule, now_s: float) -> None:
-        """Other numbers hold from now on; what is counted stays."""
-        self.rule = rule
-        for name in RATES:
-            rate = getattr(rule.limits, name)
-            if rate is None:
-                self.buckets.pop(name, None)
-            elif name in self.buckets:
-                self.buckets[name].become(rate, now_s)
-            else:
-                self.buckets[name] = Bucket(rate, now_s)
-        most = rule.limits.max_buffered_bytes
-        self.buffer.limit = most if most is not None and rule.enforced else 2**62
-
-    def met(self, name: str, address: str | None, now_s: float) -> bool:
-        """Whether one more attach (by ``name``: the number of links, the rate and so on) is too much."""
-        limits = self.rule.limits
-        if name in RATES:
-            return name in self.buckets and self.buckets[name].tokens(now_s) < 1
-        if name == LINKS:
-            return limits.max_links is not None and self.links >= limits.max_links
-        if name == ADDRESSES:
-            full = limits.max_addresses is not None and len(self.addresses) >= limits.max_addresses
-            return full and address is not None and address not in self.addresses
-        return self.room() <= 0
-
-    def room(self) -> int:
-        """How many octets may be kept besides those that are."""
-        most = self.rule.limits.max_buffered_bytes
-        return 2**62 if most is None else most - self.buffer.held
-
-    def forgettable(self, now_s: float) -> bool:
-        """Whether a new one would be the same."""
-        return not self.met_at_s and all(bucket.is_full(now_s) for bucket in self.buckets.values())
 
 
 class QuotaBook:

@@ -19,43 +19,31 @@ from __future__ import annotations
 import base64
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
 import trio
 
-from trouter.client import AuthenticationFailed, ConnectionClosed, LinkDetached, connect
+from trouter.client import AuthenticationFailed, ConnectionClosed, connect
 from trouter.client.sasl import SaslMechanism
-from trouter.config import Configuration, load
-from trouter.config.facts import listener_facts, router_facts
 from trouter.hooks import (
-    AnnotationFilter,
-    AttachRequest,
     Authenticated,
-    AuthServiceFacts,
-    AuthSession,
-    CertificateFacts,
     Challenge,
-    ConfigurationRefused,
-    ConnectionRequest,
-    ConnectorFacts,
-    ListenerFacts,
-    PeerFacts,
     Plugins,
     Refused,
-    RouterFacts,
     SaslExchange,
-    SslProfileFacts,
-    VhostPolicy,
 )
 
+from .asking import ASK, DENIED, REFUSED
 from .loopback import ANYBODY, open_router
 from .sabotage import BROKEN_EXCHANGES, RUBBISH, Once, broken, hooks_of, raises, timed
+from .subject import Login, Subject
+
+__all__ = ["ASK", "DENIED", "Case", "Login", "Subject", "cases", "forms"]
 
 #: As many steps as an exchange may take, as the router counts them.
 MAX_STEPS: Final = 16
@@ -77,66 +65,6 @@ HOSTILE: Final = (
     b"\0a\0" + b"b" * 65536,
     b"\0" * 1000,
 )
-NAME: Final = "subject"
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """A way in. ``right`` and ``wrong`` make a client's side: the one gets in as ``user``, the other does not."""
-
-    right: Callable[[], SaslMechanism]
-    wrong: Callable[[], SaslMechanism]
-    user: str
-    #: What may never stand in a log, in plain or encoded.
-    secrets: Sequence[str | bytes] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The plugin to try (a module, a class or an object), and a configuration in which it works."""
-
-    plugin: object
-    #: Its first listener is the one that ``logins`` are for. The settings of the plugin stand under ``name``.
-    configuration: str = ANYBODY
-    logins: Sequence[Login] = ()
-    name: str = NAME
-
-    def loaded(self) -> Configuration:
-        """What the text says."""
-        return load(text=self.configuration)
-
-    def plugins(self, plugin: object = None) -> Plugins:
-        """The plugin alone, or another in its place, configured."""
-        plugins = self.registered(plugin)
-        self.configure(plugins)
-        return plugins
-
-    def registered(self, plugin: object = None) -> Plugins:
-        """The plugin alone, or another in its place."""
-        plugins = Plugins()
-        plugins.add(self.plugin if plugin is None else plugin, self.name)
-        return plugins
-
-    def configure(self, plugins: Plugins) -> None:
-        """Hand over the configuration; ConfigurationRefused."""
-        configuration = self.loaded()
-        plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
-
-    @property
-    def listener(self) -> ListenerFacts:
-        """The listener that plugins are asked about."""
-        return listener_facts(self.loaded().listeners[0])
-
-    def peer(self, number: int = 1) -> PeerFacts:
-        """Return facts about a peer on this machine, whose connection id is ``number``."""
-        return PeerFacts(
-            connection_id=number,
-            listener=self.listener,
-            remote_host="127.0.0.1",
-            remote_port=40000 + number,
-            encrypted=True,
-            loopback=True,
-        )
 
 
 @dataclass(frozen=True)
@@ -219,107 +147,6 @@ async def _refuses(subject: Subject, hook: str) -> None:
                 continue
             raise AssertionError(f"a router whose {hook} raises attaches a link")
         assert router.faults[hook] >= 2, f"a broken {hook} was not counted"
-
-
-def _ask_configure(plugins: Plugins, subject: Subject) -> object:
-    try:
-        subject.configure(plugins)
-    except ConfigurationRefused:
-        return ConfigurationRefused
-    return None
-
-
-def _ask_open_sasl(plugins: Plugins, subject: Subject) -> object:
-    peer = subject.peer()
-    return [
-        exchange
-        for mechanism in plugins.sasl_mechanisms_for(peer)
-        if (exchange := plugins.open_sasl(mechanism, peer)) is not None
-    ]
-
-
-def _ask_auth_service(plugins: Plugins, subject: Subject) -> object:
-    return plugins.auth_service(subject.listener, _Remote())
-
-
-def _ask_vhost_policy(plugins: Plugins, subject: Subject) -> object:
-    request = ConnectionRequest(1, "alice", True, "127.0.0.1", subject.listener.name, "normal", "example.com")
-    return plugins.vhost_policy(request)
-
-
-def _ask_judge_attach(plugins: Plugins, _: Subject) -> object:
-    request = AttachRequest(
-        connection_id=1,
-        user="alice",
-        authenticated=True,
-        remote_host="127.0.0.1",
-        role="normal",
-        vhost="example.com",
-        group="users",
-        link_name="link",
-        sends=True,
-        address="alice.orders",
-        dynamic=False,
-    )
-    return plugins.may_attach(request)
-
-
-class _Remote:
-    """An authentication service that is never there."""
-
-    facts = AuthServiceFacts("service", "localhost", "5671")
-
-    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
-        return Refused("nobody answers", temporary=True)
-
-
-def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:
-    return plugins.open_sasl_client(["X-ANY"], ConnectorFacts("connector", "localhost", may_send_password=True))
-
-
-def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
-    said = plugins.map_uid(CertificateFacts("CN=alice", b"not a certificate"), SslProfileFacts("profile"))
-    return Refused if isinstance(said, Refused) else said
-
-
-#: A record such as plugins hear of; nothing depends on what they do with it.
-ALARM: Final = MappingProxyType(
-    {"k": "alarm", "n": 0, "t": 0, "name": "test", "severity": "warning", "subject": "s", "state": "raised"}
-)
-
-#: How each hook is asked, and what is the answer of one that is broken.
-ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
-    "configure": _ask_configure,
-    "refresh": lambda plugins, _: plugins.refresh(),
-    "sasl_mechanisms": lambda plugins, subject: plugins.sasl_mechanisms(subject.listener),
-    "open_sasl": _ask_open_sasl,
-    "open_sasl_client": _ask_open_sasl_client,
-    "map_uid": _ask_map_uid,
-    "auth_service": _ask_auth_service,
-    "vhost_policy": _ask_vhost_policy,
-    "judge_attach": _ask_judge_attach,
-    "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
-    "consumers": lambda plugins, _: plugins.consumers(RouterFacts("R")),
-    "observe": lambda plugins, _: plugins.observe(ALARM),
-}
-DENIED: Final[dict[str, object]] = {
-    "configure": ConfigurationRefused,
-    "refresh": False,
-    "sasl_mechanisms": (),
-    "open_sasl": [],
-    "open_sasl_client": None,
-    "map_uid": Refused,
-    "auth_service": None,
-    "vhost_policy": VhostPolicy(denied="plugin-failed"),
-    "judge_attach": False,
-    "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
-    "consumers": (),
-    "observe": None,
-}
-
-
-#: What a client hears of a router in which these are broken.
-REFUSED: Final[dict[str, type[Exception]]] = {"vhost_policy": ConnectionClosed, "judge_attach": LinkDetached}
 
 
 # --- ways in

@@ -1,0 +1,30 @@
+cimport cython
+
+from trouter.engine.ports cimport LinkPort
+from trouter.engine.session cimport Session
+from trouter.wire.outgoing cimport write_link_flow
+
+cdef Py_ssize_t _MAX_WINDOW
+
+
+cdef class Link(LinkPort):
+    cdef Session _session
+    cdef public str name
+    cdef public bint incoming
+    cdef public Py_ssize_t handle
+    cdef public Py_ssize_t remote_handle
+    cdef public object remote_attach
+    cdef public object state
+    cdef public bint attached
+    cdef public bint closed
+    cdef public bint reported
+    cdef public bint awaited
+    cdef public object context
+    cdef public Py_ssize_t octets
+    cdef public Py_ssize_t delivery_count
+    cdef public Py_ssize_t credit
+    cdef public bint flow_due
+
+    cpdef request_flow(self)
+    @cython.locals(session=Session)
+    cdef bint _write_flow(self, bint drain)

@@ -1,0 +1,149 @@
+"""What both directions of a link share: its name and handles, its states, and its flows (AMQP 1.0 part 2, 2.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trouter.wire.outgoing import write_link_flow
+from trouter.wire.performatives import Attach, Detach, Error
+
+from .ports import LinkPort
+from .session import Session
+from .states import LINK_NEXT, LinkState, LinkStep, advance
+
+_MAX_WINDOW = 0x7FFFFFFF
+
+
+class Link(LinkPort):
+    """What both directions share: name, handles, state, and the peer's attach."""
+
+    __slots__ = (
+        "_session",
+        "attached",
+        "awaited",
+        "closed",
+        "context",
+        "credit",
+        "delivery_count",
+        "flow_due",
+        "handle",
+        "incoming",
+        "name",
+        "octets",
+        "remote_attach",
+        "remote_handle",
+        "reported",
+        "state",
+    )
+
+    def __init__(self, session: Session, name: str, incoming: bool) -> None:
+        super().__init__(session)
+        self._session = session
+        self.name = name
+        self.incoming = incoming
+        self.handle = 0
+        self.remote_handle = -1
+        self.remote_attach: Attach | None = None
+        self.state = LinkState.DETACHED
+        #: The state is ATTACHED: transfers and flows may pass. Kept beside it for the data path.
+        self.attached = False
+        #: A detach with closed=true was sent or received.
+        self.closed = False
+        #: The holder was told that the link is over, although it had not detached it, and has not answered yet.
+        self.reported = False
+        #: The holder wants to hear of the peer's answer to its detach, and answers that with another call of it.
+        self.awaited = False
+        self.context: Any = None
+        #: Octets of messages that came on the link, or went.
+        self.octets = 0
+        #: How many deliveries the sending end has begun, and what it may still begin.
+        self.delivery_count = 0
+        self.credit = 0
+        #: A flow with our link state stands in the session's queue.
+        self.flow_due = False
+
+    def step(self, step: LinkStep) -> None:
+        """Advance the machine; IllegalStep."""
+        self.state = advance(LINK_NEXT, self.state, step)
+        self.attached = self.state is LinkState.ATTACHED and self._session.mapped
+
+    def attach(self, source: Any, target: Any, **fields: Any) -> None:
+        """Send our attach, the first word or the acceptance of the peer's; ``fields`` as in ``Attach``.
+
+        Does nothing when it was sent before or the link is gone already.
+        """
+        gone = self.state is LinkState.DETACHED and self.remote_attach is not None
+        if gone or (self.state, LinkStep.SEND_ATTACH) not in LINK_NEXT:
+            return
+        self.step(LinkStep.SEND_ATTACH)
+        self.session.write(
+            Attach(name=self.name, handle=self.handle, role=self.incoming, source=source, target=target, **fields)
+        )
+
+    def refuse(self, error: Error | None, target: object = None) -> None:
+        """Answer the peer's attach with one that has no source, and a closing detach right behind it (2.6.3)."""
+        if self.state in _UNANSWERED:
+            self.attach(None, target)
+            self.detach(True, error)
+
+    def detach(self, closed: bool, error: Error | None = None) -> None:
+        """Send our detach, the first word or the answer (behind an attach that is still due); once only."""
+        if self.state in _UNANSWERED:
+            self.attach(None, None)
+        if self.reported:
+            self.reported = False
+            self._drop_detached()
+        if (self.state, LinkStep.SEND_DETACH) not in LINK_NEXT:
+            return
+        self.step(LinkStep.SEND_DETACH)
+        self.closed = self.closed or closed
+        self.session.write(Detach(self.handle, closed, error))
+        self._drop_detached()
+
+    def receive_detach(self, closed: bool) -> None:
+        """The peer detached; its handle and the name are free again."""
+        if self.awaited and self.state in _DETACHING:
+            self.reported = True
+        self.step(LinkStep.RECEIVE_DETACH)
+        self.closed = self.closed or closed
+        session = self._session
+        session.release_remote_handle(self.remote_handle)
+        if session.links.get((self.incoming, self.name)) is self:
+            del session.links[self.incoming, self.name]
+        self._drop_detached()
+
+    def _drop_detached(self) -> None:
+        """Give the handle back once both sides have detached and the holder knows."""
+        if self.state is LinkState.DETACHED and not self.reported:
+            self._session.drop(self, self.handle)
+
+    def request_flow(self) -> None:
+        """Tell the peer our link state with the next flush."""
+        if self.attached:
+            if not self.flow_due:
+                self.flow_due = True
+                self._session.due_links.append(self)
+            self._session.mark()
+
+    def _write_flow(self, drain: bool) -> bool:
+        """Write the delivery-count, the credit and ``drain``; whether the link is still there."""
+        self.flow_due = False
+        if self.attached:
+            session = self._session
+            write_link_flow(
+                session.connection.out,
+                session.channel,
+                session.next_incoming_id,
+                session.advertised_window(),
+                session.next_outgoing_id,
+                _MAX_WINDOW,
+                self.handle,
+                self.delivery_count,
+                self.credit if self.credit > 0 else 0,
+                drain,
+            )
+        return self.attached
+
+
+_UNANSWERED = frozenset((LinkState.ATTACH_RECEIVED, LinkState.ATTACH_DETACH_RECEIVED))
+_DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

@@ -1,0 +1,128 @@
+"""How each hook is asked, and the answer that counts as a denial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final
+
+from trouter.client import ConnectionClosed, LinkDetached
+from trouter.hooks import (
+    AnnotationFilter,
+    AttachRequest,
+    AuthServiceFacts,
+    AuthSession,
+    CertificateFacts,
+    ConfigurationRefused,
+    ConnectionRequest,
+    ConnectorFacts,
+    PeerFacts,
+    Plugins,
+    Refused,
+    RouterFacts,
+    SslProfileFacts,
+    VhostPolicy,
+)
+
+from .subject import Subject
+
+
+def _ask_configure(plugins: Plugins, subject: Subject) -> object:
+    try:
+        subject.configure(plugins)
+    except ConfigurationRefused:
+        return ConfigurationRefused
+    return None
+
+
+def _ask_open_sasl(plugins: Plugins, subject: Subject) -> object:
+    peer = subject.peer()
+    return [
+        exchange
+        for mechanism in plugins.sasl_mechanisms_for(peer)
+        if (exchange := plugins.open_sasl(mechanism, peer)) is not None
+    ]
+
+
+def _ask_auth_service(plugins: Plugins, subject: Subject) -> object:
+    return plugins.auth_service(subject.listener, _Remote())
+
+
+def _ask_vhost_policy(plugins: Plugins, subject: Subject) -> object:
+    request = ConnectionRequest(1, "alice", True, "127.0.0.1", subject.listener.name, "normal", "example.com")
+    return plugins.vhost_policy(request)
+
+
+def _ask_judge_attach(plugins: Plugins, _: Subject) -> object:
+    request = AttachRequest(
+        connection_id=1,
+        user="alice",
+        authenticated=True,
+        remote_host="127.0.0.1",
+        role="normal",
+        vhost="example.com",
+        group="users",
+        link_name="link",
+        sends=True,
+        address="alice.orders",
+        dynamic=False,
+    )
+    return plugins.may_attach(request)
+
+
+class _Remote:
+    """An authentication service that is never there."""
+
+    facts = AuthServiceFacts("service", "localhost", "5671")
+
+    async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
+        return Refused("nobody answers", temporary=True)
+
+
+def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:
+    return plugins.open_sasl_client(["X-ANY"], ConnectorFacts("connector", "localhost", may_send_password=True))
+
+
+def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
+    said = plugins.map_uid(CertificateFacts("CN=alice", b"not a certificate"), SslProfileFacts("profile"))
+    return Refused if isinstance(said, Refused) else said
+
+
+#: A record such as plugins hear of; nothing depends on what they do with it.
+ALARM: Final = MappingProxyType(
+    {"k": "alarm", "n": 0, "t": 0, "name": "test", "severity": "warning", "subject": "s", "state": "raised"}
+)
+
+#: How each hook is asked, and what is the answer of one that is broken.
+ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
+    "configure": _ask_configure,
+    "refresh": lambda plugins, _: plugins.refresh(),
+    "sasl_mechanisms": lambda plugins, subject: plugins.sasl_mechanisms(subject.listener),
+    "open_sasl": _ask_open_sasl,
+    "open_sasl_client": _ask_open_sasl_client,
+    "map_uid": _ask_map_uid,
+    "auth_service": _ask_auth_service,
+    "vhost_policy": _ask_vhost_policy,
+    "judge_attach": _ask_judge_attach,
+    "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
+    "consumers": lambda plugins, _: plugins.consumers(RouterFacts("R")),
+    "observe": lambda plugins, _: plugins.observe(ALARM),
+}
+DENIED: Final[dict[str, object]] = {
+    "configure": ConfigurationRefused,
+    "refresh": False,
+    "sasl_mechanisms": (),
+    "open_sasl": [],
+    "open_sasl_client": None,
+    "map_uid": Refused,
+    "auth_service": None,
+    "vhost_policy": VhostPolicy(denied="plugin-failed"),
+    "judge_attach": False,
+    "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
+    "consumers": (),
+    "observe": None,
+}
+
+
+#: What a client hears of a router in which these are broken.
+REFUSED: Final[dict[str, type[Exception]]] = {"vhost_policy": ConnectionClosed, "judge_attach": LinkDetached}
