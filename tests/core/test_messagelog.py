@@ -11,7 +11,7 @@ from tests.core.joined import Joined
 from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import Received
 from trouter.core.messagelog import APPLICATION_PROPERTIES, COMPONENTS, MAX_LINE, MessageLog, format_value
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.codec import encode
 from trouter.wire.types import Described, Int, PairMap, Symbol, Timestamp, UInt, ULong

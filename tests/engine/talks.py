@@ -8,7 +8,8 @@ from typing import Any
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionOpened, LinkAttached, SessionBegun
 from trouter.engine.limits import EngineLimits
-from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.engine.session import Session

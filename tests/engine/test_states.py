@@ -25,7 +25,8 @@ from tests.engine.talks import (
 )
 from trouter.engine.events import ConnectionClosed, Event, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault
-from trouter.engine.link import Link, add_link
+from trouter.engine.link import add_link
+from trouter.engine.link_base import Link
 from trouter.engine.session import Session
 from trouter.engine.states import (
     CONNECTION_NEXT,

@@ -15,7 +15,7 @@ from trouter.core.autolinks import Activation
 from trouter.core.containers import Container, DetachReason
 from trouter.core.observer import RouterObserver
 from trouter.core.routes import LinkRoute
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 from trouter.logs.peer_text import name_word, quoted
 from trouter.net.hub import Hub
 

@@ -13,7 +13,7 @@ from trouter.core.refusals import Refused
 from trouter.core.terms import PeerTerms
 from trouter.core.uplink import BEAT_S, SESSIONS, Uplink
 from trouter.engine.faults import Misuse
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 from trouter.engine.session import Session
 from trouter.net.hub import Hub
 from trouter.wire.performatives import Error

@@ -37,7 +37,7 @@ from trouter.engine.events import (
     SessionBegun,
     SessionEnded,
 )
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.logs import TRACE

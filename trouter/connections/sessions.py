@@ -31,7 +31,8 @@ from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
-from trouter.engine.link import IncomingLink, Link
+from trouter.engine.link import IncomingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Budget, LinkSink, SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import LinkState

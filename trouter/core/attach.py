@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.link_base import Link
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
 
 from . import trunking

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from trouter.engine.link import IncomingLink, Link
+from trouter.engine.link import IncomingLink
+from trouter.engine.link_base import Link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error, Source, Target
 

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple, Protocol
 
 from trouter.engine.connection import Connection
 from trouter.engine.faults import Misuse
-from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.link_base import Link
 from trouter.engine.session import Session
 from trouter.wire.composite import encode
 from trouter.wire.framing import frame

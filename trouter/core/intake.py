@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from trouter.engine.link import IncomingLink, Link
+from trouter.engine.link import IncomingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire import octets
 from trouter.wire.order import SectionOrder

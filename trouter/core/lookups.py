@@ -7,7 +7,7 @@ from enum import Enum
 from itertools import count
 from typing import Final
 
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Source
 from trouter.wire.types import UInt

@@ -15,7 +15,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from trouter.engine.limits import EngineLimits
-from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Budget, ConnectionPort, Delivery
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Source, Target

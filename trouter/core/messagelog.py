@@ -16,7 +16,7 @@ from trouter.wire.errors import DecodeError
 from trouter.wire.types import Char, Decimal32, Decimal64, Decimal128, Described, PairMap, Symbol, Timestamp
 
 if TYPE_CHECKING:
-    from trouter.engine.link import Link
+    from trouter.engine.link_base import Link
     from trouter.engine.ports import Delivery
 
     from .backlog import Backlog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 
 from .autolinks import AutoLinkObserver
 from .containers import DetachReason

@@ -13,7 +13,8 @@ from hashlib import sha256
 from typing import Final, TypeVar
 
 from trouter.engine.connection import Connection
-from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import LinkSink
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 
 from .containers import Container, DetachReason
 from .counters import AddressCounters

@@ -6,7 +6,8 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkPort
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target

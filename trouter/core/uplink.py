@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.errors import DecodeError

@@ -1,7 +1,7 @@
 cimport cython
 
 from trouter.engine.connection_base cimport ConnectionBase
-from trouter.engine.link cimport Link
+from trouter.engine.link_base cimport Link
 from trouter.engine.session cimport Session
 from trouter.wire.framing cimport FrameReader
 from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReader, read_descriptor

@@ -25,7 +25,7 @@ from .events import (
 )
 from .faults import Fault, Misuse, PeerFault
 from .limits import UNLIMITED, EngineLimits
-from .link import Link
+from .link_base import Link
 from .ports import Budget, ConnectionPort
 from .sasl import SaslLayer
 from .session import Session

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trouter.wire.performatives import Attach, Begin, Error, Open
 
     from .faults import PeerFault
-    from .link import Link
+    from .link_base import Link
     from .session import Session
 
 

@@ -19,8 +19,6 @@ from .ports import Delivery
 from .session import Session
 from .states import LINK_NEXT, LinkState, LinkStep
 
-__all__ = ["IncomingLink", "Link", "OutgoingLink", "add_link", "receive_attach"]
-
 _MASK32 = 0xFFFFFFFF
 _HALF = 0x80000000
 _FIRST_OVERHEAD = TRANSFER_OVERHEAD

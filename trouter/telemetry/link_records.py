@@ -22,7 +22,7 @@ from .clocks import mono_us, now_us
 
 if TYPE_CHECKING:
     from trouter.core.router import Router
-    from trouter.engine.link import Link
+    from trouter.engine.link_base import Link
 
     from .recorder import Recorder
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from trouter.config import ConfigurationError, Problem, VhostEntity
 from trouter.config.files import opened, reason
 from trouter.core.messagelog import MessageLog
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 from trouter.records import MessageSampled
 from trouter.security.buckets import Bucket
 from trouter.wire.codec import decode, skip

@@ -40,7 +40,8 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.limits import EngineLimits
-from trouter.engine.link import IncomingLink, Link, OutgoingLink, add_link
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.link_base import Link
 from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import LinkState

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trouter.engine.events import (
     LinkDetached,
 )
-from trouter.engine.link import IncomingLink, Link, OutgoingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkSink
 from trouter.wire.codec import decode
 from trouter.wire.performatives import (
