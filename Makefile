@@ -51,7 +51,7 @@ help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
 	@echo "make test       run the tests, compiled and interpreted (ARGS='tests/wire -k name' to choose)"
 	@echo "make console    build the web console (with Node.js 18 or later), which run and test do too"
-	@echo "make test-console  check the web console, and try it in a browser (ARGS for Playwright)"
+	@echo "make test-console  check the web console, and try it in a browser; build/test-console.log tells (ARGS for Playwright)"
 	@echo "make test-all   every test on both twins, with what takes minutes"
 	@echo "make test-spark40  the amqp source and sink, and the jobs, on the oldest Spark that they run on"
 	@echo "make test-pure  run every test on the interpreted twin only"
@@ -68,16 +68,17 @@ run:
 	@$(MAKE) --no-print-directory --jobs=2 build console-if-possible
 	$(VENV)/bin/trouter run $(ARGS)
 
-# Four at once, for most tests wait for processes: on the compiled twin what is tested through one router, through several,
+# Five at once, for most tests wait for processes: on the compiled twin what is tested through one router, through several,
 # and in memory, and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which have
-# none. What is left out takes long, or has nothing of two twins in it; `make test-all` runs all of it on both.
+# none; and the web console, in a browser. What is left out takes long, or has nothing of two twins in it; `make test-all`
+# runs all of it on both.
 ONE_ROUTER := $(addprefix tests/,cli e2e)
 SEVERAL    := $(addprefix tests/,http interop management network tls)
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
-test: build interop-system
+test: build console interop-system browser-system
 	@mkdir -p build && rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going --jobs=4 test-one-router $(if $(ARGS),,test-several test-in-memory) test-twins; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=5 test-one-router $(if $(ARGS),,test-console test-several test-in-memory) test-twins; \
 	  status=$$?; cat build/test-*.log; exit $$status
 
 test-one-router:
@@ -93,10 +94,10 @@ test-in-memory:
 test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
 
-# The web console: its rules, its pure functions, and every page in a browser over live routers.
-test-console: build node-system browser-system
-	@$(MAKE) --no-print-directory $(CONSOLE)
-	cd console && npm run --silent lint && npm run --silent types && npm run --silent unit && npm run --silent e2e -- $(ARGS)
+# The web console: its rules, its pure functions, and its pages in a browser over live routers.
+test-console: build console browser-system
+	@mkdir -p build
+	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
 
 test-all: test-compiled test-pure test-spark40
 
@@ -215,6 +216,6 @@ lock:
 	mv build/lock.txt requirements-dev.lock
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find trouter -name '*.so' -delete

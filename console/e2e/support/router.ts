@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const OWN_PYTHON = join(ROOT, ".venv/bin/python");
 /** The Python that has trouter; PYTHON names another one. */
-const PYTHON = process.env["PYTHON"] ?? (existsSync(OWN_PYTHON) ? OWN_PYTHON : "python3");
+export const PYTHON = process.env["PYTHON"] ?? (existsSync(OWN_PYTHON) ? OWN_PYTHON : "python3");
 /** Only a hang takes this long; no test waits for it to pass. */
 const DEADLINE_MS = 60_000;
 const LISTENING = /SERVER \(notice\) Listening (?:for HTTP )?on \S+:(\d+)$/;

@@ -1,0 +1,105 @@
+/** What the listener gives the browser: headers that hold, logins by certificate, many consoles, a router that restarts. */
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium, type Page } from "@playwright/test";
+
+import { amqpListener, consoleListener, expect, PYTHON, ROOT, section, startRouter, test, watch } from "./support";
+
+/** Keep what the content policy of every page of this browser refuses in the list. */
+async function violations(page: Page): Promise<string[]> {
+  const refused: string[] = [];
+  await page.exposeFunction("noteViolation", (text: string) => refused.push(text));
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => {
+      const { noteViolation } = window as unknown as { noteViolation: (text: string) => void };
+      noteViolation(`${event.violatedDirective} ${event.blockedURI}`);
+    });
+  });
+  return refused;
+}
+
+test("every page keeps to the content policy and asks no other host", async ({ page, network }) => {
+  const refused = await violations(page);
+  const wrong = watch(page);
+  const answer = await page.goto(network.url);
+  expect(answer?.headers()["content-security-policy"]).toContain("script-src 'self'");
+  await expect(page.getByText("Connected to A")).toBeVisible();
+  const links = await page.getByRole("navigation").getByRole("link").all();
+  expect(links.length).toBeGreaterThan(0);
+  for (const link of links) {
+    await link.click();
+    await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+    await expect(link).toHaveAttribute("aria-current", "page");
+  }
+  expect(refused).toEqual([]);
+  expect(wrong).toEqual([]);
+});
+
+test("code that stands inline is refused", async ({ page, network }) => {
+  const refused = await violations(page);
+  await page.goto(network.url);
+  await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "document.title = 'run'";
+    document.body.append(script);
+  });
+  await expect.poll(() => refused).toEqual(["script-src-elem inline"]);
+  await expect(page).not.toHaveTitle("run");
+});
+
+test("ten consoles are open at once, and closing them leaves none behind", async ({ context, network }) => {
+  const pages = await Promise.all(Array.from({ length: 10 }, () => context.newPage()));
+  await Promise.all(pages.map((page) => page.goto(network.url)));
+  for (const page of pages) await expect(page.getByText("Connected to A")).toBeVisible();
+  await Promise.all(pages.map((page) => page.close()));
+  const opened = network.a.lines.filter((line) => line.includes("HTTP (info) WebSocket from")).length;
+  expect(opened).toBeGreaterThanOrEqual(10);
+  await network.a.waitForLine(/Connection Closed/);
+});
+
+test("a router that is started again has its console back", async ({ page }) => {
+  const first = await startRouter(section("router", { id: "P", mode: "standalone" }) + consoleListener());
+  const port = first.port();
+  await page.goto(`http://127.0.0.1:${port}/`);
+  await expect(page.getByText("Connected to P")).toBeVisible();
+  await first.kill();
+  await expect(page.getByText("The connection to the router is lost")).toBeVisible();
+  const again = await startRouter(section("router", { id: "P", mode: "standalone" }) + consoleListener({ port }));
+  await expect(page.getByText("The connection to the router is back")).toBeVisible();
+  await again.stop();
+});
+
+test("a certificate of the browser is a login", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "console-certs-"));
+  const certs = (...words: string[]): Buffer =>
+    execFileSync(PYTHON, ["-m", "trouter", "certs", ...words, "--dir", folder], { cwd: ROOT });
+  certs("ca");
+  certs("server", "server", "--host", "localhost");
+  certs("client", "alice");
+  const file = (name: string): string => join(folder, name);
+  const profile = section("sslProfile", {
+    name: "pair",
+    certFile: file("server.crt"),
+    privateKeyFile: file("server.key"),
+    caCertFile: file("ca.crt"),
+    uidFormat: "n",
+  });
+  const listener = { sslProfile: "pair", requireSsl: true, authenticatePeer: true, saslMechanisms: "EXTERNAL" };
+  const router = await startRouter(
+    section("router", { id: "X", mode: "standalone" }) + profile + amqpListener() + consoleListener(listener),
+  );
+  const url = `https://localhost:${router.port(1)}`;
+  const browser = await chromium.launch(test.info().project.use.launchOptions ?? {});
+  const pair = { certPath: file("alice.crt"), keyPath: file("alice.key") };
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, clientCertificates: [{ origin: url, ...pair }] });
+  const page = await context.newPage();
+  await page.goto(url);
+  await expect(page.getByText("Connected to X")).toBeVisible();
+  await expect(page.getByText("alice", { exact: true })).toBeVisible();
+  await browser.close();
+  await router.stop();
+  rmSync(folder, { recursive: true });
+});
