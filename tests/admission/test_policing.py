@@ -228,7 +228,7 @@ def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
     check = Hold(made, Plugins(), held, stamps=False).check(of_tenant=False)
     assert check is not None
     assert not check.allows(b"a" * 5000)
-    check.tell(TARGET, "a" * 4096)
+    check.notify(TARGET, "a" * 4096)
     record = takes.records[-1]
     assert isinstance(record, PolicyDecision)
     assert (record.allow, record.rule) == (False, UNFIT)
@@ -321,7 +321,7 @@ def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> N
     check = hold.check(of_tenant=True)
     assert check is not None
     assert not check.reads_messages
-    check.tell(RESERVED, "_local/q")
+    check.notify(RESERVED, "_local/q")
     (record,) = takes.records
     assert isinstance(record, PolicyDecision)
     assert (record.op, record.allow, record.rule, record.addr) == ("send", False, "reserved", "_local/q")

@@ -58,10 +58,10 @@ async def test_the_figures_are_those_of_the_moment(process: RouterProcess) -> No
 
 
 async def test_a_health_check_goes_through_the_core_and_leaves_nothing(process: RouterProcess) -> None:
-    before = set(process.router.table.records)
+    before = set(process.router.table.entries)
     for _ in range(3):
         assert await process.site.healthy()
-    assert set(process.router.table.records) == before
+    assert set(process.router.table.entries) == before
 
 
 async def test_a_router_that_drains_is_not_ready_and_lives(process: RouterProcess) -> None:

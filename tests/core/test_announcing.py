@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trouter.core.announcing import MOST_ASKED, PATIENCE_BEATS, SCOPED, Announcer
+from trouter.core.announcing import MAX_REQUESTS, PATIENCE_BEATS, SCOPED, Announcer
 from trouter.core.notes import Note
 
 
@@ -160,11 +160,11 @@ def test_a_lost_answer_is_not_waited_for() -> None:
 
 def test_so_many_are_asked_at_a_time_and_lost_answers_hold_up_nobody() -> None:
     above = Above()
-    for number in range(MOST_ASKED + 3):
+    for number in range(MAX_REQUESTS + 3):
         above.announcer.add(f"Croute{number}")
-    assert len(above.asked) == MOST_ASKED
+    assert len(above.asked) == MAX_REQUESTS
     above.answer(201, {"identity": "7"}, number=above.asked[0].correlation_id)
-    assert len(above.asked) == MOST_ASKED + 1
+    assert len(above.asked) == MAX_REQUESTS + 1
     above.wait()
-    assert len(above.asked) == MOST_ASKED + 3
-    assert len(above.told) == MOST_ASKED
+    assert len(above.asked) == MAX_REQUESTS + 3
+    assert len(above.told) == MAX_REQUESTS

@@ -6,7 +6,7 @@ import pytest
 
 from trouter.core.addresses import FALLBACK_PHASE
 from trouter.core.attach import PeerTerms
-from trouter.core.inprocess import Received
+from trouter.core.inprocess import InsideMessage
 from trouter.core.table import AddressRule
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.performatives import Accepted, Coordinator, DeleteOnClose, Released, Source, Target
@@ -25,7 +25,7 @@ def one(*rules: AddressRule, default: str = "balanced") -> tuple[MemoryRouter, M
 class Taker:
     """Something inside the router that accepts whatever comes."""
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         received.settle()
 
 
@@ -86,7 +86,7 @@ def test_local_spellings_meet(spelling: str) -> None:
 def test_an_unknown_reserved_prefix_is_a_mobile_address() -> None:
     router, client = one()
     client.receiver("_unknown/x")
-    assert list(router.core.table.records) == ["M0_unknown/x"]
+    assert list(router.core.table.entries) == ["M0_unknown/x"]
 
 
 def test_long_addresses_up_to_the_limit_are_served() -> None:
@@ -117,7 +117,7 @@ def test_a_router_link_on_an_ordinary_connection_is_forbidden(capability: str) -
             "qd:forbidden",
             "Connectivity to the node is forbidden",
         )
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 @pytest.mark.parametrize("capability", ["qd.router", "qd.router-data", "qd.router-edge-downlink"])
@@ -143,7 +143,7 @@ def test_a_dynamic_source_is_local_and_balanced() -> None:
     head = "amqp:/_topo/0/R1/temp."
     assert receiver.address.startswith(head)
     assert len(receiver.address) == len(head) + 22
-    (record,) = router.core.table.records.values()
+    (record,) = router.core.table.entries.values()
     assert record.key == "Ltemp." + receiver.address[-22:]
     assert record.treatment == "balanced"
     sender = client.sender(receiver.address)
@@ -157,7 +157,7 @@ def test_a_dynamic_target_is_mobile_and_balanced() -> None:
     sender = client.sender(dynamic=True)
     assert sender.address.startswith("amqp:/_$temp.")
     assert len(sender.address) == len("amqp:/_$temp.") + 22
-    (record,) = router.core.table.records.values()
+    (record,) = router.core.table.entries.values()
     assert record.key == "M0_$temp." + sender.address[-22:]
     assert record.treatment == "balanced"
     receiver = client.receiver(sender.address, credit=1)
@@ -194,7 +194,7 @@ def test_the_configured_phases_part_senders_and_receivers() -> None:
     router, client = one(WAYPOINT)
     client.receiver("way")
     client.sender("way")
-    assert set(router.core.table.records) == {"M1way", "M0way"}
+    assert set(router.core.table.entries) == {"M1way", "M0way"}
 
 
 @pytest.mark.parametrize(
@@ -204,20 +204,20 @@ def test_a_waypoint_takes_from_one_phase_and_gives_to_the_next(capability: str, 
     router, client = one()
     client.receiver("x", capabilities=(capability,))
     client.sender("x", capabilities=(capability,))
-    assert set(router.core.table.records) == {f"M{phase - 1}x", f"M{phase}x"}
+    assert set(router.core.table.entries) == {f"M{phase - 1}x", f"M{phase}x"}
 
 
 @pytest.mark.parametrize("ordinal", [".0", ".10", ".", ".x", "s", ".1.2"])
 def test_another_ordinal_is_no_waypoint(ordinal: str) -> None:
     router, client = one()
     client.receiver("x", capabilities=("qd.waypoint" + ordinal,))
-    assert set(router.core.table.records) == {"M0x"}
+    assert set(router.core.table.entries) == {"M0x"}
 
 
 def test_the_first_waypoint_of_an_array_counts() -> None:
     router, client = one()
     client.receiver("x", capabilities=("other", "qd.waypoint.3", "qd.waypoint.5"))
-    assert set(router.core.table.records) == {"M2x"}
+    assert set(router.core.table.entries) == {"M2x"}
 
 
 def test_messages_pass_through_a_waypoint() -> None:
@@ -244,13 +244,13 @@ def test_messages_pass_through_a_waypoint() -> None:
 def test_a_fallback_receiver_binds_to_the_fallback_phase() -> None:
     router, client = one(FALLBACK)
     client.receiver("fall", capabilities=("qd.fallback",))
-    assert set(router.core.table.records) == {f"M{FALLBACK_PHASE}fall"}
+    assert set(router.core.table.entries) == {f"M{FALLBACK_PHASE}fall"}
 
 
 def test_a_fallback_in_an_array_is_not_seen() -> None:
     router, client = one()
     client.receiver("x", capabilities=("qd.fallback", "other"))
-    assert set(router.core.table.records) == {"M0x"}
+    assert set(router.core.table.entries) == {"M0x"}
 
 
 def test_a_fallback_sender_publishes_to_the_normal_phase() -> None:
@@ -270,26 +270,26 @@ def test_nobody_receives_from_a_router_but_anybody_may_send_to_one() -> None:
     sender = client.sender("_topo/0/R2/x")
     assert sender.detached is None
     assert sender.credit == 0
-    assert router.core.table.records["RR2"].treatment == "closest"
+    assert router.core.table.entries["RR2"].treatment == "closest"
 
 
 def test_an_unknown_address_is_made_with_the_default_treatment() -> None:
     router, client = one(default="multicast")
     client.receiver("anything")
-    assert router.core.table.records["M0anything"].treatment == "multicast"
+    assert router.core.table.entries["M0anything"].treatment == "multicast"
 
 
 def test_an_unavailable_address_is_not_made() -> None:
     router, client = one(UNAVAILABLE)
     client.receiver("closed")
     client.sender("closed.too")
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 def test_the_fallback_sibling_is_made_alongside() -> None:
     router, client = one(FALLBACK)
     client.sender("fall")
-    records = router.core.table.records
+    records = router.core.table.entries
     assert set(records) == {"M0fall", "MFfall"}
     assert records["MFfall"].treatment == "balanced"
 
@@ -541,7 +541,7 @@ def test_a_name_in_use_closes_the_connection() -> None:
     assert [fault.condition for fault in client.faults] == ["amqp:invalid-field"]
     assert client.faults[0].text == "link name already attached: mine"
     assert client.closed is not None
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 def test_the_same_name_serves_each_direction_session_and_connection() -> None:
@@ -565,7 +565,7 @@ def test_a_detach_is_answered_in_kind(closed: bool) -> None:
         assert link.link.closed == closed
     assert not client.session.links_by_handle
     assert not client.server.sessions()[0].links_by_handle
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 def test_a_detached_link_leaves_nothing_to_resume() -> None:
@@ -604,7 +604,7 @@ def test_the_end_of_a_session_loses_its_links() -> None:
     client.end(other)
     assert sent.settled
     assert sent.outcome != Released()
-    assert set(router.core.table.records) == {"M0x"}
+    assert set(router.core.table.entries) == {"M0x"}
     assert client.closed is None
 
 
@@ -617,14 +617,14 @@ def test_the_loss_of_the_connection_loses_its_links() -> None:
     router.pump()
     other.drop()
     assert sent.settled
-    assert set(router.core.table.records) == {"M0x"}
+    assert set(router.core.table.entries) == {"M0x"}
 
 
 def test_no_terminus_outlives_its_link() -> None:
     router, client = one()
     receiver = client.receiver(source=Source("x", durable=2, expiry_policy="never", timeout=1000))
     receiver.detach(closed=False)
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 # --- attaching at scale (5.5)
@@ -650,14 +650,14 @@ class CountingDict(dict[str, object]):
 
 def test_addresses_come_and_go_without_looking_at_the_others() -> None:
     router, client = one()
-    router.core.table.records = CountingDict()  # type: ignore[assignment]
+    router.core.table.entries = CountingDict()  # type: ignore[assignment]
     receivers = [client.receiver(f"a{number}", pump=False) for number in range(2000)]
     router.pump()
-    assert len(router.core.table.records) == 2000
+    assert len(router.core.table.entries) == 2000
     for receiver in receivers:
         receiver.link.detach(True)
     router.pump()
-    assert len(router.core.table.records) == 0
+    assert len(router.core.table.entries) == 0
     assert CountingDict.walks == 0
 
 
@@ -667,14 +667,14 @@ def test_a_record_goes_with_its_last_user() -> None:
     fallback = client.receiver("fall.x", capabilities=("qd.fallback",))
     sender = client.sender("fall.x")
     receiver.detach()
-    assert set(router.core.table.records) == {"M0fall.x", "MFfall.x"}
+    assert set(router.core.table.entries) == {"M0fall.x", "MFfall.x"}
     sender.detach()
-    assert set(router.core.table.records) == {"MFfall.x"}
+    assert set(router.core.table.entries) == {"MFfall.x"}
     assert client.sender("fall.x").credit == 250
     fallback.detach()
-    assert set(router.core.table.records) == {"M0fall.x", "MFfall.x"}
+    assert set(router.core.table.entries) == {"M0fall.x", "MFfall.x"}
     client.drop()
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 def test_anonymous_traffic_makes_no_record() -> None:
@@ -682,14 +682,14 @@ def test_anonymous_traffic_makes_no_record() -> None:
     sent = client.sender().send(compose(b"x", to="nowhere"))
     router.pump()
     assert sent.outcome == Released()
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 def test_the_spellings_remembered_for_an_address_are_bounded() -> None:
     router, client = one()
     client.receiver("x", credit=1_000_000)
     table = router.core.table
-    (record,) = table.records.values()
+    (record,) = table.entries.values()
     for number in range(200_000):
         assert table.find(b"s%d:/x" % number) is record
     assert len(record.known_as) == len(table.known) == 4

@@ -139,9 +139,9 @@ def test_a_message_takes_its_way_through_the_broker() -> None:
     receiver.received[0].settle()
     here.router.pump()
     assert forwarded.outcome == Accepted()
-    record = here.router.core.table.records["M1q"]
+    record = here.router.core.table.entries["M1q"]
     assert (record.counters.ingress_container, record.counters.egress) == (1, 1)
-    assert here.router.core.table.records["M0q"].counters.egress_container == 1
+    assert here.router.core.table.entries["M0q"].counters.egress_container == 1
 
 
 def test_senders_have_credit_when_the_broker_is_there_and_it_when_consumers_are() -> None:
@@ -172,7 +172,7 @@ def test_the_broker_has_a_name_of_its_own_for_the_address(direction: str) -> Non
     terminus = attach.source if direction == "in" else attach.target
     assert isinstance(terminus, Source | Target)
     assert terminus.address == "jobs/q"
-    assert "M0q" in here.router.core.table.records
+    assert "M0q" in here.router.core.table.entries
 
 
 def test_a_fallback_takes_what_finds_no_consumer() -> None:
@@ -191,7 +191,7 @@ def test_a_fallback_takes_what_finds_no_consumer() -> None:
 def test_what_nobody_configured_is_balanced() -> None:
     here = room(AutoLinkRule("q", "out", container_id="B"), addresses=(), default_distribution="unavailable")
     here.broker()
-    assert here.router.core.table.records["M0q"].treatment == "balanced"
+    assert here.router.core.table.entries["M0q"].treatment == "balanced"
 
 
 def test_an_unavailable_default_leaves_the_addresses_of_auto_links() -> None:
@@ -220,7 +220,7 @@ def test_each_connection_of_a_container_has_its_links() -> None:
     here = room(OUT)
     first, second = here.broker(), here.broker()
     assert (len(first.attached), len(second.attached)) == (1, 1)
-    assert len(here.router.core.table.records["M0q"].forwarder.consumers) == 2
+    assert len(here.router.core.table.entries["M0q"].forwarder.consumers) == 2
     first.drop()
     assert here.autos[0].state == "active"
     second.drop()

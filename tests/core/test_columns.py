@@ -8,7 +8,7 @@ from trouter.core import pace
 from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.core.inprocess import Received
+from trouter.core.inprocess import InsideMessage
 from trouter.core.rows import ADDRESS_COLUMNS, LINK_COLUMNS, ROUTER_COLUMNS, address_row, link_row, router_row
 from trouter.core.table import AddressRule
 from trouter.testing import MemoryRouter, compose
@@ -77,7 +77,7 @@ class Room:
 class Sink:
     """A consumer inside the router."""
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         received.settle()
 
 
@@ -92,7 +92,7 @@ def test_rows_have_the_columns_in_their_order_with_their_types() -> None:
     room.sending.sender("m")
     for link in room.core.links.values():
         check(link_row(room.core, link), LINK)
-    for record in room.core.table.records.values():
+    for record in room.core.table.entries.values():
         check(address_row(room.core, record), ADDRESS)
     check(router_row(room.core), ROUTER)
     assert list(columns(LINK)) == list(LINK_COLUMNS)
@@ -102,7 +102,7 @@ def test_rows_have_the_columns_in_their_order_with_their_types() -> None:
 
 def test_chosen_columns_come_in_the_order_they_are_asked_for(room: Room) -> None:
     assert list(link_row(room.core, room.egress, ["linkDir", "identity"])) == ["linkDir", "identity"]
-    assert address_row(room.core, room.core.table.records["M0x"], ["key"]) == {"key": "M0x"}
+    assert address_row(room.core, room.core.table.entries["M0x"], ["key"]) == {"key": "M0x"}
     with pytest.raises(KeyError):
         link_row(room.core, room.egress, ["colour"])
 
@@ -243,13 +243,13 @@ def test_an_address_tells_its_users_and_its_traffic() -> None:
     sender.send(compose(b"x"))
     room.core.send("m", compose(b"y"))
     room.router.pump()
-    row = address_row(room.core, room.core.table.records["M0m"])
+    row = address_row(room.core, room.core.table.entries["M0m"])
     assert (row["name"], row["identity"], row["key"]) == ("M0m", "M0m", "M0m")
     assert (row["distribution"], row["priority"], row["transitOutstanding"]) == ("multicast", 7, None)
     assert (row["inProcess"], row["subscriberCount"]) == (1, 1)
     assert (row["deliveriesIngress"], row["deliveriesEgress"]) == (1, 2)
     assert (row["deliveriesToContainer"], row["deliveriesFromContainer"]) == (2, 1)
-    balanced = address_row(room.core, room.core.table.records["M0x"])
+    balanced = address_row(room.core, room.core.table.entries["M0x"])
     assert (balanced["distribution"], balanced["priority"]) == ("balanced", -1)
     assert balanced["transitOutstanding"] is None, "nothing has gone to another router"
 

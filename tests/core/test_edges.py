@@ -320,7 +320,7 @@ def test_client_is_no_edge_router() -> None:
     client = above.connect()
     assert downlink(client).error == Error("qd:forbidden", "Connectivity to the node is forbidden")
     assert client.receiver("_edge/E1/x").error == Error("qd:no-route-to-dest", "No route to the destination node")
-    assert "HE1" not in above.core.table.records
+    assert "HE1" not in above.core.table.entries
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "x" * 5000])
@@ -345,7 +345,7 @@ def test_an_edge_router_that_comes_back_takes_its_id_over() -> None:
     above.pump()
     assert down.bodies == [b"hello"]
     old.drop()
-    assert "HE1" in above.core.table.records
+    assert "HE1" in above.core.table.entries
     new.drop()
     assert downlink(thief).detached is None
 

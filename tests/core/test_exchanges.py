@@ -242,17 +242,17 @@ def test_an_address_becomes_an_exchange_and_an_ordinary_one_again() -> None:
     hop.detach()
     sender.detach()
     router.pump()
-    assert not [key for key in router.core.table.records if key.startswith("M")]
+    assert not [key for key in router.core.table.entries if key.startswith("M")]
 
 
 def test_an_address_that_was_an_exchange_only_is_gone_with_it() -> None:
     room = Room([("#", "hop")], alternate="other")
     keys = {"M0x", "M0hop", "M0other"}
-    assert keys <= set(room.router.core.table.records)
+    assert keys <= set(room.router.core.table.entries)
     room.exchange.unbind(room.bindings[0])
-    assert "M0hop" not in room.router.core.table.records
+    assert "M0hop" not in room.router.core.table.entries
     room.router.core.exchanges.remove(room.exchange)
-    assert not keys & set(room.router.core.table.records)
+    assert not keys & set(room.router.core.table.entries)
 
 
 def test_bindings_come_and_go() -> None:
@@ -331,7 +331,7 @@ def test_next_hops_are_treated_as_they_are_configured() -> None:
     assert [len(each.received) for each in near] == [2, 2]
     assert [len(each.received) for each in balanced] == [2, 2]
     assert (len(waypoint.received), len(behind.received), len(spare.received)) == (4, 0, 4)
-    records = room.router.core.table.records
+    records = room.router.core.table.entries
     assert (records["M0many.hop"].counters.egress, records["M0spare.hop"].counters.redirected) == (8, 4)
     assert records["M0x"].counters.egress == 0
     assert records["M0x"].counters.ingress == 4
@@ -563,7 +563,7 @@ def test_a_next_hop_without_credit_stops_nobody_and_grows_no_memory() -> None:
     slow.grant(1000)
     room.router.pump()
     assert 10 < len(slow.bodies) < 100
-    (egress,) = [each for each in room.router.core.egresses() if each.record and each.record.text == "slow"]
+    (egress,) = [each for each in room.router.core.egresses() if each.entry and each.entry.text == "slow"]
     assert egress.counters.dropped_presettled == 300 - len(slow.bodies)
     assert room.router.held_bytes() == 0
     sender.send(whole)
@@ -752,18 +752,18 @@ def test_a_router_can_be_a_next_hop_by_name() -> None:
 
 def test_others_forget_an_exchange_that_is_deleted_and_not_its_consumers() -> None:
     joined, made = joined_exchange("B", [("#", "hop")], "AB")
-    assert joined["A"].core.table.records["M0x"].destinations() == 1
+    assert joined["A"].core.table.entries["M0x"].destinations() == 1
     own = joined["B"].connect().receiver("x", credit=10)
     joined["B"].core.exchanges.remove(made)
     joined.pump()
-    assert joined["A"].core.table.records["M0x"].destinations() == 1
+    assert joined["A"].core.table.entries["M0x"].destinations() == 1
     joined["A"].connect().sender("x").send(compose(b"x"))
     joined.pump()
     assert own.bodies == [b"x"]
     own.received[0].settle()
     own.detach()
     joined.pump()
-    record = joined["A"].core.table.records.get("M0x")
+    record = joined["A"].core.table.entries.get("M0x")
     assert record is None or record.destinations() == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trouter.core.attach import PeerTerms
-from trouter.core.inprocess import Received
+from trouter.core.inprocess import InsideMessage
 from trouter.core.table import AddressRule
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Delivery
@@ -53,9 +53,9 @@ class Inside:
 
     def __init__(self, keep: bool = False) -> None:
         self.keep = keep
-        self.got: list[Received] = []
+        self.got: list[InsideMessage] = []
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         self.got.append(received)
         if not self.keep:
             received.settle()
@@ -91,7 +91,7 @@ def leave(how: str, link: MemorySender | MemoryReceiver, sent: SentMessage | Non
 def test_the_priority_of_an_address_changes_no_octet_of_its_messages() -> None:
     room = Room()
     (receiver,) = room.receivers("urgent.x", 1)
-    assert room.router.core.table.records["M0urgent.x"].priority == 9
+    assert room.router.core.table.entries["M0urgent.x"].priority == 9
     message = compose(b"x", priority=2)
     room.client.sender("urgent.x").send(message)
     room.router.pump()
@@ -567,7 +567,7 @@ def test_the_fallback_gets_what_nobody_else_takes() -> None:
         }
     settle_all(room, fallback)
     assert sent.history == other.history == [(Accepted(), True)]
-    record = room.router.core.table.records["M0fall.x"]
+    record = room.router.core.table.entries["M0fall.x"]
     assert record.counters.redirected == 2
     assert room.router.core.totals.redirected == 2
     primary = room.client.receiver("fall.x", credit=10)
@@ -1000,7 +1000,7 @@ def test_addresses_count_what_comes_and_goes() -> None:
     sender = room.client.sender("multicast")
     room.send(sender, 3)
     room.router.core.send("multicast", compose(b"inside"))
-    record = room.router.core.table.records["M0multicast"]
+    record = room.router.core.table.entries["M0multicast"]
     for counters in (record.counters, room.router.core.totals):
         assert counters.as_dict() == {
             "ingress": 3,
@@ -1018,7 +1018,7 @@ def test_undelivered_messages_count_as_ingress() -> None:
     room = Room()
     sender = lone_sender(room)
     room.send(sender, 1)
-    assert room.router.core.table.records["M0x"].counters.ingress == 1
+    assert room.router.core.table.entries["M0x"].counters.ingress == 1
     assert room.router.core.totals.ingress == 1
 
 
@@ -1061,7 +1061,7 @@ def test_inside_a_consumer_may_answer_while_it_receives() -> None:
     reply = room.client.receiver(dynamic=True, credit=10)
 
     class Echo:
-        def receive(self, received: Received) -> None:
+        def receive(self, received: InsideMessage) -> None:
             room.router.core.send(reply.address, received.message)
             received.settle()
 
@@ -1105,7 +1105,7 @@ def test_inside_a_fallback_consumer_gets_whole_messages_too() -> None:
     primary = room.client.receiver("fall.x")
     sender = room.client.sender("fall.x")
     inside = Inside()
-    fallback = room.router.core.table.records["MFfall.x"]
+    fallback = room.router.core.table.entries["MFfall.x"]
     primary.detach()
     fallback.add_subscription(room.router.core.subscribe("elsewhere", inside))
     sent = sender.send(compose(bytes(300_000)))
@@ -1123,7 +1123,7 @@ def test_inside_unsubscribing_ends_it_also_where_phases_differ() -> None:
         subscription = core.subscribe(address, inside)
         core.unsubscribe(subscription)
         core.unsubscribe(subscription)
-    assert not core.table.records
+    assert not core.table.entries
 
 
 def test_inside_the_first_consumer_brings_credit_and_the_last_takes_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trouter.core.attach import PeerTerms
-from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Histogram, Latency, Outcomes, family_of
+from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Latency, Outcomes, TimeHistogram, family_of
 from trouter.testing import MemoryRouter, compose
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 
@@ -26,7 +26,7 @@ def test_each_class_and_outcome_has_its_own_numbers(family: int, code: int) -> N
     key = (FAMILIES[family], CODES[code])
     assert {where for where, each in outcomes.latency.snapshot().items() if each.count} == {key}
     assert {where for where, count in outcomes.snapshot().items() if count} == {key}
-    assert outcomes.latency.snapshot()[key] == Histogram((*(int(bound == 0.5) for bound in BOUNDS_S), 0), 0.3)
+    assert outcomes.latency.snapshot()[key] == TimeHistogram((*(int(bound == 0.5) for bound in BOUNDS_S), 0), 0.3)
 
 
 @pytest.mark.parametrize("code", [0x23, 0x28, 0x34, -1, 1 << 30])

@@ -125,7 +125,7 @@ def test_a_session_that_broke_a_rule_and_ended_in_one_read_loses_its_links() -> 
     assert list(router.core.links) == [2]
     assert other.send(compose(b"x")).delivery.begun
     router.pump()
-    assert router.core.table.records["M0x"].destinations() == 0
+    assert router.core.table.entries["M0x"].destinations() == 0
     assert client.server.link_count == 0
     assert client.server.sessions() == []
     assert receiver.received == []

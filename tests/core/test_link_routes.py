@@ -200,7 +200,7 @@ def test_each_direction_has_its_own_routes() -> None:
     receiver = client.receiver("broker.q", credit=1)
     assert receiver.attach is not None
     assert len(broker.attached) == 1
-    assert router.core.table.records["M0broker.q"].destinations() == 1
+    assert router.core.table.entries["M0broker.q"].destinations() == 1
 
 
 @pytest.mark.parametrize(
@@ -828,7 +828,7 @@ def test_routes_of_equal_patterns_share_one_address() -> None:
     one = LinkRoute("a.b", "in", is_prefix=True, container_id="B")
     two = LinkRoute("a/b/#", "in", container_id="D", add_prefix="x/")
     routes(router, one, two)
-    assert [key for key in router.core.table.records if key[0] in "CDEF"] == ["Ca.b"]
+    assert [key for key in router.core.table.entries if key[0] in "CDEF"] == ["Ca.b"]
     first = router.connect(container_id="B", role="route-container")
     second = router.connect(container_id="D", role="route-container")
     client = router.connect()
@@ -843,7 +843,7 @@ def test_routes_of_equal_patterns_share_one_address() -> None:
     client.sender("a.b")
     assert len(second.attached) == 2
     router.core.routes.remove(two)
-    assert "Ca.b" not in router.core.table.records
+    assert "Ca.b" not in router.core.table.entries
     assert client.sender("a.b").attach is not None  # an ordinary address again
 
 
@@ -914,13 +914,13 @@ def test_what_other_routers_have_is_known_by_their_keys() -> None:
     assert router.connect().sender("lr.one.x").error == NO_ROUTE  # there is no way to R2
     found.add_remote("Clr/one", "R3")
     assert found.routers("Clr.one") == ["R2", "R3"]
-    assert address_row(router.core, router.core.table.records["Clr.one"])["remoteHostRouters"] == ["R2", "R3"]
+    assert address_row(router.core, router.core.table.entries["Clr.one"])["remoteHostRouters"] == ["R2", "R3"]
     found.delete_remote("Clr.one", "R2")
     found.delete_remote("E...", "R2")
     found.forget_remote("R3")
     found.forget_remote("R2")
     assert len(found) == 0
-    assert not [key for key in router.core.table.records if key[0] in "CDEF"]
+    assert not [key for key in router.core.table.entries if key[0] in "CDEF"]
 
 
 def test_others_are_told_of_the_first_container_and_of_the_last() -> None:
@@ -1055,7 +1055,7 @@ def test_rows_of_a_routed_link_and_its_address() -> None:
     assert {row["owningAddr"] for row in rows} == {"M0broker.q"}
     assert [row["peer"] for row in rows] == [rows[1]["identity"], rows[0]["identity"]]
     assert {row["capacity"] for row in rows} == {0}
-    address = address_row(router.core, router.core.table.records["Cbroker"])
+    address = address_row(router.core, router.core.table.entries["Cbroker"])
     shown = (
         "distribution",
         "containerCount",

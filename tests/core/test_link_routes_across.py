@@ -165,7 +165,7 @@ def test_every_router_on_the_way_counts_what_comes_in(place: str) -> None:
     on_the_way = [name for name in PLACES if name <= place]
     for name in on_the_way:
         core = joined[name].core
-        (record,) = (each for each in core.table.records.values() if each.key == "Cbroker")
+        (record,) = (each for each in core.table.entries.values() if each.key == "Cbroker")
         assert (record.counters.ingress, core.totals.ingress) == (1, 1), name
     joined, _, back = receiving(place)
     back.send(compose(b"x"))

@@ -353,7 +353,7 @@ class RouterMachine(RuleBasedStateMachine):
             for session in client.server.sessions():
                 assert session.incoming.count == session.outgoing.count == 0
             client.drop()
-        assert not self.router.core.table.records
+        assert not self.router.core.table.entries
         assert not self.router.core.links
         assert self.router.held_bytes() == 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.joined import Joined
 from trouter.core.attach import PeerTerms
-from trouter.core.inprocess import Received
+from trouter.core.inprocess import InsideMessage
 from trouter.core.messagelog import APPLICATION_PROPERTIES, COMPONENTS, MAX_LINE, MessageLog, format_value
 from trouter.engine.link_base import Link
 from trouter.testing import MemoryClient, MemoryRouter, compose
@@ -117,7 +117,7 @@ def test_one_line_for_each_message_received_and_sent() -> None:
     room.client.sender("q", name="in").send(message([None, None, "q"], {"k": 1}))
     room.router.pump()
     assert room.lines == [
-        'Received Message{to="q", app-properties={"k"=1}} on link \'in\' ( -> q)',
+        'InsideMessage Message{to="q", app-properties={"k"=1}} on link \'in\' ( -> q)',
         'Sent Message{to="q", app-properties={"k"=1}} on link \'out\' (q -> )',
     ]
 
@@ -126,7 +126,7 @@ def test_a_message_without_application_properties_is_logged_too() -> None:
     room = Room("all")
     room.client.sender(name="in").send(compose(b"x", to="nowhere"))
     room.router.pump()
-    assert room.lines == ["Received Message{to=\"nowhere\"} on link 'in' ( -> )"]
+    assert room.lines == ["InsideMessage Message{to=\"nowhere\"} on link 'in' ( -> )"]
 
 
 @pytest.mark.parametrize("size", [10, 300_000])
@@ -148,7 +148,7 @@ def test_an_aborted_message_is_logged() -> None:
     room.client.receiver("q")
     room.client.sender("q", name="in").send(compose(bytes(1000)), frames=3, abort=True)
     room.router.pump()
-    assert room.lines == ["Received aborted message on link 'in' ( -> q)"]
+    assert room.lines == ["InsideMessage aborted message on link 'in' ( -> q)"]
 
 
 def test_texts_of_messages_that_are_dropped_are_not_kept() -> None:
@@ -206,7 +206,7 @@ def test_messages_between_routers_are_logged_once_at_each_end(size: int, frames:
     assert len(receiver.bodies) == 1
     assert passing.lines == {
         "A": ['Sent Message{to="here"} on link x ( -> )'],
-        "B": ['Received Message{to="here"} on link x ( -> )'],
+        "B": ['InsideMessage Message{to="here"} on link x ( -> )'],
     }
 
 
@@ -216,7 +216,7 @@ class Reader:
     def __init__(self) -> None:
         self.taken: list[bytes] = []
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         self.taken.append(received.message)
         received.settle()
 
@@ -227,7 +227,7 @@ def test_a_message_that_a_router_reads_itself_is_logged_once_however_often_it_lo
     passing.joined["A"].connect().sender("_topo/0/B/inside").send(compose(bytes(300_000), to="here"), frames=7)
     passing.joined.pump()
     assert len(reader.taken) == 1
-    assert passing.lines["B"] == ['Received Message{to="here"} on link x ( -> )']
+    assert passing.lines["B"] == ['InsideMessage Message{to="here"} on link x ( -> )']
 
 
 def test_a_message_that_breaks_off_between_routers_is_logged() -> None:
@@ -238,6 +238,6 @@ def test_a_message_that_breaks_off_between_routers_is_logged() -> None:
     sent.abort()
     passing.joined.pump()
     assert passing.lines["B"] == [
-        'Received Message{to="here"} on link x ( -> )',
-        "Received aborted message on link x ( -> )",
+        'InsideMessage Message{to="here"} on link x ( -> )',
+        "InsideMessage aborted message on link x ( -> )",
     ]

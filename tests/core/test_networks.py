@@ -276,10 +276,10 @@ def test_a_router_that_is_forgotten_leaves_no_records_behind() -> None:
     joined = Joined(LINE, RULES)
     receiver(joined, "C", "work")
     receiver(joined, "C", "multicast.x")
-    before = set(joined["A"].core.table.records)
+    before = set(joined["A"].core.table.entries)
     assert {"RC", "M0work", "M0multicast.x"} <= before
     joined["A"].core.network.forget("C")
-    assert set(joined["A"].core.table.records) == before - {"RC", "M0work", "M0multicast.x"}
+    assert set(joined["A"].core.table.entries) == before - {"RC", "M0work", "M0multicast.x"}
 
 
 # --- unavailable, phases, fallback, priority
@@ -371,7 +371,7 @@ def test_a_fallback_that_cannot_be_reached_does_not_keep_the_message() -> None:
     link = sender(joined, "A")
     receiver(joined, "B", "fall.x", capabilities=("qd.fallback",))
     # B believes that only A has the fallback: what came from A is not sent back there
-    for record in joined["B"].core.table.records.values():
+    for record in joined["B"].core.table.entries.values():
         if record.key == "MFfall.x":
             for consumer in list(record.forwarder.consumers):
                 record.forwarder.remove(consumer)

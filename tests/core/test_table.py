@@ -76,7 +76,7 @@ def test_an_address_in_use_keeps_its_treatment_until_it_is_made_anew() -> None:
     for link in (first, second, sender):
         link.detach()
     client.receiver("a.x")
-    assert router.core.table.records["M0a.x"].treatment == "balanced"
+    assert router.core.table.entries["M0a.x"].treatment == "balanced"
 
 
 def test_anonymous_messages_follow_the_rules_of_the_moment() -> None:

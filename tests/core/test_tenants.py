@@ -233,7 +233,7 @@ def test_what_is_remembered_goes_with_the_rules_and_with_the_tenant(change: str)
     client.sender().send(compose(b"1", to="q"))
     outside.sender().send(compose(b"2", to="t1/q"))
     space.router.pump()
-    (record,) = space.router.core.table.records.values()
+    (record,) = space.router.core.table.entries.values()
     assert len(record.known_as) == 2
     if change == "rule":
         space.router.core.table.add_rule(AddressRule("t1/x"))
@@ -259,7 +259,7 @@ def test_the_rules_of_addresses_are_those_of_the_qualified_address() -> None:
     assert first.receiver("way").error is None
     fallback = first.receiver("back", capabilities=("qd.fallback",), credit=1)
     second.receiver("back", capabilities=("qd.fallback",), credit=1)
-    assert {"M1t1/way", "MFt1/back", "M0t2/un.x", "MFt2/back"} <= set(space.router.core.table.records)
+    assert {"M1t1/way", "MFt1/back", "M0t2/un.x", "MFt2/back"} <= set(space.router.core.table.entries)
     first.sender("back").send(compose(b"x"))
     space.router.pump()
     assert fallback.bodies == [b"x"]
@@ -305,7 +305,7 @@ def test_the_addresses_of_a_space_are_known_whenever_they_are_asked_for() -> Non
     outside, table = router.connect(), router.core.table
 
     def keys(tenant: Tenant) -> set[str]:
-        return {key for key, record in table.records.items() if tenant.owns_key(key) or record.space == tenant.space}
+        return {key for key, record in table.entries.items() if tenant.owns_key(key) or record.space == tenant.space}
 
     for _ in range(2):  # the first time round nobody has asked before
         receivers = [client.receiver(address) for client in clients for address in ("q", "a/b")]

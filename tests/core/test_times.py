@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trouter.core.record import Record
+from trouter.core.entry import AddressEntry
 from trouter.core.times import Times, TimesByAddress
 from trouter.records.sketch import bucket_of
 from trouter.testing import MemoryRouter, compose
@@ -39,7 +39,7 @@ def test_the_buckets_are_those_that_records_know(values: list[int]) -> None:
 
 def test_so_many_addresses_are_counted_and_no_more() -> None:
     times = TimesByAddress(2)
-    records = [Record(f"M0q{number}", f"q{number}", "balanced") for number in range(3)]
+    records = [AddressEntry(f"M0q{number}", f"q{number}", "balanced") for number in range(3)]
     for _ in range(2):
         for record in records:
             times.count(record, 0.5)

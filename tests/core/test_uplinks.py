@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trouter.core.attach import PeerTerms
-from trouter.core.lookups import Found, Query, question
+from trouter.core.lookups import LookupResult, Query, question
 from trouter.core.routes import IN, LinkRoute
 from trouter.core.table import AddressRule
 from trouter.core.uplink import Uplink
@@ -128,7 +128,7 @@ def test_an_address_has_links_as_long_as_it_has_users() -> None:
     sender.detach()
     assert edge.links("x") == []
     assert edge.troubles == []
-    assert "M0x" not in edge.router.core.table.records
+    assert "M0x" not in edge.router.core.table.entries
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ class Answers:
         self.replies = edge.above.attached[REPLIES]
 
     def ask(self, text: str = "x") -> Query:
-        query = self.edge.uplink.ask(text, True, self.note)
+        query = self.edge.uplink.query(text, True, self.note)
         assert query is not None
         self.edge.router.pump()
         return query
@@ -373,17 +373,17 @@ def answers() -> Answers:
 @pytest.mark.parametrize(
     ("status", "body", "found"),
     [
-        (UInt(0), [True, True], Found.LINKS),
-        (UInt(0), [True, False], Found.NOWHERE),
-        (UInt(0), [False, False], Found.MESSAGES),
-        (UInt(3), [False, False], Found.MESSAGES),
-        (UInt(3), [True, True], Found.MESSAGES),
-        (UInt(0), [1, 1], Found.MESSAGES),
-        (UInt(0), "yes", Found.MESSAGES),
-        ("0", [True, True], Found.MESSAGES),
+        (UInt(0), [True, True], LookupResult.LINKS),
+        (UInt(0), [True, False], LookupResult.NOWHERE),
+        (UInt(0), [False, False], LookupResult.MESSAGES),
+        (UInt(3), [False, False], LookupResult.MESSAGES),
+        (UInt(3), [True, True], LookupResult.MESSAGES),
+        (UInt(0), [1, 1], LookupResult.MESSAGES),
+        (UInt(0), "yes", LookupResult.MESSAGES),
+        ("0", [True, True], LookupResult.MESSAGES),
     ],
 )
-def test_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: Any, body: Any, found: Found) -> None:
+def test_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: Any, body: Any, found: LookupResult) -> None:
     query = answers.ask()
     answers.reply(status, body, "unknown")
     assert answers.done == 0
@@ -424,15 +424,15 @@ def test_a_question_says_what_is_to_be_known(answers: Answers) -> None:
 def test_nobody_waits_when_the_interior_router_answers_no_look_ups(answers: Answers) -> None:
     query = answers.ask()
     answers.link.detach()
-    assert (answers.done, query.answer) == (1, Found.MESSAGES)
-    assert answers.edge.uplink.ask("x", True, answers.note) is None
+    assert (answers.done, query.answer) == (1, LookupResult.MESSAGES)
+    assert answers.edge.uplink.query("x", True, answers.note) is None
     assert answers.edge.broken == []
 
 
 def test_nobody_waits_for_an_uplink_that_is_lost(answers: Answers) -> None:
     query = answers.ask()
     answers.edge.uplink.end()
-    assert (answers.done, query.answer) == (1, Found.MESSAGES)
+    assert (answers.done, query.answer) == (1, LookupResult.MESSAGES)
 
 
 # ---------------------------------------------------------------------------------------------------- links that end

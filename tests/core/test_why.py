@@ -8,9 +8,9 @@ import pytest
 
 from trouter.core import why
 from trouter.core.attach import PeerTerms
-from trouter.core.inprocess import Received
+from trouter.core.inprocess import InsideMessage
 from trouter.core.table import AddressRule
-from trouter.core.why import Explanation, explain
+from trouter.core.why import AddressExplanation, explain
 from trouter.engine.limits import EngineLimits
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.codec import encode
@@ -26,7 +26,7 @@ RULES = (
 class Sink:
     """A consumer inside the router."""
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         received.settle()
 
 
@@ -48,7 +48,7 @@ class Room:
             sender.send(compose(bytes(size)))
         self.router.pump()
 
-    def why(self, address: str) -> Explanation:
+    def why(self, address: str) -> AddressExplanation:
         return explain(self.router.core, address)
 
     def verdict(self, address: str) -> str:
@@ -74,7 +74,7 @@ class Room:
 def test_an_address_that_nobody_uses(address: str, verdict: str) -> None:
     room = Room()
     assert room.verdict(address) == verdict
-    assert room.router.core.table.records == {}
+    assert room.router.core.table.entries == {}
 
 
 def test_the_rule_and_the_treatment_are_told() -> None:

@@ -89,7 +89,7 @@ def test_what_was_sent_beyond_the_credit_is_made_up_for_by_the_next() -> None:
     talk.link.grant(3)
     talk.script.engine_sends(credit(1, seen=5))
     talk.script.peer_sends(*map(transfer, range(5, 9))).engine_reports()
-    assert (talk.link.credit, talk.link.most_credit, talk.link.overdrawn) == (-3, 3, 5)
+    assert (talk.link.credit, talk.link.max_credit, talk.link.overdrawn) == (-3, 3, 5)
 
 
 def test_a_sender_that_never_had_credit_has_none_to_exceed() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Histogram, Latency
+from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Latency, TimeHistogram
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner, Totals
 from trouter.http.figures import NetworkFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, exposition, tenant_exposition
@@ -88,7 +88,7 @@ def test_the_same_moment_gives_the_same_text() -> None:
 
 
 def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:
-    latency = {("mobile", "accepted"): Histogram((3, 2, 1, 4), 7.25)}
+    latency = {("mobile", "accepted"): TimeHistogram((3, 2, 1, 4), 7.25)}
     samples = samples_of(dataclasses.replace(PLAIN, latency_bounds_s=(0.001, 0.5, 10), settle_latency=latency))
     name, labels = "trouter_settle_latency_seconds", {"address_class": "mobile", "outcome": "accepted"}
 
@@ -102,7 +102,7 @@ def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:
 
 
 def test_a_histogram_with_another_number_of_counts_than_bounds_is_a_bug_and_not_a_wrong_figure() -> None:
-    latency = {("mobile", "accepted"): Histogram((3, 2), 7.25)}
+    latency = {("mobile", "accepted"): TimeHistogram((3, 2), 7.25)}
     with pytest.raises(ValueError, match="zip"):
         exposition(dataclasses.replace(PLAIN, latency_bounds_s=(0.001, 0.5), settle_latency=latency))
 

@@ -157,7 +157,7 @@ async def test_everybody_else_has_a_turn_while_rows_are_made(nursery: trio.Nurse
 async def test_the_addresses_of_the_node_are_gone_when_it_stops() -> None:
     async with trio.open_nursery() as nursery:
         asker = await serve(nursery)
-        records = asker.memory.core.table.records
+        records = asker.memory.core.table.entries
         assert {"M0$management", "L$management", "L$_management_internal"} <= set(records)
         asker.client.drop()
         nursery.cancel_scope.cancel()

@@ -22,7 +22,7 @@ from trouter.mesh.events import (
     RouterLost,
     Send,
 )
-from trouter.mesh.faults import INTERVAL_S, Fault
+from trouter.mesh.faults import INTERVAL_S, MeshFault
 from trouter.mesh.knowledge import Timers
 from trouter.mesh.mesh import ORPHAN_TICKS, Mesh
 from trouter.mesh.messages import (
@@ -482,19 +482,19 @@ def test_our_own_words_that_come_back_are_nothing(bench: Bench) -> None:
     assert not any(bench.mesh.faults.values())
 
 
-SENSELESS: list[tuple[Message | Newer, Fault]] = [
-    (Hello(ME, BOOT + 1, (ME,)), Fault.SAME_ID),
-    (RouterAdvertisement(ME, BOOT + 1, 1, 1), Fault.SAME_ID),
-    (Newer("R2", 2), Fault.NEWER_VERSION),
-    (Hello("R3", 1, (ME,)), Fault.SECOND_ROUTER),
+SENSELESS: list[tuple[Message | Newer, MeshFault]] = [
+    (Hello(ME, BOOT + 1, (ME,)), MeshFault.SAME_ID),
+    (RouterAdvertisement(ME, BOOT + 1, 1, 1), MeshFault.SAME_ID),
+    (Newer("R2", 2), MeshFault.NEWER_VERSION),
+    (Hello("R3", 1, (ME,)), MeshFault.SECOND_ROUTER),
 ]
 
 
 @pytest.mark.parametrize(
-    ("message", "fault"), SENSELESS, ids=lambda value: value.name if isinstance(value, Fault) else ""
+    ("message", "fault"), SENSELESS, ids=lambda value: value.name if isinstance(value, MeshFault) else ""
 )
 def test_what_makes_no_sense_is_counted_each_time_and_told_once_in_a_while(
-    bench: Bench, message: Message | Newer, fault: Fault
+    bench: Bench, message: Message | Newer, fault: MeshFault
 ) -> None:
     bench.neighbour()
     state = (dict(bench.mesh.neighbours), list(bench.mesh.routers), dict(bench.mesh.paths.cost))
@@ -517,7 +517,7 @@ def test_who_is_not_known_yet_is_neither_told_nor_believed_about_addresses(bench
     bench.heard()
     bench.hear(message)
     assert bench.heard() == [], "it happens in every network that finds its shape"
-    assert bench.mesh.faults[Fault.UNKNOWN_ROUTER] == 1
+    assert bench.mesh.faults[MeshFault.UNKNOWN_ROUTER] == 1
     assert "R9" not in bench.mesh.routers
 
 
@@ -531,7 +531,7 @@ def test_octets_that_are_no_message_are_refused_and_go_nowhere(bench: Bench) -> 
     broken = compose(RouterAdvertisement("R2", 7, 2, 0), ALL_ROUTERS_TO)[:-1]
     for data in (b"", b"\x00", b"nonsense", broken):
         assert take(bench, data).hops == ()
-    assert bench.mesh.faults[Fault.MALFORMED] == 4
+    assert bench.mesh.faults[MeshFault.MALFORMED] == 4
     assert [(event.who, event.times) for event in bench.heard() if isinstance(event, Ignored)] == [("R2", 1)]
 
 
@@ -550,7 +550,7 @@ def test_octets_that_are_no_message_are_refused_and_go_nowhere(bench: Bench) -> 
 def test_a_message_at_an_address_that_is_not_its_own_is_refused(bench: Bench, message: Message, to: str) -> None:
     bench.neighbour()
     take(bench, compose(message, to))
-    assert bench.mesh.faults[Fault.MALFORMED] == 1
+    assert bench.mesh.faults[MeshFault.MALFORMED] == 1
     assert "R9" not in bench.mesh.routers
     assert bench.mesh.addresses_of("R2") == {}
 
@@ -558,7 +558,7 @@ def test_a_message_at_an_address_that_is_not_its_own_is_refused(bench: Bench, me
 def test_a_neighbour_with_our_id_is_told_though_its_messages_name_us_in_their_trace(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     take(bench, compose(Hello(ME, BOOT + 5, (ME,)), HELLO_TO))
-    assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [Fault.SAME_ID]
+    assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [MeshFault.SAME_ID]
 
 
 @pytest.fixture
@@ -616,7 +616,7 @@ def test_two_neighbours_with_one_id_do_not_take_turns(bench: Bench) -> None:
         bench.tick()
     assert bench.mesh.neighbours == {"R2": 2}
     heard = bench.heard()
-    assert [event.fault for event in heard if isinstance(event, Ignored)] == [Fault.SHARED_ID]
+    assert [event.fault for event in heard if isinstance(event, Ignored)] == [MeshFault.SHARED_ID]
     assert not any(isinstance(event, PathsChanged) for event in heard)
 
 
@@ -629,7 +629,7 @@ def test_far_routers_with_one_id_do_not_take_turns_either(bench: Bench) -> None:
     for _ in range(5):
         bench.hear(RouterAdvertisement("R3", 5, 1, 0), RouterAdvertisement("R3", 6, 1, 0))
     heard = bench.heard()
-    assert [event.fault for event in heard if isinstance(event, Ignored)] == [Fault.SHARED_ID]
+    assert [event.fault for event in heard if isinstance(event, Ignored)] == [MeshFault.SHARED_ID]
     assert not any(isinstance(event, PathsChanged) for event in heard)
 
 
@@ -639,7 +639,7 @@ def test_a_neighbours_own_word_counts_before_that_of_a_far_router_with_its_id(be
         bench.hear(RouterAdvertisement("R2", 9, 1, 0))
         bench.keep(1)
     assert bench.mesh.routers["R2"].instance == 7
-    assert bench.mesh.faults[Fault.SHARED_ID] == 4
+    assert bench.mesh.faults[MeshFault.SHARED_ID] == 4
 
 
 def test_a_router_whose_clock_went_back_is_believed_in_the_end(bench: Bench) -> None:
@@ -665,7 +665,7 @@ def test_a_neighbour_that_names_ten_thousand_peers_is_believed_within_bounds(ben
     for sequence in range(2, 12):
         bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 for n in range(10_000 + sequence % 2)}}))
     assert len(bench.mesh.routers) == nodes_module.MAX_ROUTERS
-    assert bench.mesh.faults[Fault.TOO_MANY] > 0
+    assert bench.mesh.faults[MeshFault.TOO_MANY] > 0
     assert len(bench.sent(LinkStateRequest)) <= QUESTIONS_PER_TICK
     bench.tick()
     assert len(bench.sent(LinkStateRequest)) == QUESTIONS_PER_TICK
@@ -712,7 +712,7 @@ def test_links_beyond_what_is_remembered_are_refused(bench: Bench, monkeypatch: 
     monkeypatch.setattr(nodes_module, "MAX_LINKS", 10)
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, **{f"X{number}": 1 for number in range(10)}}))
-    assert bench.mesh.faults[Fault.TOO_MANY] == 1
+    assert bench.mesh.faults[MeshFault.TOO_MANY] == 1
     assert bench.mesh.paths.next_hop == {"R2": "R2"}
     bench.hear(LinkStateUpdate("R2", 7, 3, {ME: 1, **{f"X{number}": 1 for number in range(9)}}))
     assert len(bench.mesh.paths.next_hop) == 10
@@ -727,7 +727,7 @@ def test_addresses_beyond_what_is_remembered_are_left_out_and_room_comes_back(
     bench.hear(MobileAddressUpdate("R2", 1, exist=many))
     kept = len(bench.mesh.addresses_of("R2"))
     assert 0 < kept < 100
-    assert bench.mesh.faults[Fault.TOO_MANY] == 1
+    assert bench.mesh.faults[MeshFault.TOO_MANY] == 1
     bench.hear(MobileAddressUpdate("R2", 2, exist=()), MobileAddressUpdate("R2", 3, exist=many))
     assert len(bench.mesh.addresses_of("R2")) == kept
     bench.hear(MobileAddressUpdate("R2", 4, exist=("M0last",)), MobileAddressUpdate("R2", 5, added=("M0more",)))
@@ -772,5 +772,5 @@ def test_ids_and_addresses_without_end_are_refused(bench: Bench) -> None:
     head = compose(replace(RouterAdvertisement("R2"), link_sequence=3), ALL_ROUTERS_TO)
     body = encode(Described(ULong(0x77), {"id": endless, "pv": 1}))
     take(bench, head[: head.index(b"\x00\x53\x77")] + body)
-    assert bench.mesh.faults[Fault.MALFORMED] == 4
+    assert bench.mesh.faults[MeshFault.MALFORMED] == 4
     assert list(bench.mesh.routers) == ["R2"]

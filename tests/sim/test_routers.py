@@ -224,7 +224,7 @@ def check_tables(network: Network) -> None:
             addresses = routers[other].addresses
             assert {key for key in addresses if key[0] == "M"} == keys
             for key in addresses:
-                assert routers[other] in site.memory.core.table.records[key].forwarder.remotes
+                assert routers[other] in site.memory.core.table.entries[key].forwarder.remotes
 
 
 def check_delivery(network: Network) -> None:

@@ -13,7 +13,7 @@ from trouter.core.router import Router
 from trouter.mesh import knowledge, paths, questions
 from trouter.mesh.events import AddressesChanged, Event, PathsChanged
 from trouter.mesh.mesh import Mesh
-from trouter.mesh.nodes import Node
+from trouter.mesh.nodes import MeshNode
 from trouter.mesh.paths import Paths
 
 #: Storms within which each bug is found.
@@ -57,14 +57,14 @@ def links_are_told_to_nobody(patch: Patch) -> None:
 
 
 def a_restart_voids_nothing(patch: Patch) -> None:
-    def keep(self: Mesh, node: Node, now_s: float) -> None:
+    def keep(self: Mesh, node: MeshNode, now_s: float) -> None:
         node.older_in_a_row = 0
 
     patch.setattr(Mesh, "_restart", keep)
 
 
 def addresses_outlive_their_router(patch: Patch) -> None:
-    def keep(self: Mesh, node: Node) -> None:
+    def keep(self: Mesh, node: MeshNode) -> None:
         node.mobile_sequence = 0
 
     patch.setattr(Mesh, "_unmap", keep)

@@ -16,7 +16,7 @@ import trio
 
 from trouter.admission.decisions import Decisions
 from trouter.admission.policing import Denied, Policing
-from trouter.core.inprocess import Received, Subscription
+from trouter.core.inprocess import InsideMessage, Subscription
 from trouter.core.outcomes import ACCEPTED, ACCEPTED_STATE, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from trouter.core.router import Router
 from trouter.core.terms import ROUTER_ROLES
@@ -43,7 +43,7 @@ class Waiting(NamedTuple):
     """A message that may be read."""
 
     consumer: Consumer
-    received: Received
+    received: InsideMessage
     user: str
 
 
@@ -56,7 +56,7 @@ class ConsumerAddress:
         self._consumers = consumers
         self.bucket = Bucket(terms.per_second, consumers.now())
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         """A message came: refused at once, or put into the line."""
         terms = self.terms
         user = self._consumers.sender(received, terms)
@@ -99,7 +99,7 @@ class Consumers:
         for place in places:
             log.info("decisions are taken at %r from %d users", place.terms.address, len(place.terms.senders))
 
-    def sender(self, received: Received, terms: ConsumerTerms) -> str | None:
+    def sender(self, received: InsideMessage, terms: ConsumerTerms) -> str | None:
         """Who sent a message, if they may; what cannot be told is a no."""
         held = self._policing.held(received.origin)
         request = None if held is None else held.request
@@ -157,7 +157,7 @@ class Consumers:
         return answer
 
 
-def _reject(received: Received, reason: str, condition: str) -> None:
+def _reject(received: InsideMessage, reason: str, condition: str) -> None:
     received.settle(REJECTED, rejected_state(condition, reason))
 
 

@@ -27,8 +27,8 @@ from trouter.connections.listeners import Standing
 from trouter.connections.registry import ConnectionFacts
 from trouter.connections.shared import Services
 from trouter.core.egress import Egress
+from trouter.core.entry import AddressEntry
 from trouter.core.ingress import Ingress
-from trouter.core.record import Record
 from trouter.core.router import Router
 from trouter.core.rows import link_row
 from trouter.engine.session import Session
@@ -119,8 +119,8 @@ class StateDump:
         yield from ("", f"LINKS {len(router.links)}")
         for link in bounded(router.links.values()):
             yield link_line(router, link)
-        yield from ("", f"ADDRESSES {len(router.table.records)}")
-        yield from map(address_line, bounded(router.table.records.values()))
+        yield from ("", f"ADDRESSES {len(router.table.entries)}")
+        yield from map(address_line, bounded(router.table.entries.values()))
 
     def _process(self, configuration: Configuration) -> Iterator[str]:
         own, budget, pulse = configuration.router, self._services.budget, self._router.pulse
@@ -221,13 +221,13 @@ def link_line(router: Router, link: Ingress | Egress) -> str:
     )
 
 
-def address_line(record: Record) -> str:
+def address_line(entry: AddressEntry) -> str:
     """Return the line of an address, with how many links use it."""
-    counters = record.counters
+    counters = entry.counters
     return (
-        f"{text(record.key)} {record.treatment} consumers={len(record.forwarder.consumers)} "
-        f"inside={len(record.forwarder.subscriptions)} senders={len(record.senders)} priority={record.priority} "
-        f"pinned={record.pinned} fallback={text(record.fallback.key) if record.fallback else '-'} "
+        f"{text(entry.key)} {entry.treatment} consumers={len(entry.forwarder.consumers)} "
+        f"inside={len(entry.forwarder.subscriptions)} senders={len(entry.senders)} priority={entry.priority} "
+        f"pinned={entry.pinned} fallback={text(entry.fallback.key) if entry.fallback else '-'} "
         f"in={counters.ingress} out={counters.egress} to_inside={counters.to_container} "
         f"from_inside={counters.from_container} redirected={counters.redirected}"
     )

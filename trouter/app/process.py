@@ -202,9 +202,9 @@ class RouterProcess:
 
     def _keep_heartbeat(self) -> None:
         """Where edge routers' heartbeats go stands among the addresses, whether there is an edge router or not."""
-        record = self.router.table.obtain(HEARTBEAT, outgoing=True, treatment="balanced")
-        if record is not None:
-            record.pinned = True
+        entry = self.router.table.obtain(HEARTBEAT, outgoing=True, treatment="balanced")
+        if entry is not None:
+            entry.pinned = True
 
     @property
     def site(self) -> RouterSite:

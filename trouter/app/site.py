@@ -20,7 +20,7 @@ from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
 from trouter.core.ingress import Ingress
-from trouter.core.inprocess import Received
+from trouter.core.inprocess import InsideMessage
 from trouter.core.latency import BOUNDS_S
 from trouter.core.memory import owners
 from trouter.core.router import Router
@@ -225,7 +225,7 @@ class RouterSite:
                 links[owner] += 1
                 if isinstance(endpoint, Ingress):
                     ended[owner].update(endpoint.counters.as_dict())
-        heads = (key[2:].partition("/")[0] for key in self._router.table.records if key.startswith("M"))
+        heads = (key[2:].partition("/")[0] for key in self._router.table.entries if key.startswith("M"))
         addresses = Counter(head for head in heads if head in spaces)
         return [
             TenantFigures(
@@ -266,7 +266,7 @@ class Echo:
     def __init__(self) -> None:
         self.heard = 0
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         received.settle()
         self.heard += received.message == self.MESSAGE
 

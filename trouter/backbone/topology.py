@@ -23,7 +23,7 @@ from trouter.mesh.events import (
     PathsChanged,
     RouterLost,
 )
-from trouter.mesh.faults import Fault
+from trouter.mesh.faults import MeshFault
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.messages import VERSION
 from trouter.mesh.names import shown
@@ -41,7 +41,7 @@ MAX_ORIGINS: Final = 300
 #: Two routers with one id are believed to be gone when nothing was heard of them for so long.
 QUIET_ABOUT_ID_S: Final = 60.0
 #: Faults that only two routers with one id bring about.
-ONE_ID: Final = frozenset({Fault.SAME_ID, Fault.SHARED_ID})
+ONE_ID: Final = frozenset({MeshFault.SAME_ID, MeshFault.SHARED_ID})
 
 log = logging.getLogger("trouter.ROUTER")
 
@@ -243,7 +243,7 @@ class Topology:
         if event.who in self._shared:
             return
         self._shared[event.who] = None
-        whose = "another router has our id" if event.fault is Fault.SAME_ID else "two routers have one id,"
+        whose = "another router has our id" if event.fault is MeshFault.SAME_ID else "two routers have one id,"
         log.critical(
             "%s %s ([C%d], %s): messages go astray until one of the two is stopped, or gets another id in its "
             "section router",

@@ -8,8 +8,8 @@ from typing import Protocol
 import trio
 
 from trouter.core.containers import Container
-from trouter.core.lookups import LOOKUP_S, Found, question
-from trouter.core.refusals import Refused
+from trouter.core.lookups import LOOKUP_S, LookupResult, question
+from trouter.core.refusals import AttachRefused
 from trouter.core.terms import PeerTerms
 from trouter.core.uplink import BEAT_S, SESSIONS, Uplink
 from trouter.engine.faults import Misuse
@@ -84,7 +84,7 @@ class Uplinks:
                 uplink.on_trouble = lambda why, number=holder.number: log.error("[C%d] %s", number, why)  # type: ignore[misc]
                 self._active = uplink
                 uplink.begin()
-            except (Misuse, Refused) as error:
+            except (Misuse, AttachRefused) as error:
                 self._active = None
                 self._break(holder, f"an uplink needs {SESSIONS} sessions with links: {error}")
                 continue
@@ -97,15 +97,15 @@ class Uplinks:
         self.leave(holder)
         holder.turn_out(Error("amqp:not-allowed", why[:200]))
 
-    async def find(self, link: Link, terms: PeerTerms) -> Found:
+    async def find(self, link: Link, terms: PeerTerms) -> LookupResult:
         """What the interior router knows of the address that a client attaches to; soon, whatever it does."""
         uplink, asked = self._active, question(self._hub.router, link, terms)
         if uplink is None or asked is None:
-            return Found.MESSAGES
+            return LookupResult.MESSAGES
         done = trio.Event()
-        query = uplink.ask(*asked, done.set)
+        query = uplink.query(*asked, done.set)
         if query is None:
-            return Found.MESSAGES
+            return LookupResult.MESSAGES
         self._hub.flush()
         with trio.move_on_after(LOOKUP_S):
             await done.wait()

@@ -124,7 +124,7 @@ class Peer:
         self._sessions = Sessions(
             self._hub, self.connection, self._label, self.turn_out, self._recorder, services.uplinks
         )
-        self._sessions.most_links = settings.max_links
+        self._sessions.max_links = settings.max_links
         self._membership = Membership(
             self.number,
             self.outgoing,

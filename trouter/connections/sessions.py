@@ -23,7 +23,7 @@ from trouter.core.attach import hold as hold_messages
 from trouter.core.containers import Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.core.lookups import Found
+from trouter.core.lookups import LookupResult
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
 from trouter.core.trunking import ControlIngress
@@ -87,7 +87,7 @@ class Sessions:
         self._records = recorder.links
         self._repeats = recorder.repeats
         #: As many links may the peer have, and those it has.
-        self.most_links = 1 << 62
+        self.max_links = 1 << 62
         self._routed: set[int] = set()
         #: The sessions that both sides have begun and neither has ended; of these, the ones that the router began.
         self._begun: dict[SessionPort, Session] = {}
@@ -165,7 +165,7 @@ class Sessions:
                 continue
             kept[link.incoming] += not own
             if not own and hold.share is not None and sink not in hold.share.links:
-                hold.share.attached(sink, self._address_key(attach) or getattr(sink.record, "key", None))
+                hold.share.attached(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
             if isinstance(sink, Ingress):
                 hold_messages(sink, self.terms.check)
                 sink.log = self.terms.tap or self.terms.log
@@ -265,7 +265,7 @@ class Sessions:
         if session is None:
             return
         if self.terms.is_router and self._uplinks is None:
-            self._answer(event, Found.MESSAGES)
+            self._answer(event, LookupResult.MESSAGES)
             return
         inbox = self._inboxes.get(session)
         if inbox is None:
@@ -316,19 +316,19 @@ class Sessions:
             except trio.WouldBlock:
                 del self._inboxes[session]
                 return
-            found = Found.MESSAGES
+            found = LookupResult.MESSAGES
             if session.mapped and isinstance(event, LinkAttached):
                 found = await self._look_up(event)
             self._answer(event, found)
             await trio.lowlevel.checkpoint()
 
-    async def _look_up(self, event: LinkAttached) -> Found:
+    async def _look_up(self, event: LinkAttached) -> LookupResult:
         """What a link is for; an edge router asks whether links to the address are routed elsewhere."""
         if self._uplinks is None or type(event.link.sink) is not LinkSink:
-            return Found.MESSAGES
+            return LookupResult.MESSAGES
         return await self._uplinks.find(event.link, self.terms)
 
-    def _answer(self, event: LinkAttached | LinkDetached, found: Found) -> None:
+    def _answer(self, event: LinkAttached | LinkDetached, found: LookupResult) -> None:
         session = event.link.session
         assert isinstance(session, Session)  # noqa: S101 - every link of a connection is on one of ours
         if not session.mapped:
@@ -339,7 +339,7 @@ class Sessions:
             self._detach(event)
         self._hub.flush()
 
-    def _attach(self, event: LinkAttached, found: Found) -> None:
+    def _attach(self, event: LinkAttached, found: LookupResult) -> None:
         link = event.link
         if type(link.sink) is not LinkSink:  # it has an owner: the peer answered our attach
             self._hub.router.answered(link)
@@ -353,19 +353,19 @@ class Sessions:
         if hold.share is not None:
             key = self._address_key(event.attach)
             error = hold.may_add_link(event.attach, key)
-        if error is None and len(self._routed) >= self.most_links:
+        if error is None and len(self._routed) >= self.max_links:
             error = hold.too_many(event.attach)
         error = error or hold.may_attach(event.attach, partial(self._count, link.incoming))
-        if error is None and found is Found.NOWHERE:
+        if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
         if error is None:
-            if self._hub.router.attach(link, self.terms, goes_up=found is Found.LINKS) is DISALLOWED:
+            if self._hub.router.attach(link, self.terms, goes_up=found is LookupResult.LINKS) is DISALLOWED:
                 self._held().tell_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)
         sink = link.sink
         if hold.share is not None and isinstance(sink, Ingress | Egress):
-            hold.share.attached(sink, key or getattr(sink.record, "key", None))
+            hold.share.attached(sink, key or getattr(sink.entry, "key", None))
         if identity := getattr(sink, "identity", 0):
             self._routed.add(identity)
         if isinstance(sink, Ingress | Egress):

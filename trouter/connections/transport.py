@@ -69,7 +69,7 @@ class Transport:
         "_frames",
         "_hub",
         "_low_bytes",
-        "_most_bytes",
+        "_max_bytes",
         "_owner",
         "_poller",
         "_sock",
@@ -97,7 +97,7 @@ class Transport:
         self._sock = sock
         self._channel = channel
         self._connection = connection
-        self._most_bytes = limits.output_limit_bytes
+        self._max_bytes = limits.output_limit_bytes
         self._low_bytes = limits.low_water_bytes
         self._account = account
         self._frames = frames
@@ -133,7 +133,7 @@ class Transport:
 
     async def wait_for_room(self) -> None:
         """A peer that makes us answer and does not read the answers is not read either."""
-        while len(self._connection.out) > self._most_bytes and self._writing is not None:
+        while len(self._connection.out) > self._max_bytes and self._writing is not None:
             await self._writing.wait()
 
     @contextmanager
@@ -168,7 +168,7 @@ class Transport:
         if self.newcomer is not None:
             self.newcomer.received_bytes += len(data)
         connection.receive_data(data)
-        if connection.events or len(connection.out) > self._most_bytes:
+        if connection.events or len(connection.out) > self._max_bytes:
             self._ring()
 
     def crash(self, error: Exception) -> None:

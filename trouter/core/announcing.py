@@ -15,7 +15,7 @@ from .notes import Note
 #: The type that is created there.
 SCOPED: Final = "org.apache.qpid.dispatch.router.connection.linkRoute"
 #: Requests that may wait for their answers, and for how many heartbeats: ten seconds.
-MOST_ASKED: Final = 50
+MAX_REQUESTS: Final = 50
 PATIENCE_BEATS: Final = 5
 CREATED: Final = 201
 DELETED: Final = frozenset({204, 404})
@@ -40,16 +40,16 @@ class _Route:
 class Announcer:
     """Announces routes, one change after the other for each, until the other side has the routes of this router."""
 
-    def __init__(self, edge_id: str, send: Callable[[Note], None], tell: Callable[[str], None]) -> None:
-        """``send`` sends a request; ``tell`` is told what is refused."""
+    def __init__(self, edge_id: str, send: Callable[[Note], None], notify: Callable[[str], None]) -> None:
+        """``send`` sends a request; ``notify`` is told what is refused."""
         self._edge_id = edge_id
         self._send = send
-        self._tell = tell
+        self._notify = notify
         #: Where answers go to; nothing is asked as long as it is empty.
         self._reply_to = ""
         self._routes: dict[str, _Route] = {}
         #: By correlation id: what was asked about, and at which heartbeat, in the order of asking.
-        self._asked: dict[str, tuple[str, int]] = {}
+        self._requested: dict[str, tuple[str, int]] = {}
         self._numbers = count(1)
         self._beats = 0
 
@@ -74,15 +74,15 @@ class Announcer:
         if not self._reply_to:
             return
         for key, route in list(self._routes.items()):
-            if len(self._asked) >= MOST_ASKED:
+            if len(self._requested) >= MAX_REQUESTS:
                 return
             if route.asked:
                 continue
             if route.wanted and not (route.there or route.refused):
-                self._ask(key, self._creation(key), {"operation": "CREATE", "type": SCOPED})
+                self._request(key, self._creation(key), {"operation": "CREATE", "type": SCOPED})
             elif not route.wanted and route.there:
                 named = {"identity": route.identity} if route.identity else {}
-                self._ask(key, {}, {"operation": "DELETE", "type": SCOPED, **named})
+                self._request(key, {}, {"operation": "DELETE", "type": SCOPED, **named})
             elif not route.wanted:
                 del self._routes[key]
 
@@ -93,29 +93,29 @@ class Announcer:
     def _name(self, key: str) -> str:
         return f"{self._edge_id}/proxyLinkRoute/{key}"
 
-    def _ask(self, key: str, body: dict[str, str], properties: dict[str, str]) -> None:
+    def _request(self, key: str, body: dict[str, str], properties: dict[str, str]) -> None:
         number = str(next(self._numbers))
         self._routes[key].asked = True
-        self._asked[number] = (key, self._beats)
+        self._requested[number] = (key, self._beats)
         properties["name"] = self._name(key)
         self._send(Note(body, reply_to=self._reply_to, correlation_id=number, properties=properties))
 
     def beat(self) -> None:
         """Two seconds have passed: what was not answered for too long is not waited for."""
         self._beats += 1
-        late = [number for number, (_, beat) in self._asked.items() if self._beats - beat > PATIENCE_BEATS]
+        late = [number for number, (_, beat) in self._requested.items() if self._beats - beat > PATIENCE_BEATS]
         for number in late:
-            self._hear(number, None)
+            self._conclude(number, None)
 
     def take(self, reply: Note) -> None:
         """An answer came; one to nothing that was asked says nothing."""
         number = reply.correlation_id
-        if isinstance(number, str) and number in self._asked:
-            self._hear(number, reply)
+        if isinstance(number, str) and number in self._requested:
+            self._conclude(number, reply)
 
-    def _hear(self, number: str, reply: Note | None) -> None:
+    def _conclude(self, number: str, reply: Note | None) -> None:
         """What became of a request; None for no answer."""
-        key, _ = self._asked.pop(number)
+        key, _ = self._requested.pop(number)
         route = self._routes[key]
         route.asked = False
         status = None if reply is None else reply.properties.get("statusCode")
@@ -137,4 +137,4 @@ class Announcer:
         if reply is not None:
             status, text = reply.properties.get("statusCode"), reply.properties.get("statusDescription")
             why = f"{status!s:.10} {text!s:.200}"
-        self._tell(f"link route {key[1:]} is not known to the interior router: {why}")
+        self._notify(f"link route {key[1:]} is not known to the interior router: {why}")

@@ -1,5 +1,5 @@
 from trouter.core.message cimport Message
-from trouter.core.passage cimport Passage
+from trouter.core.annotations cimport CachedAnnotations
 
 
 cdef class Arrival:
@@ -7,7 +7,7 @@ cdef class Arrival:
     cdef public str origin
     cdef public tuple trace
     cdef public bint rewrites
-    cdef public Passage passage
+    cdef public CachedAnnotations annotations
     cdef public str to
     cdef public int phase
     cdef public Py_ssize_t cut_from

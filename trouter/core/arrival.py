@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from .annotations import CachedAnnotations
 from .message import Message
-from .passage import Passage
 
 #: Of messages that say nothing of it (inter-router.md 1.6).
 DEFAULT_PRIORITY: Final = 4
@@ -18,7 +18,7 @@ class Arrival:
     ``Message``.
     """
 
-    __slots__ = ("cut_from", "cut_to", "origin", "passage", "phase", "priority", "rewrites", "to", "trace")
+    __slots__ = ("cut_from", "cut_to", "origin", "annotations", "phase", "priority", "rewrites", "to", "trace")
 
     def __init__(self) -> None:
         #: 0 to 9.
@@ -29,7 +29,7 @@ class Arrival:
         #: It came with routers' annotations, which most receivers are not to see.
         self.rewrites = False
         #: What routers said of it, None if it came without annotations.
-        self.passage: Passage | None = None
+        self.annotations: CachedAnnotations | None = None
         #: What it is to go by elsewhere, where that is not what its sender wrote.
         self.to: str | None = None
         self.phase = 0
@@ -39,7 +39,7 @@ class Arrival:
 
     def describe(self, message: Message, to: str | None, phase: int, start: int) -> None:
         """Note in ``message`` what the router says of it, which goes by ``to`` elsewhere and began at ``start``."""
-        message.passage = self.passage
+        message.annotations = self.annotations
         message.rewrites = self.rewrites
         message.to = to
         message.phase = phase

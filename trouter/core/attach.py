@@ -25,10 +25,10 @@ from .addresses import (
 )
 from .edging import DOWNLINK, SERVICES, TRACKING, EdgeRouterPort, accept_downlink, accept_tracking, serve
 from .egress import Egress
+from .entry import AddressEntry
 from .ingress import Ingress
 from .latency import family_of
-from .record import Record
-from .refusals import NO_ROUTE, Refused
+from .refusals import NO_ROUTE, AttachRefused
 from .routed import carry, carry_up, dynamic_address
 from .routerport import RouterPort
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
@@ -67,17 +67,17 @@ def attach(router: EdgeRouterPort, link: Link, terms: PeerTerms, *, goes_up: boo
         if terms.trunk is not None and trunking.capability_of(wanted):
             refused = trunking.answer(router, link, terms.trunk, wanted, terms.link_capacity or DEFAULT_CAPACITY)
             if refused is not None:
-                raise Refused(refused)
+                raise AttachRefused(refused)
             return None
         if terms.trunk is not None and terms.trunk.control_in is None:
-            raise Refused(trunking.CONNECTION_ROLE)
+            raise AttachRefused(trunking.CONNECTION_ROLE)
         if goes_up:
             carry_up(router, link, terms, wanted.source if wanted.role else wanted.target)
         elif isinstance(link, IncomingLink):
             _accept_incoming(router, link, wanted, terms)
         elif isinstance(link, OutgoingLink):
             _accept_outgoing(router, link, wanted, terms)
-    except Refused as refusal:
+    except AttachRefused as refusal:
         if isinstance(wanted.target, Coordinator):
             link.attach(wanted.source, None)
             link.detach(True, refusal.error)
@@ -92,10 +92,10 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
     if isinstance(target, Coordinator):
         if carry(router, link, terms, target):
             return
-        raise Refused(NO_COORDINATOR)
+        raise AttachRefused(NO_COORDINATOR)
     if target is not None and not isinstance(target, Target):
-        raise Refused(NO_ROUTE)
-    record = None
+        raise AttachRefused(NO_ROUTE)
+    entry = None
     target = target or Target()
     _check_capabilities(target.capabilities)
     if target.address in SERVICES and not target.dynamic and terms.tenant is None:
@@ -105,34 +105,34 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
         return
     if target.dynamic or target.address not in (None, ""):
         target, text = _name_target(target)
-        record = _find_record(router, text, target.capabilities, terms, outgoing=False, dynamic=target.dynamic)
+        entry = _find_entry(router, text, target.capabilities, terms, outgoing=False, dynamic=target.dynamic)
     ingress = Ingress(
         link,
         router.pulse,
         router.table,
-        record,
+        entry,
         capacity=terms.link_capacity or DEFAULT_CAPACITY,
         strips=terms.strip_in,
-        to_override=None if record is None else _override(router.table, str(target.address), record, terms.tenant),
+        to_override=None if entry is None else _override(router.table, str(target.address), entry, terms.tenant),
         totals=router.totals,
         is_fallback=target.capabilities == FALLBACK,
         tenant=terms.tenant,
     )
     lay_on_ingress(ingress, terms)
-    if record is not None:
-        record.add_sender(ingress)
+    if entry is not None:
+        entry.add_sender(ingress)
     link.sink = ingress
     link.keeps_tags = False
     link.attach(_without_filter(wanted.source), target, rcv_settle_mode=0, max_message_size=0)
     ingress.open()
-    if terms.edge is not None and record is not None:
-        router.edges.add_sender(terms.edge, record)
+    if terms.edge is not None and entry is not None:
+        router.edges.add_sender(terms.edge, entry)
 
 
 def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
     source = wanted.source
     if not isinstance(source, Source):
-        raise Refused(NO_ROUTE)
+        raise AttachRefused(NO_ROUTE)
     edge = terms.edge
     if edge is not None and source.capabilities == (DOWNLINK,):
         accept_downlink(router, link, wanted, source, terms)
@@ -149,13 +149,13 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
             source, address=temporary_source(router.table.router_id, temporary_token(), mode=router.table.mode)
         )
     if source.address in (None, ""):
-        raise Refused(NO_ROUTE)
+        raise AttachRefused(NO_ROUTE)
     text = _address_text(source.address)
-    record = _find_record(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
+    entry = _find_entry(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
     capacity = terms.link_capacity or DEFAULT_CAPACITY
     egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
-    egress.record = record
-    egress.family = family_of(record.key)
+    egress.entry = entry
+    egress.family = family_of(entry.key)
     lay_on_egress(egress, terms, router.totals)
     egress.lend_from(router.network.pools.get(terms.connection_number))
     link.sink = egress
@@ -166,13 +166,13 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
         max_message_size=0,
         initial_delivery_count=link.delivery_count,
     )
-    record.add_consumer(egress)
+    entry.add_consumer(egress)
     if link.credit > 0:
         egress.on_credit(link)
 
 
 def _is_routed(router: RouterPort, link: Link, terminus: Source | Target, terms: PeerTerms) -> bool:
-    """Whether the link belongs to a container as a whole, and is on its way there; Refused."""
+    """Whether the link belongs to a container as a whole, and is on its way there; AttachRefused."""
     if terminus.address not in (None, "") and not terminus.dynamic:
         text = _address_text(terminus.address)
         _check_open(router, router.table.parse(text, tenant=terms.tenant), terms, outgoing=not link.incoming)
@@ -188,64 +188,64 @@ def _name_target(target: Target) -> tuple[Target, str]:
 
 def _address_text(address: object) -> str:
     if not isinstance(address, str):
-        raise Refused(NO_ROUTE)
+        raise AttachRefused(NO_ROUTE)
     if len(address.encode()) > MAX_ADDRESS_BYTES:
-        raise Refused(TOO_LONG)
+        raise AttachRefused(TOO_LONG)
     if any(character < " " for character in address):
-        raise Refused(UNFIT)
+        raise AttachRefused(UNFIT)
     return address
 
 
-def _override(table: AddressTable, text: str, record: Record, tenant: Tenant | None) -> str:
+def _override(table: AddressTable, text: str, entry: AddressEntry, tenant: Tenant | None) -> str:
     """Return the address to show other routers; reserved ones are the same for all tenants, but for dynamic ones."""
     if tenant is None:
         return text
-    if record.key.startswith(MOBILE):
+    if entry.key.startswith(MOBILE):
         return tenant.qualify(text)
     address = table.parse(text, tenant=tenant)
     return answer_of(tenant, address) if is_made_elsewhere(address) else text
 
 
-def _find_record(
+def _find_entry(
     router: RouterPort, text: str, capabilities: tuple[str, ...], terms: PeerTerms, *, outgoing: bool, dynamic: bool
-) -> Record:
-    """The record for a terminus, made if need be; Refused."""
+) -> AddressEntry:
+    """The entry for a terminus, made if need be; AttachRefused."""
     table = router.table
     tenant = terms.tenant
     address = table.parse(text, tenant=tenant)
     if not dynamic:
         _check_open(router, address, terms, outgoing)
     if address.rest in SERVICES:
-        raise Refused(None)
+        raise AttachRefused(None)
     if outgoing and (address.letter in (ROUTER, AREA, EDGE) or address.key == UPLINK_KEY):
-        raise Refused(NO_ROUTE)
+        raise AttachRefused(NO_ROUTE)
     treatment = "balanced" if dynamic or address.letter == EDGE else None
     if address.letter == ROUTER or address.key == UPLINK_KEY:
         treatment = "closest"
     phase = _phase(capabilities, outgoing)
     if terms.via_edge and capabilities == FALLBACK:
         phase = FALLBACK_PHASE
-    record = table.obtain(text, outgoing, phase, treatment, tenant)
-    if record is None:
-        raise Refused(NOT_FOUND)
+    entry = table.obtain(text, outgoing, phase, treatment, tenant)
+    if entry is None:
+        raise AttachRefused(NOT_FOUND)
     if dynamic:
-        table.give(record, tenant)
-        record.creator = terms.connection_number if outgoing else -1
-    return record
+        table.give(entry, tenant)
+        entry.creator = terms.connection_number if outgoing else -1
+    return entry
 
 
 def _check_open(router: RouterPort, address: Address, terms: PeerTerms, outgoing: bool) -> None:
-    """Refused when the address is not the tenant's to use, or a dynamic one is another connection's to receive from."""
+    """Raise AttachRefused for an address that is not the tenant's, or another connection's dynamic one."""
     if terms.tenant is not None and not router.table.is_open_to(terms.tenant, address):
-        raise Refused(DISALLOWED)
+        raise AttachRefused(DISALLOWED)
     if not outgoing:
         return
     if terms.tenant is not None and address.text in TENANT_SERVICES:
-        raise Refused(DISALLOWED)
+        raise AttachRefused(DISALLOWED)
     if address.key.startswith(TEMPORARY_KEY):
-        record = router.table.records.get(address.key)
-        if record is None or record.creator != terms.connection_number:
-            raise Refused(DISALLOWED)
+        entry = router.table.entries.get(address.key)
+        if entry is None or entry.creator != terms.connection_number:
+            raise AttachRefused(DISALLOWED)
 
 
 def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:
@@ -261,13 +261,13 @@ def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:
 
 def _check_capabilities(capabilities: tuple[str, ...]) -> None:
     if not ROUTER_CAPABILITIES.isdisjoint(capabilities):
-        raise Refused(FORBIDDEN)
+        raise AttachRefused(FORBIDDEN)
 
 
 def _refuse_routed_dynamic(properties: object) -> None:
     """A dynamic terminus that names a link-route address has nowhere to go without such a route (1.3a)."""
     if dynamic_address(properties) is not None:
-        raise Refused(NO_ROUTE)
+        raise AttachRefused(NO_ROUTE)
 
 
 def _without_filter(source: object) -> object:

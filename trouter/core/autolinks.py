@@ -17,10 +17,10 @@ from trouter.wire.performatives import Error, Source, Target
 from .addresses import FALLBACK_PHASE, temporary_token
 from .containers import Container, Containers, DetachReason, OwnSession, free_name, own_link, passed_on
 from .egress import Egress
+from .entry import AddressEntry
 from .ingress import Ingress
 from .latency import family_of
-from .record import Record
-from .refusals import LINK_LOST, Refused
+from .refusals import LINK_LOST, AttachRefused
 from .routerport import RouterPort
 from .routes import IN
 from .terms import DEFAULT_CAPACITY, lay_on_egress, lay_on_ingress
@@ -145,7 +145,7 @@ class Activation:
         try:
             own = self._own = self.container.for_auto_links(apart=self._apart)
             own.join(self)
-        except Refused as refusal:
+        except AttachRefused as refusal:
             self._own = None
             self._fail(refusal.error)
 
@@ -155,17 +155,17 @@ class Activation:
             self.begin()
 
     def attach_on(self, session: Session) -> None:
-        """The session stands; Refused."""
+        """The session stands; AttachRefused."""
         rule, router, terms = self.auto.rule, self._router, self.container.terms
         incoming = rule.direction == IN
-        record = self._record()
-        if record is None:
-            raise Refused(UNAVAILABLE)
+        entry = self._entry()
+        if entry is None:
+            raise AttachRefused(UNAVAILABLE)
         name = free_name(session, _NAME + temporary_token()[:_NAME_LENGTH], incoming, router.next_identity)
         try:
             link = own_link(session, name, incoming)
-        except Refused:
-            router.table.release(record)
+        except AttachRefused:
+            router.table.release(entry)
             raise
         address = rule.external_address or rule.address
         source, target = Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH)
@@ -176,7 +176,7 @@ class Activation:
                 link,
                 router.pulse,
                 router.table,
-                record,
+                entry,
                 capacity=capacity,
                 strips=terms.strip_in,
                 to_override=rule.address,
@@ -187,19 +187,19 @@ class Activation:
             lay_on_ingress(ingress, terms)
             link.keeps_tags = False
             link.sink = ingress
-            record.add_sender(ingress)
+            entry.add_sender(ingress)
         else:
             target.address = address
             egress = Egress(link, router.pulse, capacity, terms.strip_out, presettles=False)
-            egress.record = record
-            egress.family = family_of(record.key)
+            egress.entry = entry
+            egress.family = family_of(entry.key)
             lay_on_egress(egress, terms, router.totals)
             link.sink = egress
         self._link, link.context = link, self
         router.enter(link.sink, terms.connection_number)
         link.attach(source, target, rcv_settle_mode=0, max_message_size=0)
 
-    def _record(self) -> Record | None:
+    def _entry(self) -> AddressEntry | None:
         """The internal address; balanced where nothing is configured, whatever the default is (5.4)."""
         rule, table = self.auto.rule, self._router.table
         outgoing = rule.direction != IN
@@ -224,10 +224,10 @@ class Activation:
         if isinstance(sink, Ingress):
             sink.open()
         elif isinstance(sink, Egress):
-            record = self._record() or sink.record  # nothing has held it until now
-            assert isinstance(record, Record)  # noqa: S101 - `attach_on` has set it
-            sink.record = record
-            record.add_consumer(sink)
+            entry = self._entry() or sink.entry  # nothing has held it until now
+            assert isinstance(entry, AddressEntry)  # noqa: S101 - `attach_on` has set it
+            sink.entry = entry
+            entry.add_consumer(sink)
             sink.on_credit(sink.link)
 
     def refused(self, error: Error) -> None:

@@ -4,11 +4,11 @@ from trouter.wire.order cimport SectionOrder
 cdef class MessageCheck:
     cdef public bytes user
     cdef public bytes stamp
-    cdef public object tell
+    cdef public object notify
     cdef public SectionOrder order
     cdef object _may_send
     cdef dict _known
 
     cpdef bint is_own(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cpdef bint allows(self, bytes address) except -1
-    cdef bint _ask(self, bytes address) except -1
+    cdef bint _judge(self, bytes address) except -1

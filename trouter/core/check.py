@@ -14,7 +14,7 @@ from trouter.wire.order import SectionOrder
 from .outcomes import rejected_state
 from .table import MAX_ADDRESS_BYTES
 
-#: What was wrong with a message, for ``MessageCheck.tell``.
+#: What was wrong with a message, for ``MessageCheck.notify``.
 USER_ID: Final = "user-id"
 TARGET: Final = "target"
 NO_TO: Final = "no-address"
@@ -35,19 +35,19 @@ class MessageCheck:
     ``may_send`` judges the addresses of anonymous messages, None for all of them; its verdicts are remembered.
     """
 
-    __slots__ = ("_known", "_may_send", "order", "stamp", "tell", "user")
+    __slots__ = ("_known", "_may_send", "order", "stamp", "notify", "user")
 
     def __init__(
         self,
         user: bytes | None,
         stamp: bytes | None,
         may_send: Callable[[str], bool] | None,
-        tell: Callable[[str, str], None],
+        notify: Callable[[str, str], None],
     ) -> None:
         self.user = user
         self.stamp = stamp
         #: Called with what was wrong, and with the address or the user-id at fault.
-        self.tell = tell
+        self.notify = notify
         #: Steps over messages that come whole.
         self.order = SectionOrder()
         self._may_send = may_send
@@ -68,10 +68,10 @@ class MessageCheck:
             return True
         known = self._known.get(address)
         if known is None:
-            known = self._ask(address)
+            known = self._judge(address)
         return known
 
-    def _ask(self, address: bytes) -> bool:
+    def _judge(self, address: bytes) -> bool:
         assert self._may_send is not None  # noqa: S101 - called only if it is set
         if len(address) > MAX_ADDRESS_BYTES:
             return False

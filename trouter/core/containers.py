@@ -22,7 +22,7 @@ from trouter.wire.composite import encode
 from trouter.wire.framing import frame
 from trouter.wire.performatives import Attach, Error, encode_performative
 
-from .refusals import CONTAINER_FULL, LINK_LOST, NO_ROUTE, Refused
+from .refusals import CONTAINER_FULL, LINK_LOST, NO_ROUTE, AttachRefused
 from .terms import ROUTE_CONTAINER, PeerTerms
 
 #: Sessions for routed links on one connection; clients beyond these share. Other routers have many more clients.
@@ -57,11 +57,11 @@ class LinkOwner(Protocol):
         """The link is over, and what was under way on it is settled; None: it was lost without a word."""
 
 
-class Waiting(Protocol):
+class SessionWaiter(Protocol):
     """An auto link or link route that wants a link as soon as its session stands."""
 
     def attach_on(self, session: Session) -> None:
-        """The session stands; Refused."""
+        """The session stands; AttachRefused."""
 
     def refused(self, error: Error) -> None:
         """There will be no link."""
@@ -79,18 +79,18 @@ class OwnSession:
         #: Why the peer ended it, once it has.
         self.error: Error | None = None
         self._container = container
-        self._waiting: dict[Waiting, None] = {}
+        self._waiting: dict[SessionWaiter, None] = {}
         session.context = self
 
-    def join(self, waiting: Waiting) -> None:
-        """Attach a link, now or when the session stands; Refused."""
+    def join(self, waiting: SessionWaiter) -> None:
+        """Attach a link, now or when the session stands; AttachRefused."""
         if self.session.mapped:
             waiting.attach_on(self.session)
         else:
             self._waiting[waiting] = None
         self.links += 1
 
-    def leave(self, waiting: Waiting) -> None:
+    def leave(self, waiting: SessionWaiter) -> None:
         """A link is gone, or wanted no longer."""
         self._waiting.pop(waiting, None)
         self.links -= 1
@@ -101,7 +101,7 @@ class OwnSession:
         for each in waiting:
             try:
                 each.attach_on(self.session)
-            except Refused as refusal:
+            except AttachRefused as refusal:
                 each.refused(refusal.error or NO_ROUTE)
 
     def lost(self) -> None:
@@ -140,7 +140,7 @@ class Container:
         return bool(connection and connection == self.name) or bool(container_id and container_id == self.container_id)
 
     def for_auto_links(self, *, apart: bool = False) -> OwnSession:
-        """The session of all auto links, or one for a single of them; Refused when the peer allows none."""
+        """The session of all auto links, or one for a single of them; AttachRefused when the peer allows none."""
         if apart:
             own = next((each for each in self._apart if not each.links), None)
             if own is None:
@@ -152,14 +152,14 @@ class Container:
         return self._auto
 
     def for_routed_links(self, client: Client) -> OwnSession:
-        """A session for the routed links of ``client``, see ``OwnSession.client``; Refused."""
+        """A session for the routed links of ``client``, see ``OwnSession.client``; AttachRefused."""
         own = next((each for each in self._routed if each.links and each.client == client), None)
         own = own or next((each for each in self._routed if not each.links), None)
         if own is None and len(self._routed) < (MAX_ROUTER_SESSIONS if self.terms.is_router else MAX_SESSIONS):
             try:
                 own = self._begin()
                 self._routed.append(own)
-            except Refused:
+            except AttachRefused:
                 if not self._routed:
                     raise
         own = own or min(self._routed, key=lambda each: each.links)
@@ -170,7 +170,7 @@ class Container:
         try:
             session = self.connection.add_session()
         except Misuse:
-            raise Refused(CONTAINER_FULL) from None
+            raise AttachRefused(CONTAINER_FULL) from None
         own = OwnSession(self, session)
         session.begin()
         return own
@@ -227,11 +227,11 @@ def free_name(session: Session, name: str, incoming: bool, next_number: Callable
 
 
 def own_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
-    """A link of ours that is yet to be attached; Refused."""
+    """A link of ours that is yet to be attached; AttachRefused."""
     try:
         return add_link(session, name, incoming)
     except Misuse:
-        raise Refused(CONTAINER_FULL) from None
+        raise AttachRefused(CONTAINER_FULL) from None
 
 
 def takes(connection: Connection, attach: Attach) -> bool:

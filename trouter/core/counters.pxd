@@ -24,5 +24,5 @@ cdef class AddressCounters:
     cdef public Py_ssize_t egress_container
 
 
-cdef class Tally:
+cdef class OriginTally:
     cdef public Py_ssize_t count

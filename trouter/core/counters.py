@@ -84,7 +84,7 @@ class AddressCounters:
         return {name: getattr(self, name) for name in sorted(AddressCounters.__slots__)}
 
 
-class Tally:
+class OriginTally:
     """How many of something, where several are counted by name."""
 
     __slots__ = ("count",)

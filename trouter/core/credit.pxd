@@ -1,14 +1,14 @@
 cimport cython
 
 from trouter.core.ports cimport InEndpoint
-from trouter.core.record cimport Record
+from trouter.core.entry cimport AddressEntry
 from trouter.engine.link cimport IncomingLink
 from trouter.engine.ports cimport LinkPort
 
 
 cdef class Credit(InEndpoint):
     cdef public IncomingLink link
-    cdef public Record record
+    cdef public AddressEntry entry
     cdef public Py_ssize_t capacity
     cdef public Py_ssize_t pending
     cdef public Py_ssize_t noted

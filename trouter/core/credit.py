@@ -8,12 +8,12 @@ from __future__ import annotations
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import LinkPort
 
+from .entry import AddressEntry
 from .ports import Gate, InEndpoint, Pulse
-from .record import Record
 
 
 class Credit(InEndpoint):
-    """The sender's credit. ``record`` is the link's address, None for an anonymous link."""
+    """The sender's credit. ``entry`` is the link's address, None for an anonymous link."""
 
     __slots__ = (
         "capacity",
@@ -23,15 +23,15 @@ class Credit(InEndpoint):
         "noted",
         "of_container",
         "pending",
-        "record",
+        "entry",
         "unsettled",
     )
 
-    def __init__(self, link: IncomingLink, pulse: Pulse, record: Record | None, capacity: int) -> None:
+    def __init__(self, link: IncomingLink, pulse: Pulse, entry: AddressEntry | None, capacity: int) -> None:
         super().__init__(pulse)
         self.link = link
-        self.record = record
-        self.by_name = record is None
+        self.entry = entry
+        self.by_name = entry is None
         self.capacity = capacity
         #: Credit that waits for a consumer.
         self.pending = 0
@@ -49,7 +49,7 @@ class Credit(InEndpoint):
     def open(self) -> None:
         """Give the sender its first credit, or keep it until a consumer exists (routing.md 1.6)."""
         self.pending = self.capacity
-        if self.record is None or self.record.reachable():
+        if self.entry is None or self.entry.reachable():
             self.destination_appeared()
 
     def destination_appeared(self) -> None:
@@ -63,7 +63,7 @@ class Credit(InEndpoint):
         """The sender gave its credit back (3.3)."""
         self.pending = self.capacity - self.unsettled
         self.dry_since_s = self.pulse.now_s
-        if self.record is None or self.record.reachable():
+        if self.entry is None or self.entry.reachable():
             self.destination_appeared()
 
     def on_overdrawn(self, link: LinkPort) -> None:
@@ -89,7 +89,7 @@ class Credit(InEndpoint):
         if link.draining or self.pulse.draining:
             self.pending += owed
         elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
-            if link.credit <= 0 and not prompt and self.record is not None and not self.record.reachable():
+            if link.credit <= 0 and not prompt and self.entry is not None and not self.entry.reachable():
                 self.pending += owed
             else:
                 self._grant(owed)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from trouter.engine.ports import LinkPort
 
 from .egress import Egress
+from .entry import AddressEntry
 from .notes import Note, write
-from .record import Record
 
 
 class EdgePeer:
@@ -21,26 +21,26 @@ class EdgePeer:
         #: The edge router's id, "" before its downlink.
         self.id = ""
         self.downlink: Egress | None = None
-        self.tracker: Tracker | None = None
+        self.tracker: EdgeTracker | None = None
         #: The addresses that it sends to, and on how many links.
-        self.sends: dict[Record, int] = {}
+        self.sends: dict[AddressEntry, int] = {}
 
 
-class Tracker(Egress):
+class EdgeTracker(Egress):
     """The link on which an edge router hears of addresses: of each, only what holds now waits to be sent."""
 
-    __slots__ = ("_due", "_send", "_told")
+    __slots__ = ("_due", "_send", "_notified")
 
     def track_with(self, send: Callable[[Egress, bytes], None]) -> None:
         """Begin with nothing told; ``send`` sends a message from inside the router on a link."""
         self._send = send
         self._due: dict[str, bool] = {}
         #: The addresses that were told as taken elsewhere; of all others nothing needs to be told.
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
 
-    def tell(self, key: str, takes: bool) -> None:
+    def notify(self, key: str, takes: bool) -> None:
         """Another connection takes messages to the address, or none does any more."""
-        if takes == (key in self._told):
+        if takes == (key in self._notified):
             self._due.pop(key, None)
         else:
             self._due[key] = takes
@@ -48,9 +48,9 @@ class Tracker(Egress):
 
     def forget(self, key: str) -> None:
         """The edge router sends there no more: what was told is taken back, if there is credit for it."""
-        self.tell(key, False)
+        self.notify(key, False)
         self._due.pop(key, None)
-        self._told.discard(key)
+        self._notified.discard(key)
 
     def on_credit(self, link: LinkPort) -> None:
         """Tell what is due."""
@@ -62,7 +62,7 @@ class Tracker(Egress):
             key = next(iter(self._due))
             takes = self._due.pop(key)
             if takes:
-                self._told.add(key)
+                self._notified.add(key)
             else:
-                self._told.discard(key)
+                self._notified.discard(key)
             self._send(self, write(Note([key, takes])))

@@ -16,12 +16,12 @@ from trouter.wire.types import UInt
 
 from .addresses import MOBILE
 from .containers import DetachReason
-from .edgepeers import EdgePeer, Tracker
+from .edgepeers import EdgePeer, EdgeTracker
 from .egress import Egress
+from .entry import AddressEntry
 from .gather import Gatherer, gather
 from .ingress import Ingress
 from .notes import Note, read, write
-from .record import Record
 from .routerport import RouterPort
 from .routes import IN, OUT
 
@@ -60,14 +60,14 @@ class Edges:
         self.peers: dict[int, EdgePeer] = {}
         self._by_id: dict[str, EdgePeer] = {}
         #: Who sends to an address of which it is to hear.
-        self._followers: dict[Record, dict[EdgePeer, None]] = {}
+        self._followers: dict[AddressEntry, dict[EdgePeer, None]] = {}
         #: By link: when the last heartbeat came.
         self._beats: dict[Gatherer, float] = {}
 
     # --- links
 
-    def add_downlink(self, peer: EdgePeer, egress: Egress, edge_id: str) -> Record | Error:
-        """The record that the downlink of ``edge_id`` serves from here on; why it may not.
+    def add_downlink(self, peer: EdgePeer, egress: Egress, edge_id: str) -> AddressEntry | Error:
+        """The entry that the downlink of ``edge_id`` serves from here on; why it may not.
 
         An id belongs to who came last, as an edge router that has lost its connection comes back before the loss is
         noticed here; but a router that authenticated as another user is refused.
@@ -89,23 +89,23 @@ class Edges:
         """Tell an edge router on ``link`` about the addresses that it sends to."""
         if peer.tracker is not None:
             return ONE_TRACKER
-        tracker = peer.tracker = Tracker(link, self._router.pulse, capacity, False, False)
+        tracker = peer.tracker = EdgeTracker(link, self._router.pulse, capacity, False, False)
         tracker.track_with(self._router.send_on)
         link.sink = tracker
         return None
 
     def trackable(self, peer: EdgePeer) -> None:
         """The tracking link is attached: tell what holds."""
-        for record in peer.sends:
-            self._tell(peer, record)
+        for entry in peer.sends:
+            self._notify(peer, entry)
 
-    def add_sender(self, peer: EdgePeer, record: Record) -> None:
+    def add_sender(self, peer: EdgePeer, entry: AddressEntry) -> None:
         """The edge router sends to an address."""
-        if not record.key.startswith(MOBILE):
+        if not entry.key.startswith(MOBILE):
             return
-        peer.sends[record] = peer.sends.get(record, 0) + 1
-        self._followers.setdefault(record, {})[peer] = None
-        self._tell(peer, record)
+        peer.sends[entry] = peer.sends.get(entry, 0) + 1
+        self._followers.setdefault(entry, {})[peer] = None
+        self._notify(peer, entry)
 
     def add_lookup(self, link: IncomingLink) -> Gatherer:
         """Answer on ``link`` what edge routers ask."""
@@ -130,31 +130,31 @@ class Edges:
                 del self._by_id[peer.id]
         elif endpoint is peer.tracker:
             peer.tracker = None
-        elif isinstance(endpoint, Ingress) and endpoint.record in peer.sends:
-            self._leave(peer, endpoint.record)
+        elif isinstance(endpoint, Ingress) and endpoint.entry in peer.sends:
+            self._leave(peer, endpoint.entry)
 
-    def _leave(self, peer: EdgePeer, record: Record) -> None:
-        peer.sends[record] -= 1
-        if peer.sends[record]:
+    def _leave(self, peer: EdgePeer, entry: AddressEntry) -> None:
+        peer.sends[entry] -= 1
+        if peer.sends[entry]:
             return
-        del peer.sends[record]
-        followers = self._followers[record]
+        del peer.sends[entry]
+        followers = self._followers[entry]
         del followers[peer]
         if not followers:
-            del self._followers[record]
+            del self._followers[entry]
         if peer.tracker is not None:
-            peer.tracker.forget(record.key)
+            peer.tracker.forget(entry.key)
 
     # --- tracking
 
-    def look(self, record: Record) -> None:
+    def look(self, entry: AddressEntry) -> None:
         """The users of a mobile address have changed."""
-        for peer in list(self._followers.get(record, ())):
-            self._tell(peer, record)
+        for peer in list(self._followers.get(entry, ())):
+            self._notify(peer, entry)
 
-    def _tell(self, peer: EdgePeer, record: Record) -> None:
+    def _notify(self, peer: EdgePeer, entry: AddressEntry) -> None:
         if peer.tracker is not None:
-            peer.tracker.tell(record.key, takes_elsewhere(record, peer.number))
+            peer.tracker.notify(entry.key, takes_elsewhere(entry, peer.number))
 
     # --- heartbeats
 
@@ -203,8 +203,8 @@ class Edges:
         return (NOT_FOUND, nothing) if pattern is None else (OK, (True, bool(pattern.hops or pattern.routers)))
 
 
-def takes_elsewhere(record: Record, number: int) -> bool:
+def takes_elsewhere(entry: AddressEntry, number: int) -> bool:
     """Whether the address has receivers besides the connection ``number`` and the router itself."""
-    forwarder = record.forwarder
+    forwarder = entry.forwarder
     others = forwarder.standing or bool(forwarder.remotes)
     return others or any(each.connection_number != number for each in forwarder.consumers)

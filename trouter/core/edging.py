@@ -15,7 +15,7 @@ from .edges import DOWNLINK, HEARTBEAT, LOOKUP, SERVICES, TRACKING, Edges
 from .egress import Egress
 from .latency import family_of
 from .messagelog import MessageLog, SentLog
-from .refusals import Refused
+from .refusals import AttachRefused
 from .routerport import RouterPort
 from .streams import Streams
 from .terms import DEFAULT_CAPACITY, PeerTerms
@@ -34,15 +34,15 @@ class EdgeRouterPort(RouterPort, Protocol):
 
 
 def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: PeerTerms, address: str) -> None:
-    """Attach a link to one of the services for edge routers; Refused."""
+    """Attach a link to one of the services for edge routers; AttachRefused."""
     if router.table.mode != "interior":
-        raise Refused(None)
+        raise AttachRefused(None)
     if address == HEARTBEAT:
         gatherer = router.edges.add_heartbeat(link)
     elif address == LOOKUP and terms.edge is not None:
         gatherer = router.edges.add_lookup(link)
     else:
-        raise Refused(None)
+        raise AttachRefused(None)
     gatherer.connection_number = terms.connection_number
     link.attach(wanted.source, wanted.target, rcv_settle_mode=0, max_message_size=0)
     gatherer.open()
@@ -51,18 +51,18 @@ def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: Pee
 def accept_downlink(
     router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, source: Source, terms: PeerTerms
 ) -> None:
-    """Send everything that is for an edge router over this link; Refused."""
+    """Send everything that is for an edge router over this link; AttachRefused."""
     edge = terms.edge
     edge_id = source.address
     if edge is None or source.dynamic or not isinstance(edge_id, str) or not 0 < len(edge_id) <= MAX_EDGE_ID:
-        raise Refused(NO_EDGE)
+        raise AttachRefused(NO_EDGE)
     if "/" in edge_id:  # it could never be written in an address
-        raise Refused(NO_EDGE)
+        raise AttachRefused(NO_EDGE)
     egress = Egress(link, router.pulse, terms.link_capacity or DEFAULT_CAPACITY, False, False)
     found = router.edges.add_downlink(edge, egress, edge_id)
     if isinstance(found, Error):
-        raise Refused(found)
-    egress.record = found
+        raise AttachRefused(found)
+    egress.entry = found
     egress.family = family_of(found.key)
     egress.connection_number = terms.connection_number
     egress.lend_from(router.network.pools.get(terms.connection_number))
@@ -74,10 +74,10 @@ def accept_downlink(
 
 
 def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
-    """An edge router hears over this link where its messages would be taken; Refused."""
+    """An edge router hears over this link where its messages would be taken; AttachRefused."""
     refused = router.edges.add_tracker(edge, link, DEFAULT_CAPACITY)
     if refused is not None:
-        raise Refused(refused)
+        raise AttachRefused(refused)
     link.attach(wanted.source, wanted.target, rcv_settle_mode=0, max_message_size=0)
     router.edges.trackable(edge)
 

@@ -2,8 +2,8 @@ cimport cython
 
 from trouter.engine cimport deliveries
 from trouter.core.backlog cimport Backlog
-from trouter.core.counters cimport AddressCounters, Tally
-from trouter.core.fanout cimport tell_sender
+from trouter.core.counters cimport AddressCounters, OriginTally
+from trouter.core.fanout cimport notify_sender
 from trouter.core.message cimport Message
 from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint, Pulse
@@ -13,7 +13,7 @@ from trouter.engine.ports cimport Delivery, LinkPort
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
-cdef Py_ssize_t _MOST_ORIGINS
+cdef Py_ssize_t _MAX_ORIGINS
 
 
 cdef class Egress(Backlog):
@@ -21,8 +21,8 @@ cdef class Egress(Backlog):
     cdef public bint plain
     cdef public bint presettles
     cdef public Py_ssize_t unsettled
-    cdef public Py_ssize_t most_unsettled
-    cdef public object record
+    cdef public Py_ssize_t max_unsettled
+    cdef public object entry
     cdef public object trunk
     cdef public object streams
     cdef public Outstanding lent
@@ -36,14 +36,14 @@ cdef class Egress(Backlog):
     cdef public Py_ssize_t entered_here
     cdef public dict entered_there
     cdef str _last_origin
-    cdef Tally _last_tally
+    cdef OriginTally _last_tally
 
     cpdef Py_ssize_t load(self)
     @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, written=bytes, stream=Egress)
     cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(out=Delivery)
     cdef Delivery _lend(self, Egress stream, InEndpoint source, Delivery delivery, Message message)
-    @cython.locals(tally=Tally)
+    @cython.locals(tally=OriginTally)
     cdef _note_origin(self, str origin)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
@@ -73,4 +73,4 @@ cdef class Egress(Backlog):
     @cython.locals(ahead=Message)
     cpdef relieve(self, Delivery out)
     @cython.locals(partner=Delivery)
-    cdef _tell_lost(self, Delivery out, int code, bytes state)
+    cdef _notify_lost(self, Delivery out, int code, bytes state)

@@ -14,8 +14,8 @@ from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort
 
 from .backlog import Backlog
-from .counters import AddressCounters, Tally
-from .fanout import tell_sender
+from .counters import AddressCounters, OriginTally
+from .fanout import notify_sender
 from .message import Message
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -26,7 +26,7 @@ from .ports import AddressPort, InEndpoint, Pulse, TrunkPort
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
 #: Places that deliveries of one link are counted by; more are not told apart, nor shown.
-_MOST_ORIGINS = 256
+_MAX_ORIGINS = 256
 
 
 class StreamLinks(Protocol):
@@ -51,11 +51,11 @@ class Egress(Backlog):
         "identity",
         "lent",
         "log",
-        "most_unsettled",
+        "max_unsettled",
         "pace",
         "plain",
         "presettles",
-        "record",
+        "entry",
         "streams",
         "totals",
         "trunk",
@@ -71,17 +71,17 @@ class Egress(Backlog):
         self.presettles = presettles
         self.unsettled = 0
         #: As many unsettled deliveries as the receiver may have; more wait until it has settled some.
-        self.most_unsettled = 1 << 62
+        self.max_unsettled = 1 << 62
         #: The address that it serves; None on a link that serves none, or serves it no longer.
-        self.record: AddressPort | None = None
+        self.entry: AddressPort | None = None
         #: The connection to another router that it is on; None on other connections.
         self.trunk: TrunkPort | None = None
         #: Deliveries that came to it and had entered the network here, and elsewhere, by how annotations name the
         #: place; those of the latter that came last.
         self.entered_here = 0
-        self.entered_there: dict[str, Tally] = {}
+        self.entered_there: dict[str, OriginTally] = {}
         self._last_origin: str | None = None
-        self._last_tally: Tally | None = None
+        self._last_tally: OriginTally | None = None
         #: Where links are taken from for unfinished messages, which this one would otherwise carry, or None; and how
         #: many of its deliveries are unsettled on such links.
         self.streams: StreamLinks | None = None
@@ -143,7 +143,7 @@ class Egress(Backlog):
         link = self.link
         if self.totals is not None:
             self.totals.egress_container += 1
-            self.record.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
+            self.entry.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
         if self.log is not None:
             self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:
@@ -187,16 +187,16 @@ class Egress(Backlog):
         if tally is None:
             tally = self.entered_there.get(origin)
             if tally is None:
-                if len(self.entered_there) >= _MOST_ORIGINS:
+                if len(self.entered_there) >= _MAX_ORIGINS:
                     return
-                tally = self.entered_there[origin] = Tally()
+                tally = self.entered_there[origin] = OriginTally()
             self._last_origin = origin
             self._last_tally = tally
         tally.count += 1
 
     def _may_begin(self, link: OutgoingLink) -> bool:
         """Whether one more delivery may go out now."""
-        return link.credit > 0 and self.unsettled < self.most_unsettled and link.attached and not link.waiting
+        return link.credit > 0 and self.unsettled < self.max_unsettled and link.attached and not link.waiting
 
     def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
         """More of a message came: send it on uncopied if ``out`` is where it can be; how far that went in ``data``.
@@ -291,7 +291,7 @@ class Egress(Backlog):
         partner = out.partner
         if partner is not None:  # the receiver wanted it settled, the sender did not: we accept for the receiver
             out.partner = None
-            tell_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
+            notify_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
 
     # --- what the receiver says
 
@@ -310,7 +310,7 @@ class Egress(Backlog):
             out.partner = None
             self._done(out)
         if partner is not None:
-            tell_sender(out, partner, out.remote_code, out.remote_state, settled)
+            notify_sender(out, partner, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
             # no sender waits for this outcome: close it
             self._settle(out, out.remote_code, out.remote_state)
@@ -318,7 +318,7 @@ class Egress(Backlog):
     def _settled_one(self) -> None:
         """The receiver has one unsettled delivery less; what waited for that may go out."""
         self.unsettled -= 1
-        if self.backlog > 0 and self.unsettled + 1 == self.most_unsettled:
+        if self.backlog > 0 and self.unsettled + 1 == self.max_unsettled:
             self.on_credit(self.link)
 
     def _give_up(self, out: Delivery) -> None:
@@ -435,7 +435,7 @@ class Egress(Backlog):
             out.partner = None
             self._settle(out, code, state)
             if partner is not None:
-                tell_sender(out, partner, code, state, True)
+                notify_sender(out, partner, code, state, True)
 
     def lost(self, own: list[Delivery] | None = None) -> None:
         """The link is gone: what it had in full has failed, what it had not is released (routing.md 2.7).
@@ -460,7 +460,7 @@ class Egress(Backlog):
                     code = MODIFIED
                     state = FAILED_STATE
                 self.counters.count(code, self.pulse.now_s - out.arrived_at)
-                self._tell_lost(out, code, state)
+                self._notify_lost(out, code, state)
         self.unsettled = 0
 
     def _give_back(self, out: Delivery) -> None:
@@ -469,11 +469,11 @@ class Egress(Backlog):
             self._count_dropped()
         if out.message is not None:
             out.message.leave(out)
-        self._tell_lost(out, RELEASED, RELEASED_STATE)
+        self._notify_lost(out, RELEASED, RELEASED_STATE)
 
-    def _tell_lost(self, out: Delivery, code: int, state: bytes) -> None:
+    def _notify_lost(self, out: Delivery, code: int, state: bytes) -> None:
         self._done(out)
         partner = out.partner
         if partner is not None:
             out.partner = None
-            tell_sender(out, partner, code, state, True)
+            notify_sender(out, partner, code, state, True)

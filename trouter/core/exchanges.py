@@ -18,19 +18,19 @@ from trouter.wire.subject import read_subject
 from .addresses import EDGE, FALLBACK_NUMBER, MOBILE, ROUTER, UPLINK_KEY
 from .counters import AddressCounters
 from .egress import Egress
+from .entry import AddressEntry
 from .forwarders import Forwarder
 from .keys import KeyTree
 from .message import Message
 from .network import RemoteRouter
 from .ports import MAX_INSIDE_BYTES, InEndpoint, Pulse
-from .record import Record
 from .stalls import Stalls, has_little_room
 from .table import UNAVAILABLE, AddressTable
 
 #: A message goes through so many exchanges of this router one behind the other, and through none twice.
 MAX_EXCHANGES: Final = 8
 #: Subjects whose bindings are remembered, and how long one may be.
-_MOST_SUBJECTS: Final = 1000
+_MAX_SUBJECTS: Final = 1000
 _REMEMBERED_LENGTH: Final = 256
 #: A first piece that is longer is cut, since each next hop has one of its own.
 _LONG_HEAD_BYTES: Final = 4096
@@ -59,18 +59,18 @@ class BindingRule:
 
 
 class NextHop:
-    """An address that an exchange sends to, with its record, which is kept for as long as it does."""
+    """An address that an exchange sends to, with its entry, which is kept for as long as it does."""
 
-    __slots__ = ("address", "goes_up", "phase", "record", "to", "uses")
+    __slots__ = ("address", "goes_up", "phase", "entry", "to", "uses")
 
-    def __init__(self, address: str, phase: int, record: Record) -> None:
+    def __init__(self, address: str, phase: int, entry: AddressEntry) -> None:
         self.address = address
         self.phase = phase
-        self.record = record
+        self.entry = entry
         #: As routers say it to each other.
-        self.to = record.text if record.key.startswith(MOBILE) else address
+        self.to = entry.text if entry.key.startswith(MOBILE) else address
         #: On an edge router, the receivers of the messages may be elsewhere.
-        self.goes_up = record.key.startswith(MOBILE) or record.key == UPLINK_KEY
+        self.goes_up = entry.key.startswith(MOBILE) or entry.key == UPLINK_KEY
         #: How many bindings lead there.
         self.uses = 0
 
@@ -99,7 +99,7 @@ class Matched:
 _NOTHING: Final = Matched([])
 
 
-class Entrance(InEndpoint):
+class ExchangeSource(InEndpoint):
     """Where copies for next hops enter the network: here, for every sender and every connection."""
 
     __slots__ = ()
@@ -129,15 +129,15 @@ class Exchange(Forwarder):
         "forwarded",
         "inner",
         "received",
-        "record",
+        "entry",
         "rule",
     )
 
-    def __init__(self, rule: ExchangeRule, record: Record, shared: Exchanges) -> None:
+    def __init__(self, rule: ExchangeRule, entry: AddressEntry, shared: Exchanges) -> None:
         super().__init__()
         self.rule = rule
-        self.record = record
-        self.inner = record.forwarder
+        self.entry = entry
+        self.inner = entry.forwarder
         self.consumers = self.inner.consumers
         self.subscriptions = self.inner.subscriptions
         self.remotes = self.inner.remotes
@@ -150,7 +150,7 @@ class Exchange(Forwarder):
         self.diverted = 0
         self.dropped = 0
         self._shared = shared
-        self._entrance = Entrance(shared.pulse)
+        self._entrance = ExchangeSource(shared.pulse)
         self._scan = MessageScan(reads_to=False)
         self._keys: KeyTree[Binding] = KeyTree(rule.method)
         self._hops: dict[tuple[str, int], NextHop] = {}
@@ -217,15 +217,15 @@ class Exchange(Forwarder):
         found = self._match(data, start, end, False)
         if found is None:
             return MAX_INSIDE_BYTES
-        most = self.inner.gathers(data, start, end)
+        max_bytes = self.inner.gathers(data, start, end)
         self._busy = True
         try:
             alternate = [] if self.alternate is None else [self.alternate]
             for hop in (*found.hops, *alternate):
-                most = max(most, hop.record.gathers(data, start, end))
+                max_bytes = max(max_bytes, hop.entry.gathers(data, start, end))
         finally:
             self._busy = False
-        return most
+        return max_bytes
 
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
@@ -304,25 +304,25 @@ class Exchange(Forwarder):
     ) -> int:
         """Hand the message to the consumers of another address as its treatment says; how many got it."""
         shared = self._shared
-        record = hop.record
+        entry = hop.entry
         phase = hop.phase
-        if record.destinations() == 0:
-            fallback = record.fallback
+        if entry.destinations() == 0:
+            fallback = entry.fallback
             if fallback is not None and fallback.destinations() > 0:
-                record.counters.redirected += 1
+                entry.counters.redirected += 1
                 shared.totals.redirected += 1
-                record, phase = fallback, FALLBACK_NUMBER
+                entry, phase = fallback, FALLBACK_NUMBER
             else:
-                up = shared.pulse.uplink.record if shared.pulse.uplink is not None and hop.goes_up else None
-                if not isinstance(up, Record):
+                up = shared.pulse.uplink.entry if shared.pulse.uplink is not None and hop.goes_up else None
+                if not isinstance(up, AddressEntry):
                     return 0
-                record = up
-        self._entrance.admit(source, hop.record.priority)
+                entry = up
+        self._entrance.admit(source, hop.entry.priority)
         message.begin_with(message.source.write_onward(message, hop.to, phase))
-        forwarder = record.forwarder
+        forwarder = entry.forwarder
         count = forwarder.forward(self._entrance, copy, data, start, end, message)
         if count > 0:
-            for counters in (record.counters, shared.totals):
+            for counters in (entry.counters, shared.totals):
                 counters.to_container += forwarder.inside
                 counters.transit += forwarder.through
                 counters.egress += count - forwarder.inside - forwarder.through - forwarder.beside
@@ -345,7 +345,7 @@ class Exchange(Forwarder):
         if found is None:
             found = Matched(self._keys.match(subject))
             if len(subject) <= _REMEMBERED_LENGTH:
-                if len(self._known) >= _MOST_SUBJECTS:
+                if len(self._known) >= _MAX_SUBJECTS:
                     self._known.clear()
                 self._known[subject] = found
         return found
@@ -377,28 +377,28 @@ class Exchanges:
 
     def add(self, rule: ExchangeRule) -> Exchange:
         """Begin to distribute what comes to an address; other routers hear that messages are taken here."""
-        record = self._obtain(rule.address, rule.phase)
-        exchange = Exchange(rule, record, self)
-        record.holders += 1
+        entry = self._obtain(rule.address, rule.phase)
+        exchange = Exchange(rule, entry, self)
+        entry.holders += 1
         if rule.alternate:
             exchange.alternate = self.hop(rule.alternate, rule.alternate_phase)
             self.keep(exchange.alternate)
-        record.forward_by(exchange)
+        entry.forward_by(exchange)
         return exchange
 
     def remove(self, exchange: Exchange) -> None:
         """The address is an ordinary one again; its consumers and senders stay."""
-        record = exchange.record
-        if record.forwarder is exchange:
-            record.forward_by(exchange.inner)
+        entry = exchange.entry
+        if entry.forwarder is exchange:
+            entry.forward_by(exchange.inner)
         else:
-            outer = record.forwarder
+            outer = entry.forwarder
             while isinstance(outer, Exchange) and outer.inner is not exchange:
                 outer = outer.inner
             if isinstance(outer, Exchange):
                 outer.inner = exchange.inner
-        record.holders -= 1
-        self._table.release(record)
+        entry.holders -= 1
+        self._table.release(entry)
         for hop in exchange.places():
             self.let_go(hop)
 
@@ -407,22 +407,22 @@ class Exchanges:
         return NextHop(address, phase, self._obtain(address, phase))
 
     def keep(self, hop: NextHop) -> None:
-        """The record of a next hop is to stay, whether it has consumers or not."""
-        hop.record.holders += 1
+        """The entry of a next hop is to stay, whether it has consumers or not."""
+        hop.entry.holders += 1
 
     def let_go(self, hop: NextHop) -> None:
         """It may go, as far as this next hop is concerned."""
-        hop.record.holders -= 1
-        self._table.release(hop.record)
+        hop.entry.holders -= 1
+        self._table.release(hop.entry)
 
-    def _obtain(self, text: str, phase: int) -> Record:
-        """Return the record of an address; one that no link may attach to, by the default distribution, is balanced."""
+    def _obtain(self, text: str, phase: int) -> AddressEntry:
+        """Return the entry of an address; one that no link may attach to, by the default distribution, is balanced."""
         address = self._table.parse(text)
         treatment = None
         if address.letter == ROUTER or address.key == UPLINK_KEY:
             treatment = "closest"
         elif address.letter == EDGE or self._table.rule_for(address).distribution == UNAVAILABLE:
             treatment = "balanced"
-        record = self._table.obtain(text, True, str(phase), treatment)
-        assert record is not None  # noqa: S101 - only the treatment unavailable gives none
-        return record
+        entry = self._table.obtain(text, True, str(phase), treatment)
+        assert entry is not None  # noqa: S101 - only the treatment unavailable gives none
+        return entry

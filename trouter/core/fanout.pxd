@@ -15,4 +15,4 @@ cdef class Fanout:
 
 
 @cython.locals(source=InEndpoint, fanout=Fanout, counted=bint)
-cpdef tell_sender(Delivery out, Delivery partner, int code, bytes state, bint settled)
+cpdef notify_sender(Delivery out, Delivery partner, int code, bytes state, bint settled)

@@ -40,7 +40,7 @@ class Fanout:
         return BARE[self._best]
 
 
-def tell_sender(out: Delivery, partner: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+def notify_sender(out: Delivery, partner: Delivery, code: int, state: bytes | None, settled: bool) -> None:
     """Relay what became of the copy ``out`` to the sender of ``partner``.
 
     At once for a delivery with one copy; a multicast's sender hears the highest outcome when every copy has one, and

@@ -8,7 +8,7 @@ from trouter.core.ports cimport InEndpoint
 from trouter.engine.ports cimport Delivery
 
 cdef Py_ssize_t _LOOKS
-cdef Py_ssize_t _MOST_ORIGINS
+cdef Py_ssize_t _MAX_ORIGINS
 
 
 cdef class Forwarder:

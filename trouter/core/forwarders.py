@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Consumers that balanced distribution looks at for one message, so that its cost does not grow with their number.
 _LOOKS = 64
 #: Places where messages enter the network, for which the ways on are remembered.
-_MOST_ORIGINS = 1000
+_MAX_ORIGINS = 1000
 _ROUTER_ID = attrgetter("id")
 _COST = attrgetter("cost")
 
@@ -299,7 +299,7 @@ class Balanced(Forwarder):
                     nearest[router.trunk] = router
             found = sorted(nearest.values(), key=_COST)[:_LOOKS]
             found.sort(key=_ROUTER_ID)
-            if len(self._candidates) > _MOST_ORIGINS:
+            if len(self._candidates) > _MAX_ORIGINS:
                 self._candidates.clear()
             self._candidates[source.arrival.origin] = found
         return found
@@ -405,7 +405,7 @@ class Multicast(Forwarder):
         if trunks is None:
             beyond = network.beyond(source.arrival.origin)
             trunks = list(dict.fromkeys([each.trunk for each in self.remotes if each.id in beyond]))  # type: ignore[misc]
-            if len(self._across) > _MOST_ORIGINS:
+            if len(self._across) > _MAX_ORIGINS:
                 self._across.clear()
             self._across[source.arrival.origin] = trunks
         ways = []

@@ -17,19 +17,19 @@ MAX_NOTE_BYTES: Final = 65_536
 
 
 class Gatherer(Ingress):
-    """One such link. Every message is accepted; one larger than ``most_bytes`` is thrown away."""
+    """One such link. Every message is accepted; one larger than ``max_bytes`` is thrown away."""
 
-    __slots__ = ("_gathered", "_most_bytes", "_take")
+    __slots__ = ("_gathered", "_max_bytes", "_take")
 
-    def take_for(self, take: Callable[[bytes], None], most_bytes: int = MAX_NOTE_BYTES) -> None:
+    def take_for(self, take: Callable[[bytes], None], max_bytes: int = MAX_NOTE_BYTES) -> None:
         """Hand whole messages to ``take`` from here on."""
         self._take = take
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._gathered = bytearray()
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Take in the next frame."""
-        if len(self._gathered) <= self._most_bytes:
+        if len(self._gathered) <= self._max_bytes:
             self._gathered += data[start:end]
         if not delivery.complete:
             return
@@ -42,7 +42,7 @@ class Gatherer(Ingress):
         self._gathered.clear()
         self.unsettled = 0
         self.top_up()
-        if len(whole) <= self._most_bytes:
+        if len(whole) <= self._max_bytes:
             self._take(whole)
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:

@@ -6,8 +6,8 @@ from trouter.core.counters cimport AddressCounters
 from trouter.core.intake cimport Intake
 from trouter.core.message cimport Message
 from trouter.core.network cimport Network
-from trouter.core.passage cimport Marker, Passage
-from trouter.core.record cimport Record
+from trouter.core.annotations cimport AnnotationRewriter, CachedAnnotations
+from trouter.core.entry cimport AddressEntry
 from trouter.engine.ports cimport Delivery
 from trouter.wire cimport octets
 from trouter.wire.sections cimport MessageScan
@@ -29,29 +29,29 @@ cdef class Ingress(Intake):
     cdef public bint is_fallback
     cdef public AddressCounters totals
     cdef MessageScan _scan
-    cdef public Marker marker
+    cdef public AnnotationRewriter rewriter
 
     cpdef comes_from(self, trunk)
     cpdef comes_from_edge(self)
-    @cython.locals(arrival=Arrival, scan=MessageScan, record=Record, passage=Passage, depth=int, check=MessageCheck, priority=int, inspected=bytes, most=Py_ssize_t)
+    @cython.locals(arrival=Arrival, scan=MessageScan, entry=AddressEntry, annotations=CachedAnnotations, depth=int, check=MessageCheck, priority=int, inspected=bytes, max_bytes=Py_ssize_t)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(scan=MessageScan)
     cdef bytes _inspect(self, MessageCheck check, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, Message message)
     cdef bytes _stamp(self, MessageCheck check, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete)
-    @cython.locals(network=Network, marker=Marker, trace=tuple)
-    cdef bint _came_too_far(self, Passage passage)
-    @cython.locals(scan=MessageScan, text=bytes, record=Record, phase=int, check=MessageCheck)
-    cdef Record _find(self, Delivery delivery, Message message, bytes data, Passage passage)
-    cdef Record _look_up(self, Delivery delivery, Message message, bytes text)
+    @cython.locals(network=Network, rewriter=AnnotationRewriter, trace=tuple)
+    cdef bint _came_too_far(self, CachedAnnotations annotations)
+    @cython.locals(scan=MessageScan, text=bytes, entry=AddressEntry, phase=int, check=MessageCheck)
+    cdef AddressEntry _find(self, Delivery delivery, Message message, bytes data, CachedAnnotations annotations)
+    cdef AddressEntry _look_up(self, Delivery delivery, Message message, bytes text)
     @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t, through=Py_ssize_t)
-    cdef _forward(self, Delivery delivery, Record record, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef _forward(self, Delivery delivery, AddressEntry entry, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(message=Message)
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(message=Message)
     cdef Message _keep(self, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(passage=Passage, section=bytes)
+    @cython.locals(annotations=CachedAnnotations, section=bytes)
     cpdef bytes write_head(self, Message message, bytes head, bint plain)
     @cython.locals(head=bytes, section=bytes)
     cpdef bytes write_onward(self, Message message, str to, int phase)
-    @cython.locals(arrival=Arrival, passage=Passage, section=bytes)
+    @cython.locals(arrival=Arrival, annotations=CachedAnnotations, section=bytes)
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)

@@ -14,17 +14,17 @@ from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, In
 from trouter.wire.stamp import stamped
 
 from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MOBILE, UPLINK_KEY
+from .annotations import AnnotationRewriter, CachedAnnotations
 from .arrival import DEFAULT_PRIORITY
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
+from .entry import AddressEntry
 from .intake import INVALID_MESSAGE, Intake
 from .message import Message
 from .network import Network, Trunk
 from .outcomes import REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .pace import Pace
-from .passage import Marker, Passage
 from .ports import MAX_INSIDE_BYTES, Pulse
-from .record import Record
 from .table import MAX_ADDRESS_BYTES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 
@@ -48,7 +48,7 @@ TOO_LARGE_INSIDE = rejected_state(
 
 
 class Ingress(Intake):
-    """One incoming link. ``record`` is its address, None for an anonymous link, whose messages name theirs."""
+    """One incoming link. ``entry`` is its address, None for an anonymous link, whose messages name theirs."""
 
     __slots__ = (
         "_known",
@@ -57,7 +57,7 @@ class Ingress(Intake):
         "attached_at_s",
         "identity",
         "is_fallback",
-        "marker",
+        "rewriter",
         "pace",
         "table",
         "totals",
@@ -68,7 +68,7 @@ class Ingress(Intake):
         link: IncomingLink,
         pulse: Pulse,
         table: AddressTable,
-        record: Record | None,
+        entry: AddressEntry | None,
         *,
         capacity: int,
         strips: bool,
@@ -77,24 +77,24 @@ class Ingress(Intake):
         is_fallback: bool = False,
         tenant: Tenant | None = None,
     ) -> None:
-        super().__init__(link, pulse, record, capacity)
+        super().__init__(link, pulse, entry, capacity)
         self.table = table
         self.tenant = tenant
         #: Where addresses are looked for first that come without an annotation, or (-1) with none for the phase.
         self._known = table.known_to(tenant)
         self._known_phase = -1
         #: Reads and writes what routers say of its messages.
-        self.marker = Marker(
+        self.rewriter = AnnotationRewriter(
             f"{DEFAULT_AREA}/{table.router_id}",
             table.mode != "edge",
             not strips,
-            0 if record is None else record.phase,
+            0 if entry is None else entry.phase,
             to_override,
         )
         self.is_fallback = is_fallback
         #: The router's address counters.
         self.totals = totals
-        self._scan = MessageScan(reads_to=record is None)
+        self._scan = MessageScan(reads_to=entry is None)
         #: What management calls the link; 0 until the router gives it a number.
         self.identity = 0
         self.attached_at_s = pulse.now_s
@@ -103,37 +103,37 @@ class Ingress(Intake):
     def comes_from(self, trunk: Trunk) -> None:
         """Mark the link as a neighbour's, whose annotations say of each message where it goes and where it has been."""
         self.trunk = trunk
-        self.marker.keeps = True
+        self.rewriter.keeps = True
         self._known = self.table.known_first
         self._known_phase = 0
 
     def comes_from_edge(self) -> None:
         """The link is that of an edge router, or of one that takes this router for its edge."""
         self.via_edge = True
-        self.marker.via_edge = True
+        self.rewriter.via_edge = True
 
     # --- where a message goes
 
     def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Find the address and forward; answer the sender when that is not to be."""
         scan = self._scan
-        record = self.record
+        entry = self.entry
         check = self.check
         arrival = self.arrival
-        passage: Passage | None = None
+        annotations: CachedAnnotations | None = None
         arrival.to = None
         arrival.phase = 0
         arrival.rewrites = False
         try:
-            depth = _THROUGH_ANNOTATIONS if record is not None and check is None else _THROUGH_PROPERTIES
+            depth = _THROUGH_ANNOTATIONS if entry is not None and check is None else _THROUGH_PROPERTIES
             if not scan.scan(data, start, end, depth, delivery.complete):
                 if message is not None and self._waits_on(message, _MAX_HEAD_BYTES):
                     return  # more of the head is to come
                 self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return
             if scan.annotations_start >= 0:
-                passage = self.marker.read(data, scan.annotations_start, scan.annotations_end)
-                arrival.rewrites = passage.annotations.had_router_keys
+                annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
+                arrival.rewrites = annotations.parsed.had_router_keys
             if check is not None:
                 inspected = self._inspect(check, delivery, data, start, end, depth, message)
                 if inspected is None:
@@ -150,46 +150,46 @@ class Ingress(Intake):
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
         if message is not None and self.trunk is not None:
-            if self._must_gather(message, passage):
+            if self._must_gather(message, annotations):
                 return
             if self.log is not None:
-                self._tell_of(message, data)
-        arrival.passage = passage
+                self._log_received(message, data)
+        arrival.annotations = annotations
         arrival.cut_from = scan.insert_at
         arrival.cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
         if self.trunk is not None:
-            came_by = None if passage is None else passage.annotations.ingress
+            came_by = None if annotations is None else annotations.parsed.ingress
             arrival.origin = "" if came_by is None else came_by
-            arrival.trace = () if passage is None else passage.annotations.trace
+            arrival.trace = () if annotations is None else annotations.parsed.trace
         priority = scan.priority
-        if record is None:
-            record = self._find(delivery, message, data, passage)
-            if record is None:
+        if entry is None:
+            entry = self._find(delivery, message, data, annotations)
+            if entry is None:
                 return
         if message is not None and not message.complete:
-            most = record.gathers(data, start, end)
-            if most > 0:
-                if not self._waits_on(message, most):
+            max_bytes = entry.gathers(data, start, end)
+            if max_bytes > 0:
+                if not self._waits_on(message, max_bytes):
                     self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
                 return
         if not self.is_fallback and self.trunk is None:
-            record.counters.ingress += 1
+            entry.counters.ingress += 1
             self.totals.ingress += 1
             if self.of_container:
-                record.counters.ingress_container += 1
+                entry.counters.ingress_container += 1
                 self.totals.ingress_container += 1
-        if passage is not None and passage.annotations.trace and self._came_too_far(passage):
+        if annotations is not None and annotations.parsed.trace and self._came_too_far(annotations):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
-        if record.priority >= 0:
-            arrival.priority = record.priority
+        if entry.priority >= 0:
+            arrival.priority = entry.priority
         else:
             if priority > _HIGHEST_PRIORITY:
                 priority = _HIGHEST_PRIORITY
             arrival.priority = _DEFAULT_PRIORITY if priority < 0 else priority
         if message is not None:
             arrival.describe(message, arrival.to, arrival.phase, start)
-        self._forward(delivery, record, data, start, end, message)
+        self._forward(delivery, entry, data, start, end, message)
 
     def _inspect(
         self,
@@ -208,7 +208,7 @@ class Ingress(Intake):
         if scan.user_id_start < scan.user_id_end:
             if not check.is_own(data, scan.user_id_start, scan.user_id_end):
                 whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
-                check.tell(USER_ID, str(whose, errors="replace"))
+                check.notify(USER_ID, str(whose, errors="replace"))
                 self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
                 return None
         elif check.stamp is not None:
@@ -224,52 +224,54 @@ class Ingress(Intake):
         self._scan.scan(data, 0, len(data), depth, complete)
         return data
 
-    def _came_too_far(self, passage: Passage) -> bool:
+    def _came_too_far(self, annotations: CachedAnnotations) -> bool:
         """More routers than the network has hops, or this one among them: a loop (2.1). Alone, it has radius 0."""
-        marker = self.marker
-        if not marker.marks or marker.only_traces:
+        rewriter = self.rewriter
+        if not rewriter.marks or rewriter.only_traces:
             return False
         network: Network = self.pulse.network  # type: ignore[assignment]  # behind the port
-        if passage.generation != network.generation:
-            trace = passage.annotations.trace
-            passage.generation = network.generation
-            passage.loops = len(trace) > network.radius + 1 or (self.trunk is not None and marker.here in trace)
-        return passage.loops
+        if annotations.generation != network.generation:
+            trace = annotations.parsed.trace
+            annotations.generation = network.generation
+            annotations.loops = len(trace) > network.radius + 1 or (self.trunk is not None and rewriter.here in trace)
+        return annotations.loops
 
-    def _find(self, delivery: Delivery, message: Message | None, data: bytes, passage: Passage | None) -> Record | None:
-        """The record of an anonymous message; None when the sender was answered instead (2.6)."""
+    def _find(
+        self, delivery: Delivery, message: Message | None, data: bytes, annotations: CachedAnnotations | None
+    ) -> AddressEntry | None:
+        """The entry of an anonymous message; None when the sender was answered instead (2.6)."""
         scan = self._scan
         check = self.check
         phase = -1 if self.trunk is None else 0
-        record: Record | None = None
-        if passage is not None and passage.annotations.to is not None:
+        entry: AddressEntry | None = None
+        if annotations is not None and annotations.parsed.to is not None:
             if self.trunk is not None:
-                record = passage.record  # type: ignore[assignment]  # the link's own note
-                if record is not None and not record.gone and record.reachable():
-                    return record
-            text = passage.annotations.to.encode()
-            phase = passage.annotations.phase
+                entry = annotations.entry  # type: ignore[assignment]  # the link's own note
+                if entry is not None and not entry.gone and entry.reachable():
+                    return entry
+            text = annotations.parsed.to.encode()
+            phase = annotations.parsed.phase
         elif scan.to_start < 0:
             if check is not None:
-                check.tell(NO_TO, "")
+                check.notify(NO_TO, "")
             self._refuse(delivery, message, REJECTED, NO_ADDRESS)
             return None
         else:
             text = octets.cut(data, scan.to_start, scan.to_end)
         if check is not None and not check.allows(text):
-            check.tell(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
+            check.notify(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
             self._refuse(delivery, message, REJECTED, TARGET_DENIED)
             return None
-        record = self._known.get(text) if phase == self._known_phase else None
-        if record is None and len(text) <= MAX_ADDRESS_BYTES:
-            record = self.table.find(text, phase, self.tenant)
-            if passage is not None and passage.annotations.to is not None:
-                passage.record = record if record is not None and record.phase == phase else None
-        if record is None or not record.reachable():
+        entry = self._known.get(text) if phase == self._known_phase else None
+        if entry is None and len(text) <= MAX_ADDRESS_BYTES:
+            entry = self.table.find(text, phase, self.tenant)
+            if annotations is not None and annotations.parsed.to is not None:
+                annotations.entry = entry if entry is not None and entry.phase == phase else None
+        if entry is None or not entry.reachable():
             fits = 0 < len(text) <= MAX_ADDRESS_BYTES
             if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
                 if check is not None:
-                    check.tell(RESERVED, str(text, errors="replace"))
+                    check.notify(RESERVED, str(text, errors="replace"))
                 self._refuse(delivery, message, REJECTED, CLOSED)
             elif fits and self.trunk is None and self.table.is_unavailable(text, self.tenant):
                 self._refuse(delivery, message, REJECTED, UNAVAILABLE)
@@ -278,17 +280,17 @@ class Ingress(Intake):
             else:
                 self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return None
-        if (self.tenant is not None or (record.phase > 0 and self.trunk is None)) and record.key.startswith(MOBILE):
-            self.arrival.to = record.text  # others go neither by what a tenant calls it nor by what is configured here
-            self.arrival.phase = record.phase
+        if (self.tenant is not None or (entry.phase > 0 and self.trunk is None)) and entry.key.startswith(MOBILE):
+            self.arrival.to = entry.text  # others go neither by what a tenant calls it nor by what is configured here
+            self.arrival.phase = entry.phase
         elif self.tenant is not None:
             address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
             if is_made_elsewhere(address):
                 self.arrival.to = answer_of(self.tenant, address)
-        return record
+        return entry
 
-    def _look_up(self, delivery: Delivery, message: Message | None, text: bytes) -> Record | None:
-        """Return the record of the way up for an address without local receivers; None for this router's own."""
+    def _look_up(self, delivery: Delivery, message: Message | None, text: bytes) -> AddressEntry | None:
+        """Return the entry of the way up for an address without local receivers; None for this router's own."""
         address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
         if address.letter != MOBILE and address.key != UPLINK_KEY:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
@@ -298,36 +300,36 @@ class Ingress(Intake):
             self.arrival.to = address.text
             self.arrival.phase = phase
         up = self.pulse.uplink
-        return None if up is None else up.record  # type: ignore[return-value]  # behind the port
+        return None if up is None else up.entry  # type: ignore[return-value]  # behind the port
 
     def _forward(
-        self, delivery: Delivery, record: Record, data: bytes, start: int, end: int, message: Message | None
+        self, delivery: Delivery, entry: AddressEntry, data: bytes, start: int, end: int, message: Message | None
     ) -> None:
         presettled = delivery.remote_settled
         count = 0
-        if record.destinations() > 0:
-            count = record.forwarder.forward(self, delivery, data, start, end, message)
-        if count == 0 and record.fallback is not None and not self.is_fallback and record.fallback.destinations() > 0:
+        if entry.destinations() > 0:
+            count = entry.forwarder.forward(self, delivery, data, start, end, message)
+        if count == 0 and entry.fallback is not None and not self.is_fallback and entry.fallback.destinations() > 0:
             if message is None:
                 message = self._keep(data, start, end)
-            self.arrival.describe(message, record.text, FALLBACK_NUMBER, start)
-            if record.fallback.forwarder.forward(self, delivery, data, start, end, message) == 0:
+            self.arrival.describe(message, entry.text, FALLBACK_NUMBER, start)
+            if entry.fallback.forwarder.forward(self, delivery, data, start, end, message) == 0:
                 self._undeliverable(delivery, message)
                 return
-            record.counters.redirected += 1
+            entry.counters.redirected += 1
             self.totals.redirected += 1
         elif count == 0:
             self._undeliverable(delivery, message)
             return
         else:
-            inside = record.forwarder.inside
-            through = record.forwarder.through
-            record.counters.to_container += inside
+            inside = entry.forwarder.inside
+            through = entry.forwarder.through
+            entry.counters.to_container += inside
             self.totals.to_container += inside
-            record.counters.transit += through
+            entry.counters.transit += through
             self.totals.transit += through
-            count -= inside + through + record.forwarder.beside
-            record.counters.egress += count
+            count -= inside + through + entry.forwarder.beside
+            entry.counters.egress += count
             self.totals.egress += count
         if message is not None:
             message.now_routed()
@@ -354,25 +356,25 @@ class Ingress(Intake):
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
         """See ``InEndpoint.write_head``."""
-        passage = message.passage
+        annotations = message.annotations
         if plain:
-            section = b"" if passage is None else passage.plain()
+            section = b"" if annotations is None else annotations.plain()
         else:
-            section = self.marker.onward(passage, message.to, message.phase)
+            section = self.rewriter.onward(annotations, message.to, message.phase)
         return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
         """See ``InEndpoint.write_onward``."""
         head: bytes = message.chunks[0]
-        section = self.marker.anew(message.passage, to, phase)
+        section = self.rewriter.anew(message.annotations, to, phase)
         return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
         """See ``InEndpoint.write``; for the message under way only."""
         arrival = self.arrival
-        passage = arrival.passage
+        annotations = arrival.annotations
         if plain:
-            section = b"" if passage is None else passage.plain()
+            section = b"" if annotations is None else annotations.plain()
         else:
-            section = self.marker.onward(passage, arrival.to, arrival.phase)
+            section = self.rewriter.onward(annotations, arrival.to, arrival.phase)
         return octets.replaced(data, start, arrival.cut_from, section, arrival.cut_to, end)

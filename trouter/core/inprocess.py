@@ -13,7 +13,7 @@ from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
 from .arrival import DEFAULT_PRIORITY
-from .fanout import tell_sender
+from .fanout import notify_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .ports import InEndpoint, Pulse
@@ -22,7 +22,7 @@ from .tenants import Tenant
 _HIGHEST_PRIORITY: Final = 9
 
 
-class Received:
+class InsideMessage:
     """A message that came to a consumer inside the router; ``settle`` says what became of it."""
 
     __slots__ = ("_out", "message", "origin", "tenant")
@@ -41,13 +41,13 @@ class Received:
         partner = self._out.partner
         if partner is not None:
             self._out.partner = None
-            tell_sender(self._out, partner, code, state, True)
+            notify_sender(self._out, partner, code, state, True)
 
 
-class Consumer(Protocol):
+class InsideConsumer(Protocol):
     """A receiver of messages inside the router."""
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         """Take a message; must not block, and settles it now or later."""
 
 
@@ -56,7 +56,7 @@ class Subscription:
 
     __slots__ = ("consumer", "count", "key")
 
-    def __init__(self, consumer: Consumer, key: str) -> None:
+    def __init__(self, consumer: InsideConsumer, key: str) -> None:
         self.consumer = consumer
         self.key = key
         self.count = 0
@@ -76,7 +76,7 @@ class Subscription:
         else:
             body = message.whole(plain=True)
         self.count += 1
-        self.consumer.receive(Received(out, body, source.connection_number, source.tenant))
+        self.consumer.receive(InsideMessage(out, body, source.connection_number, source.tenant))
         return out
 
 

@@ -3,7 +3,7 @@ cimport cython
 from trouter.core.check cimport MessageCheck
 from trouter.core.egress cimport Egress
 from trouter.core.message cimport Message
-from trouter.core.passage cimport Passage
+from trouter.core.annotations cimport CachedAnnotations
 from trouter.core.settlement cimport Settlement
 from trouter.engine.ports cimport Delivery, LinkPort
 from trouter.wire cimport octets
@@ -24,14 +24,14 @@ cdef class Intake(Settlement):
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(whole=bytes, settled=bint, copy=Delivery, egress=Egress)
     cdef _continue(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
-    cdef _tell_of(self, Message message, bytes whole)
+    cdef _log_received(self, Message message, bytes whole)
     cdef bint _stands_in_order(self, Delivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(only=Delivery, sole=Egress, copy=Delivery, egress=Egress)
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef bint _must_not_wait(self, Message message)
     @cython.locals(more=Py_ssize_t)
-    cdef bint _waits_on(self, Message message, Py_ssize_t most)
-    cdef bint _must_gather(self, Message message, Passage passage)
+    cdef bint _waits_on(self, Message message, Py_ssize_t max_bytes)
+    cdef bint _must_gather(self, Message message, CachedAnnotations annotations)
     cpdef on_aborted(self, LinkPort link, Delivery delivery)
     @cython.locals(message=Message, out=Delivery, egress=Egress)
     cdef _take_back(self, Delivery delivery)

@@ -15,13 +15,13 @@ from trouter.wire import octets
 from trouter.wire.order import SectionOrder
 from trouter.wire.sections import InvalidMessage
 
+from .annotations import CachedAnnotations
 from .check import MessageCheck
 from .egress import Egress
+from .entry import AddressEntry
 from .message import Message
 from .outcomes import FAILED_STATE, MODIFIED, REJECTED, rejected_state
-from .passage import Passage
 from .ports import Pulse
-from .record import Record
 from .settlement import Settlement
 
 #: Octets of an unfinished message that are waited for before it is sent on piece by piece (Q2's upper mark).
@@ -45,8 +45,8 @@ class Intake(Settlement):
 
     __slots__ = ("_order", "_window_bytes", "check", "log", "prompt")
 
-    def __init__(self, link: IncomingLink, pulse: Pulse, record: Record | None, capacity: int) -> None:
-        super().__init__(link, pulse, record, capacity)
+    def __init__(self, link: IncomingLink, pulse: Pulse, entry: AddressEntry | None, capacity: int) -> None:
+        super().__init__(link, pulse, entry, capacity)
         self._window_bytes = self.link._session.window_bytes
         #: An unfinished message is routed as soon as it can be.
         self.prompt = False
@@ -102,7 +102,7 @@ class Intake(Settlement):
             if message.complete or message.held >= message.wanted or self._must_not_wait(message):
                 whole = message.join()
                 if self.log is not None and self.trunk is None:
-                    self._tell_of(message, whole)
+                    self._log_received(message, whole)
                 self._route(delivery, whole, 0, len(whole), message)
         elif not message.discard:
             self._send_on(message, data, start, end)
@@ -124,10 +124,10 @@ class Intake(Settlement):
                 egress: Egress = copy.link.sink  # type: ignore[assignment]
                 egress.relieve(copy)
 
-    def _tell_of(self, message: Message, whole: bytes) -> None:
+    def _log_received(self, message: Message, whole: bytes) -> None:
         """Log that a message came; once, however often it is looked at."""
-        if not message.told and self.log is not None:
-            message.told = True
+        if not message.logged and self.log is not None:
+            message.logged = True
             self.log.received(self.link, whole)
 
     def _stands_in_order(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> bool:
@@ -164,21 +164,21 @@ class Intake(Settlement):
         """Unfinished messages fill half of what the session takes in: wait no longer, or none of them could go on."""
         return message.wanted == _STREAM_AT and self.link.session.held_bytes * 2 > self._window_bytes
 
-    def _waits_on(self, message: Message, most: int) -> bool:
+    def _waits_on(self, message: Message, max_bytes: int) -> bool:
         """Wait for more of an unfinished message before looking at it again, unless ``most`` octets are here."""
-        if message.held >= most or self.link.session.held_bytes * 4 > self._window_bytes * 3:
+        if message.held >= max_bytes or self.link.session.held_bytes * 4 > self._window_bytes * 3:
             return False
         more = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
         message.wanted = message.held + (more if more > 0 else 1)
-        if message.wanted > most:
-            message.wanted = most
+        if message.wanted > max_bytes:
+            message.wanted = max_bytes
         return True
 
-    def _must_gather(self, message: Message, passage: Passage | None) -> bool:
+    def _must_gather(self, message: Message, annotations: CachedAnnotations | None) -> bool:
         """A neighbour's unfinished message, on a link for whole ones, that no receiver wants piece by piece."""
         if message.complete or self.prompt or message.held >= _STREAM_AT:
             return False
-        if passage is not None and passage.annotations.stream:
+        if annotations is not None and annotations.parsed.stream:
             return False
         message.wanted = _STREAM_AT
         return not self._must_not_wait(message)

@@ -29,7 +29,7 @@ _FIRST = 0x24
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class TimeHistogram:
     """Deliveries by how long they took: as many numbers as ``BOUNDS_S`` and one, and the sum of all times."""
 
     counts: tuple[int, ...]
@@ -64,11 +64,11 @@ class Latency:
         self._counts[row * _SLOTS + slot] += 1
         self._sums[row] += age_s
 
-    def snapshot(self) -> dict[tuple[str, str], Histogram]:
+    def snapshot(self) -> dict[tuple[str, str], TimeHistogram]:
         """The histogram of each class and outcome."""
         counts, sums = list(self._counts), list(self._sums)
         return {
-            (family, outcome): Histogram(tuple(counts[row * _SLOTS : (row + 1) * _SLOTS]), sums[row])
+            (family, outcome): TimeHistogram(tuple(counts[row * _SLOTS : (row + 1) * _SLOTS]), sums[row])
             for row, (family, outcome) in enumerate((family, kind) for family in FAMILIES for kind in OUTCOMES)
         }
 

@@ -26,7 +26,7 @@ from .terms import PeerTerms
 LOOKUP_S: Final = 3.0
 
 
-class Found(Enum):
+class LookupResult(Enum):
     """What is known of a client's address: its messages are routed, or its links are, or these have nowhere to go."""
 
     MESSAGES = "messages"
@@ -40,25 +40,25 @@ class Query:
     def __init__(self, text: str, is_sender: bool, done: Callable[[], None]) -> None:
         self.text = text
         self.is_sender = is_sender
-        self.answer = Found.MESSAGES
+        self.answer = LookupResult.MESSAGES
         self.done = done
 
 
 class Lookups:
-    """The look-ups of an uplink: questions go out on ``asks_on``, answers come on ``replies_on``."""
+    """The look-ups of an uplink: questions go out on ``query_link``, answers come on ``reply_link``."""
 
     def __init__(self, router: RouterPort) -> None:
         self._router = router
-        #: Links to the interior router. None before they are attached, ``asks_on`` also once it is of no use.
-        self.asks_on: Egress | None = None
-        self.replies_on: Ingress | None = None
+        #: Links to the interior router. None before they are attached, ``query_link`` also once it is of no use.
+        self.query_link: Egress | None = None
+        self.reply_link: Ingress | None = None
         self._queries: dict[str, Query] = {}
         self._unsent: list[str] = []
         self._numbers = count(1)
 
-    def ask(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
+    def query(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
         """Ask whether links to an address are routed; None without a look-up link. ``done`` is called once."""
-        if self.asks_on is None:
+        if self.query_link is None:
             return None
         query = Query(text, is_sender, done)
         number = str(next(self._numbers))
@@ -74,16 +74,16 @@ class Lookups:
 
     def answered(self, link: Link) -> None:
         """Send what was asked too early, if ``link`` is that for answers and its address is known now."""
-        if self.replies_on is not None and link is self.replies_on.link:
+        if self.reply_link is not None and link is self.reply_link.link:
             unsent, self._unsent = self._unsent, []
             for number in unsent:
                 self._send(number)
 
     def lose(self) -> None:
         """One of the two links is over: take it that messages are routed."""
-        self.asks_on = None
+        self.query_link = None
         for number in list(self._queries):
-            self._answer(number, Found.MESSAGES)
+            self._answer(number, LookupResult.MESSAGES)
 
     def end(self) -> None:
         """Tell all who wait that no answer will come."""
@@ -93,9 +93,9 @@ class Lookups:
 
     def _send(self, number: str) -> None:
         query = self._queries.get(number)
-        if query is None or self.asks_on is None or self.replies_on is None:
+        if query is None or self.query_link is None or self.reply_link is None:
             return
-        address = made_up(self.replies_on.link)
+        address = made_up(self.reply_link.link)
         if not address:
             self._unsent.append(number)
             return
@@ -105,7 +105,7 @@ class Lookups:
             correlation_id=number,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE)},
         )
-        self._router.send_on(self.asks_on, write(asked))
+        self._router.send_on(self.query_link, write(asked))
 
     def take(self, message: bytes) -> None:
         """Take the interior router's answer to a question."""
@@ -115,14 +115,14 @@ class Lookups:
             return
         if not isinstance(reply.correlation_id, str):
             return
-        found = Found.MESSAGES
+        found = LookupResult.MESSAGES
         if reply.properties.get("status") == OK and isinstance(reply.body, list) and len(reply.body) == 2:
             is_route, has_destination = reply.body
             if is_route is True:
-                found = Found.LINKS if has_destination is True else Found.NOWHERE
+                found = LookupResult.LINKS if has_destination is True else LookupResult.NOWHERE
         self._answer(reply.correlation_id, found)
 
-    def _answer(self, number: str, found: Found) -> None:
+    def _answer(self, number: str, found: LookupResult) -> None:
         query = self._queries.pop(number, None)
         if query is not None:
             query.answer = found

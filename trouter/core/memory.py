@@ -23,12 +23,12 @@ from trouter.wire.performatives import Attach, Source, Target
 
 from .counters import AddressCounters
 from .egress import Egress
+from .entry import AddressEntry
 from .forwarders import Multicast
 from .ingress import Ingress
 from .inprocess import InsideSender
 from .message import Message
 from .ports import Pulse
-from .record import Record
 from .table import AddressTable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def owners(router: Router) -> list[tuple[str, int, int]]:
     sizes = _sizes()
     link_bytes = sizes[Ingress] * incoming + sizes[Egress] * (links - incoming)
     return [
-        ("qdr_address_t", sizes[Record], len(router.table.records)),
+        ("qdr_address_t", sizes[AddressEntry], len(router.table.entries)),
         ("qdr_link_t", link_bytes // links if links else sizes[Egress], links),
         ("qdr_delivery_t", sizes[Delivery], _count_deliveries(router)),
         ("qd_message_t", sizes[Message], _count_messages(router)),
@@ -77,9 +77,9 @@ def _count_messages(router: Router) -> int:
         if isinstance(each, Ingress):
             partial = each.link.partial
             count += partial is not None and partial.message is not None and not partial.message.copies
-    for record in router.table.records.values():
-        waiting = [egress.backlog for egress in record.forwarder.consumers]
-        shared = isinstance(record.forwarder, Multicast)
+    for entry in router.table.entries.values():
+        waiting = [egress.backlog for egress in entry.forwarder.consumers]
+        shared = isinstance(entry.forwarder, Multicast)
         count += (max(waiting, default=0)) if shared else sum(waiting)
     return count
 
@@ -111,7 +111,7 @@ def _sizes() -> dict[type, int]:
     samples: dict[type, tuple[object, ...]] = {
         Ingress: (ingress, incoming),
         Egress: (egress, outgoing),
-        Record: (Record("M0sample", "sample", "balanced"),),
+        AddressEntry: (AddressEntry("M0sample", "sample", "balanced"),),
         Delivery: (Delivery(outgoing),),
         Message: (message,),
     }
@@ -120,7 +120,7 @@ def _sizes() -> dict[type, int]:
 
 
 #: What belongs to many, or is a sample of its own.
-_NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, Record, Delivery, Message)
+_NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, AddressEntry, Delivery, Message)
 
 
 def _own_bytes(sample: object, others: Iterable[object]) -> int:

@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.core.passage cimport Passage
+from trouter.core.annotations cimport CachedAnnotations
 from trouter.engine.ports cimport Delivery, SessionPort
 
 
@@ -11,7 +11,7 @@ cdef class Message:
     cdef public list chunks
     cdef public Py_ssize_t first
     cdef public Py_ssize_t held
-    cdef public Passage passage
+    cdef public CachedAnnotations annotations
     cdef public str to
     cdef public int phase
     cdef public Py_ssize_t cut_from
@@ -23,7 +23,7 @@ cdef class Message:
     cdef public bint complete
     cdef public bint aborted
     cdef public Py_ssize_t wanted
-    cdef public bint told
+    cdef public bint logged
     cdef public bint discard
     cdef public bint routed
     cdef public list copies

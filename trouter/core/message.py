@@ -12,7 +12,7 @@ from typing import Protocol
 
 from trouter.engine.ports import Delivery, SessionPort
 
-from .passage import Passage
+from .annotations import CachedAnnotations
 
 #: Pieces below this many octets are kept as one.
 _SMALL_PIECE = 512
@@ -63,14 +63,14 @@ class Message:
         "first",
         "heads",
         "held",
-        "passage",
+        "annotations",
         "phase",
         "rewrites",
         "routed",
         "session",
         "source",
         "to",
-        "told",
+        "logged",
         "wanted",
     )
 
@@ -81,7 +81,7 @@ class Message:
         self.first = 0
         self.held = 0
         #: The annotations that came, None for none at all; what the router's own are to say beside its name.
-        self.passage: Passage | None = None
+        self.annotations: CachedAnnotations | None = None
         self.to: str | None = None
         self.phase = 0
         #: Where annotations stand in the first piece, or would stand; and that some of them are routers'.
@@ -97,7 +97,7 @@ class Message:
         #: How much of it to wait for before it is routed unfinished.
         self.wanted = 0
         #: That it came stands in the log already.
-        self.told = False
+        self.logged = False
         #: Whatever still comes is thrown away: no receiver wants it.
         self.discard = False
         #: Every copy there will be exists.

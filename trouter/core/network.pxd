@@ -2,7 +2,7 @@ from trouter.core.egress cimport Egress
 from trouter.core.outstanding cimport Outstanding
 
 cdef Py_ssize_t _LAST
-cdef Py_ssize_t _MOST_ORIGINS
+cdef Py_ssize_t _MAX_ORIGINS
 
 
 cdef class Trunk:

@@ -52,7 +52,7 @@ class Ways(Protocol):
 
 
 class RemoteAddress(Protocol):
-    """An address, as the network sees it; see ``Record``."""
+    """An address, as the network sees it; see ``AddressEntry``."""
 
     pinned: bool
     remote_listeners: int
@@ -327,11 +327,11 @@ class Network:
         """``router`` is reached over ``trunk`` from now on; its addresses come and go with the way to it."""
         former, router.trunk = router.trunk, trunk
         if (former is None) != (trunk is None):
-            for record in list(router.addresses.values()):
+            for entry in list(router.addresses.values()):
                 if trunk is None:
-                    record.remove_remote(router)
+                    entry.remove_remote(router)
                 else:
-                    record.add_remote(router)
+                    entry.add_remote(router)
 
     def beyond(self, origin: str) -> frozenset[str]:
         """The routers to which messages go on from here that entered at ``origin``, as annotations name it.
@@ -351,7 +351,7 @@ class Network:
         name = origin.removeprefix(_ROUTER_PREFIX) if origin else me
         if origin and not origin.startswith(_ROUTER_PREFIX):
             return frozenset()
-        if len(self._beyond) > _MOST_ORIGINS:
+        if len(self._beyond) > _MAX_ORIGINS:
             self._beyond.clear()  # names that a peer makes up
         return self._ways.beyond(name)
 
@@ -367,10 +367,10 @@ class Network:
         router = self.routers.get(router_id)
         if router is None:
             router = self.routers[router_id] = RemoteRouter(router_id, self._free_index())
-            record = self.table.obtain_remote(ROUTER + router_id, "closest")
-            record.pinned = True
-            router.addresses[record.key] = record
-            record.remote_listeners += 1
+            entry = self.table.obtain_remote(ROUTER + router_id, "closest")
+            entry.pinned = True
+            router.addresses[entry.key] = entry
+            entry.remote_listeners += 1
         return router
 
     def _free_index(self) -> int:
@@ -395,9 +395,9 @@ class Network:
         heappush(self._freed, router.index)
         self._lead(router, None)
         self.on_forgotten(router_id)
-        for record in list(router.addresses.values()):
-            record.pinned = record.pinned and record.key != ROUTER + router_id
-            self._unmap(router, record.key)
+        for entry in list(router.addresses.values()):
+            entry.pinned = entry.pinned and entry.key != ROUTER + router_id
+            self._unmap(router, entry.key)
 
     def map(self, router_id: str, added: Mapping[str, int], deleted: Iterable[str]) -> None:
         """Another router listens on the keys ``added``, with their hints, and on those ``deleted`` no longer."""
@@ -411,18 +411,18 @@ class Network:
             if key[:1] in LINK_ROUTE_LETTERS:
                 self.on_route(key, router_id, True)
             elif key[:1] in (MOBILE, EDGE) and 1 < len(key) <= MAX_KEY and key not in router.addresses:
-                record = self.table.obtain_remote(key, TREATMENT_OF_HINT.get(hint))
-                router.addresses[key] = record
-                record.remote_listeners += 1
+                entry = self.table.obtain_remote(key, TREATMENT_OF_HINT.get(hint))
+                router.addresses[key] = entry
+                entry.remote_listeners += 1
                 if router.trunk is not None:
-                    record.add_remote(router)
+                    entry.add_remote(router)
 
     def _unmap(self, router: RemoteRouter, key: str) -> None:
-        record = router.addresses.pop(key, None)
-        if record is not None:
+        entry = router.addresses.pop(key, None)
+        if entry is not None:
             if router.trunk is not None:
-                record.remove_remote(router)
-            record.remote_listeners -= 1
+                entry.remove_remote(router)
+            entry.remote_listeners -= 1
             self.table.release_remote(key)
 
     def drop(self, forwarder: object) -> None:
@@ -440,7 +440,7 @@ class Network:
 
 
 #: Origins that the routers beyond are remembered for.
-_MOST_ORIGINS = 10_000
+_MAX_ORIGINS = 10_000
 
 
 def _nobody_hears(*_: object) -> None:

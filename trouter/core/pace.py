@@ -39,7 +39,7 @@ class Pace:
         return (settled - self._earlier_count) / max(now_s - self._earlier_at_s, PERIOD_S)
 
 
-class Paced(Protocol):
+class Settling(Protocol):
     """A link, incoming or outgoing, as its pace is measured."""
 
     @property
@@ -59,11 +59,11 @@ class Paces:
     """The rounds that note what links have settled."""
 
     def __init__(self) -> None:
-        self._round: list[Paced] = []
+        self._round: list[Settling] = []
         self._portion = PORTION
         self._begun_at_s = float("-inf")
 
-    def scan(self, endpoints: Collection[Paced], now_s: float) -> None:
+    def scan(self, endpoints: Collection[Settling], now_s: float) -> None:
         """Look at the next portion; call about once a second."""
         if not self._round:
             if now_s - self._begun_at_s < PERIOD_S:
@@ -76,6 +76,6 @@ class Paces:
         del self._round[-self._portion :]
 
 
-def settled_count(endpoint: Paced) -> int:
+def settled_count(endpoint: Settling) -> int:
     """Deliveries of a link that are settled, whatever their outcome."""
     return endpoint.counters.deliveries - endpoint.unsettled

@@ -63,7 +63,7 @@ class OutEndpoint(Protocol):
     """Where deliveries leave; see ``Egress``."""
 
     @property
-    def record(self) -> AddressPort | None:
+    def entry(self) -> AddressPort | None:
         """The address that it serves."""
 
     @property

@@ -16,7 +16,7 @@ FRAME_TOO_SMALL: Final = Error(
 LINK_LOST: Final = Error("qd:routed-link-lost", "Connectivity to the peer container was lost")
 
 
-class Refused(Exception):
+class AttachRefused(Exception):
     """The attach cannot be accepted; ``error`` None detaches without a word."""
 
     def __init__(self, error: Error | None) -> None:

@@ -4,7 +4,7 @@ from trouter.core.check cimport MessageCheck
 from trouter.core.egress cimport Egress
 from trouter.core.ingress cimport Ingress
 from trouter.core.message cimport Message
-from trouter.core.record cimport Record
+from trouter.core.entry cimport AddressEntry
 from trouter.engine.link cimport IncomingLink, OutgoingLink
 from trouter.engine.ports cimport Delivery, LinkPort
 
@@ -30,7 +30,7 @@ cdef class RoutedIngress(Ingress):
     cdef _top_up(self)
     @cython.locals(check=MessageCheck, depth=int, inspected=bytes)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
-    @cython.locals(record=Record, egress=RoutedEgress, out=Delivery)
+    @cython.locals(entry=AddressEntry, egress=RoutedEgress, out=Delivery)
     cdef _pass_on(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
 
 

@@ -14,12 +14,12 @@ from trouter.wire.sections import InvalidMessage
 
 from .counters import AddressCounters
 from .egress import Egress
+from .entry import AddressEntry
 from .ingress import Ingress
 from .intake import INVALID_MESSAGE
 from .message import Message
 from .outcomes import REJECTED
 from .ports import Pulse
-from .record import Record
 from .table import AddressTable
 from .tenants import Tenant
 
@@ -37,12 +37,12 @@ class RoutedIngress(Ingress):
         link: IncomingLink,
         pulse: Pulse,
         table: AddressTable,
-        record: Record,
+        entry: AddressEntry,
         totals: AddressCounters,
         tenant: Tenant | None,
     ) -> None:
         super().__init__(
-            link, pulse, table, record, capacity=0, strips=True, to_override=None, totals=totals, tenant=tenant
+            link, pulse, table, entry, capacity=0, strips=True, to_override=None, totals=totals, tenant=tenant
         )
         self.egress: RoutedEgress | None = None
         #: The sender has answered the drain that the receiver waits for.
@@ -127,23 +127,23 @@ class RoutedIngress(Ingress):
         self._pass_on(delivery, data, start, end, message)
 
     def _pass_on(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
-        record = self.record
+        entry = self.entry
         egress = self.egress
-        if egress is None or record is None:
+        if egress is None or entry is None:
             return  # only what is attached at both ends is given credit
-        record.counters.ingress += 1
+        entry.counters.ingress += 1
         self.totals.ingress += 1
         if self.of_container:
-            record.counters.ingress_container += 1
+            entry.counters.ingress_container += 1
             self.totals.ingress_container += 1
         out = egress.offer(self, delivery, data, start, end, message)
         if out.partner is not None:
             delivery.partner = out
         if egress.is_trunk:
-            record.counters.transit += 1
+            entry.counters.transit += 1
             self.totals.transit += 1
         else:
-            record.counters.egress += 1
+            entry.counters.egress += 1
             self.totals.egress += 1
         if message is not None:
             message.now_routed()

@@ -22,11 +22,11 @@ from trouter.wire.types import Described
 
 from .addresses import MOBILE, strip_location
 from .containers import DetachReason, OwnSession, free_name, own_link, passed_on, takes
-from .record import Record
-from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, Refused
+from .entry import AddressEntry
+from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, AttachRefused
 from .relay import RoutedEgress, RoutedIngress
 from .routerport import RouterPort
-from .routes import AS_IT_IS, IN, LETTERS, LINK_BALANCED, OUT, Hop, LinkRoute, Pattern
+from .routes import AS_IT_IS, IN, LETTERS, LINK_BALANCED, OUT, Hop, LinkRoute, RoutePattern
 from .tenants import Tenant
 from .terms import PeerTerms, lay_on_egress, lay_on_ingress
 
@@ -58,7 +58,14 @@ class RoutedLink:
     """``near`` is the peer's link, ``far`` ours at the container: None until its session stands."""
 
     def __init__(
-        self, router: RouterPort, near: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, own: OwnSession, text: str
+        self,
+        router: RouterPort,
+        near: Link,
+        terms: PeerTerms,
+        pattern: RoutePattern,
+        hop: Hop,
+        own: OwnSession,
+        text: str,
     ) -> None:
         """``text`` is the address as the table of routes has it, with its tenant."""
         self.near = near
@@ -76,24 +83,24 @@ class RoutedLink:
     # --- on the way there
 
     def begin(self) -> None:
-        """Take the peer's link in, and attach ours as soon as may be; Refused."""
+        """Take the peer's link in, and attach ours as soon as may be; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
         near.sink = self._endpoint(near, self._terms, presettles=wanted.snd_settle_mode == _SETTLED_ONLY)
         near.context = self
         try:
             self._own.join(self)
-        except Refused:
+        except AttachRefused:
             near.sink, near.context = _NOBODY, None
             raise
 
     def attach_on(self, session: Session) -> None:
-        """The session at the container stands; Refused."""
+        """The session at the container stands; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
         name = free_name(session, self._name(wanted.name), not near.incoming, self._router.next_identity)
         source, target = self._outward(wanted)
         attach = Attach(name=name, handle=_ANY_HANDLE, role=not near.incoming, source=source, target=target)
         if not takes(self._hop.container.connection, attach):
-            raise Refused(FRAME_TOO_SMALL)
+            raise AttachRefused(FRAME_TOO_SMALL)
         far = self.far = own_link(session, name, not near.incoming)
         far.context = self
         endpoint = far.sink = self._endpoint(far, self._hop.container.terms, presettles=False)
@@ -105,15 +112,15 @@ class RoutedLink:
         far.attach(source, target, rcv_settle_mode=0, max_message_size=0)
 
     def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
-        router, record = self._router, self._pattern.record
+        router, entry = self._router, self._pattern.entry
         if isinstance(link, IncomingLink):
-            ingress = RoutedIngress(link, router.pulse, router.table, record, router.totals, terms.tenant)
+            ingress = RoutedIngress(link, router.pulse, router.table, entry, router.totals, terms.tenant)
             lay_on_ingress(ingress, terms)
             link.keeps_tags = True
             return ingress
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         egress = RoutedEgress(link, router.pulse, presettles, is_trunk=terms.is_router)
-        egress.record = record
+        egress.entry = entry
         lay_on_egress(egress, terms, router.totals)
         return egress
 
@@ -269,7 +276,7 @@ class RoutedLink:
 
 
 def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | Target | Coordinator) -> bool:
-    """Whether the link is about an address that belongs to a container as a whole; then it is on its way; Refused."""
+    """Send a link on its way whose address belongs to a container as a whole; whether it is so; AttachRefused."""
     if not len(router.routes):
         return False
     text = routed_address(terminus)
@@ -284,26 +291,26 @@ def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | T
         return False
     wanted = link.remote_attach
     if not router.routes.resumable and _outlives(wanted):
-        raise Refused(LINK_EXPIRATION)
+        raise AttachRefused(LINK_EXPIRATION)
     hop = router.routes.next_hop(pattern, terms.connection_number)
     if hop is None:
-        raise Refused(NO_ROUTE)
+        raise AttachRefused(NO_ROUTE)
     _set_out(router, link, terms, pattern, hop, address.text)
     return True
 
 
 def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object) -> None:
-    """As ``carry``, over an edge router's uplink, for an address of which is known there that it is routed; Refused."""
+    """As ``carry``, over an edge router's uplink, whose other end said that the address is routed; AttachRefused."""
     text = routed_address(terminus)
     if text is None or router.uplink is None:
-        raise Refused(NO_ROUTE)
+        raise AttachRefused(NO_ROUTE)
     qualified = router.table.parse(text, tenant=terms.tenant).text
     key = LETTERS[IN if link.incoming else OUT][1] + qualified
     hop = Hop(router.uplink.container, AS_IT_IS)
-    _set_out(router, link, terms, Pattern(key, Record(key, qualified, LINK_BALANCED)), hop, qualified)
+    _set_out(router, link, terms, RoutePattern(key, AddressEntry(key, qualified, LINK_BALANCED)), hop, qualified)
 
 
-def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: Pattern, hop: Hop, text: str) -> None:
+def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePattern, hop: Hop, text: str) -> None:
     client = (terms.connection_number, link.session.channel if terms.is_router else 0)
     own = hop.container.for_routed_links(client)
     RoutedLink(router, link, terms, pattern, hop, own, text).begin()

@@ -18,17 +18,17 @@ from .counters import AddressCounters
 from .edges import Edges
 from .edging import open_edge_streams
 from .egress import Egress
+from .entry import AddressEntry
 from .exchanges import Exchanges
 from .farewells import Farewells
 from .ingress import Ingress
-from .inprocess import Consumer, InsideSender, Subscription
+from .inprocess import InsideConsumer, InsideSender, Subscription
 from .latency import Latency, Outcomes
 from .messagelog import MessageLog
 from .network import Network, Trunk
 from .observer import RouterObserver
 from .pace import Paces
 from .ports import Pulse
-from .record import Record
 from .routes import Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
@@ -186,9 +186,9 @@ class Router:
             self._lose_ingress(sink)
         elif isinstance(sink, Egress):
             self._lose_egress(sink)
-        self._tell_owner(link, reason)
+        self._notify_owner(link, reason)
 
-    def _tell_owner(self, link: Link, reason: DetachReason | None) -> None:
+    def _notify_owner(self, link: Link, reason: DetachReason | None) -> None:
         """Notify the owner of the link, once, that it is gone."""
         owner: LinkOwner | None = link.context
         if owner is not None:
@@ -212,7 +212,7 @@ class Router:
             session.context.error = error
             session.context.lost()
         for link in links:
-            self._tell_owner(link, None)
+            self._notify_owner(link, None)
 
     # --- the edge
 
@@ -222,7 +222,7 @@ class Router:
         self.pulse.uplink = way
         self.table.on_users = self.edges.look if uplink is None else uplink.look
         if self.table.mode == "edge":
-            self.network.on_local = _nobody_hears if uplink is None else uplink.tell_local
+            self.network.on_local = _nobody_hears if uplink is None else uplink.advertise_local
 
     # --- containers
 
@@ -268,10 +268,10 @@ class Router:
         if ingress.tenant is not None:
             ingress.tenant.past.update(ingress.counters.as_dict())
         self.edges.lost(ingress)
-        record = ingress.record
-        if record is not None:
-            record.remove_sender(ingress)
-            self.table.release(record)
+        entry = ingress.entry
+        if entry is not None:
+            entry.remove_sender(ingress)
+            self.table.release(entry)
         self._lose_trunk_link(ingress)
 
     def _lose_egress(self, egress: Egress, own: list[Delivery] | None = None) -> None:
@@ -279,15 +279,15 @@ class Router:
             return
         self._watch.forget(egress)
         self.edges.lost(egress)
-        record, egress.record = egress.record, None
+        entry, egress.entry = egress.entry, None
         self._lose_trunk_link(egress)
         if egress.pool is not None:
             egress.pool.lost(egress)
-        if isinstance(record, Record) and egress in record.forwarder.consumers:  # else routed, or never answered
-            record.remove_consumer(egress)
+        if isinstance(entry, AddressEntry) and egress in entry.forwarder.consumers:  # else routed, or never answered
+            entry.remove_consumer(egress)
         egress.lost(own)
-        if isinstance(record, Record):
-            self.table.release(record)
+        if isinstance(entry, AddressEntry):
+            self.table.release(entry)
 
     def _lose_trunk_link(self, endpoint: Ingress | Egress) -> None:
         trunk = endpoint.trunk
@@ -316,13 +316,13 @@ class Router:
         incoming = sum(ingress.unsettled for ingress in self.ingresses())
         return incoming + sum(egress.backlog for egress in self.egresses())
 
-    def return_owed_credit(self, most: int) -> bool:
+    def return_owed_credit(self, max_links: int) -> bool:
         """Grant what is owed to senders from which nothing has come since the last look; whether to look again.
 
-        Looks at ``most`` links, and at the others with the next calls.
+        Looks at ``max_links`` links, and at the others with the next calls.
         """
         owing = self.pulse.owing
-        for ingress in list(islice(owing, most)):
+        for ingress in list(islice(owing, max_links)):
             del owing[ingress]
             if not ingress.return_owed():
                 owing[ingress] = None
@@ -361,35 +361,35 @@ class Router:
 
     # --- inside the router
 
-    def subscribe(self, address: str, consumer: Consumer, treatment: str = "closest") -> Subscription:
+    def subscribe(self, address: str, consumer: InsideConsumer, treatment: str = "closest") -> Subscription:
         """Deliver messages for ``address`` to ``consumer`` from here on."""
-        record = self.table.obtain(address, outgoing=True, treatment=treatment)
-        assert record is not None  # noqa: S101 - only the treatment unavailable gives none
-        subscription = Subscription(consumer, record.key)
-        record.add_subscription(subscription)
+        entry = self.table.obtain(address, outgoing=True, treatment=treatment)
+        assert entry is not None  # noqa: S101 - only the treatment unavailable gives none
+        subscription = Subscription(consumer, entry.key)
+        entry.add_subscription(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """End what ``subscribe`` began; a second call does nothing."""
-        record = self.table.records.get(subscription.key)
-        if record is not None and subscription in record.forwarder.subscriptions:
-            record.forwarder.subscriptions.remove(subscription)
-            self.table.release(record)
+        entry = self.table.entries.get(subscription.key)
+        if entry is not None and subscription in entry.forwarder.subscriptions:
+            entry.forwarder.subscriptions.remove(subscription)
+            self.table.release(entry)
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router for ``tenant``; how many receivers it went to."""
-        record = self.table.find(address.encode(), tenant=tenant)
-        if record is None or not record.reachable():
-            record = self._way_up(address, tenant) or record
-        return 0 if record is None else self._send(record, message)
+        entry = self.table.find(address.encode(), tenant=tenant)
+        if entry is None or not entry.reachable():
+            entry = self._way_up(address, tenant) or entry
+        return 0 if entry is None else self._send(entry, message)
 
-    def _way_up(self, address: str, tenant: Tenant | None) -> Record | None:
-        """The record of the way up, if an address without a local receiver may have one elsewhere; else None."""
+    def _way_up(self, address: str, tenant: Tenant | None) -> AddressEntry | None:
+        """The entry of the way up, if an address without a local receiver may have one elsewhere; else None."""
         parsed = self.table.parse(address, tenant=tenant)
         if self.pulse.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
             return None
-        up = self.pulse.uplink.record
-        return up if isinstance(up, Record) else None
+        up = self.pulse.uplink.entry
+        return up if isinstance(up, AddressEntry) else None
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:
         """Send a (pre-settled) control message to a neighbour, as it is; whether there is a link for it."""
@@ -411,14 +411,14 @@ class Router:
         delivery.arrived_at = self.pulse.now_s
         return delivery
 
-    def _send(self, record: Record, message: bytes) -> int:
+    def _send(self, entry: AddressEntry, message: bytes) -> int:
         delivery = self._own_delivery()
         self._inside.describe(message)
-        count = record.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
-        inside = record.forwarder.inside if count > 0 else 0
-        through = record.forwarder.through if count > 0 else 0
-        beside = record.forwarder.beside if count > 0 else 0
-        for counters in (record.counters, self.totals):
+        count = entry.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
+        inside = entry.forwarder.inside if count > 0 else 0
+        through = entry.forwarder.through if count > 0 else 0
+        beside = entry.forwarder.beside if count > 0 else 0
+        for counters in (entry.counters, self.totals):
             counters.from_container += 1
             counters.to_container += inside
             counters.transit += through

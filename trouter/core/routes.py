@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from .containers import Container
+from .entry import AddressEntry
 from .network import MAX_KEY, Network
 from .patterns import MANY, WILDCARDS, PatternError, PatternTree, normalise_pattern, pattern_tokens, prefix_pattern
-from .record import Record
 from .table import AddressTable
 
 IN: Final = "in"
@@ -69,13 +69,13 @@ class Hop(NamedTuple):
     router: str = ""
 
 
-class Pattern:
+class RoutePattern:
     """The links of one direction to one pattern of addresses."""
 
-    def __init__(self, key: str, record: Record) -> None:
+    def __init__(self, key: str, entry: AddressEntry) -> None:
         self.key = key
         #: Its row among the addresses, and what is counted of it.
-        self.record = record
+        self.entry = entry
         #: Configured routes, also those without a container.
         self.routes: list[LinkRoute] = []
         #: Containers that are there, each by its route; who was last served stands last.
@@ -110,8 +110,8 @@ class Routes:
 
     def __init__(self, table: AddressTable) -> None:
         self._table = table
-        self._trees: dict[str, PatternTree[Pattern]] = {IN: PatternTree(), OUT: PatternTree()}
-        self._patterns: dict[Identity, Pattern] = {}
+        self._trees: dict[str, PatternTree[RoutePattern]] = {IN: PatternTree(), OUT: PatternTree()}
+        self._patterns: dict[Identity, RoutePattern] = {}
         self._scoped: dict[int, Scoped] = {}
         self.advertise: Callable[[str], None] = _nobody_hears
         self.withdraw: Callable[[str], None] = _nobody_hears
@@ -129,7 +129,7 @@ class Routes:
     def _takes_senders(self, text: str, space: str) -> bool:
         return self.find(text, IN, space) is not None
 
-    def find(self, text: str, direction: str, space: str = "") -> Pattern | None:
+    def find(self, text: str, direction: str, space: str = "") -> RoutePattern | None:
         """Return the pattern that the address ``text``, qualified by its tenant, falls under, or None.
 
         Addresses in the ``space`` of a tenant fall under patterns that begin with it, as it is written: to a pattern as
@@ -138,7 +138,7 @@ class Routes:
         pattern = self._trees[direction].match(text) if len(self._trees[direction]) else None
         return None if pattern is None or (space and not pattern.key.startswith(f"{space}/", 1)) else pattern
 
-    def next_hop(self, pattern: Pattern, coming_from: int) -> Hop | None:
+    def next_hop(self, pattern: RoutePattern, coming_from: int) -> Hop | None:
         """Where the next link goes: containers here first, each in turn, then other routers, each in turn.
 
         It never goes back to another router on the connection that it came on.
@@ -264,32 +264,32 @@ class Routes:
 
     # --- their beginning and end
 
-    def _obtain(self, key: str) -> Pattern:
+    def _obtain(self, key: str) -> RoutePattern:
         identity = identify(key)
         pattern = self._patterns.get(identity)
         if pattern is None:
-            record = Record(key, key[1:], LINK_BALANCED)
-            record.pinned = True
-            pattern = self._patterns[identity] = Pattern(key, record)
+            entry = AddressEntry(key, key[1:], LINK_BALANCED)
+            entry.pinned = True
+            pattern = self._patterns[identity] = RoutePattern(key, entry)
             self._trees[identity[0]].insert("/".join(identity[1]), pattern)
-            self._table.records[key] = record
+            self._table.entries[key] = entry
             self._table.forget_spellings()
         return pattern
 
-    def _release(self, pattern: Pattern) -> None:
+    def _release(self, pattern: RoutePattern) -> None:
         identity = identify(pattern.key)
         if pattern.unused and self._patterns.pop(identity, None) is not None:
             self._trees[identity[0]].remove("/".join(identity[1]))
-            del self._table.records[pattern.key]
+            del self._table.entries[pattern.key]
             self._table.forget_spellings()
 
-    def _begin(self, pattern: Pattern, hop: Hop) -> None:
+    def _begin(self, pattern: RoutePattern, hop: Hop) -> None:
         pattern.hops.insert(0, hop)
         if len(pattern.hops) == 1:
             self.advertise(pattern.key)
         self.changed(hop.route, hop.container, True)
 
-    def _end(self, pattern: Pattern, hop: Hop) -> None:
+    def _end(self, pattern: RoutePattern, hop: Hop) -> None:
         pattern.hops.remove(hop)
         if not pattern.hops:
             self.withdraw(pattern.key)

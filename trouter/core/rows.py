@@ -19,7 +19,7 @@ from .pace import settled_count
 from .routed import RoutedLink
 
 if TYPE_CHECKING:
-    from .record import Record
+    from .entry import AddressEntry
     from .router import Router
 
 Endpoint = Ingress | Egress
@@ -97,22 +97,22 @@ def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
     return counts
 
 
-def _outstanding(router: Router, record: Record) -> list[Long] | None:
+def _outstanding(router: Router, entry: AddressEntry) -> list[Long] | None:
     """Unsettled deliveries of a balanced address by the neighbour that they went to; None before the first."""
-    if record.treatment != "balanced" or record.counters.transit == 0:
+    if entry.treatment != "balanced" or entry.counters.transit == 0:
         return None
     counts = list(_NOTHING_OUTSTANDING)
     for trunk in router.network.trunks:
-        under_way = trunk.outstanding.get(record.forwarder)
+        under_way = trunk.outstanding.get(entry.forwarder)
         index = router.network.index_of(trunk.neighbour) if trunk.neighbour else -1
         if under_way is not None and 0 <= index < ROUTERS:
             counts[index] = Long(counts[index] + under_way.count)
     return counts
 
 
-def _tracked(router: Router, record: Record) -> Long:
+def _tracked(router: Router, entry: AddressEntry) -> Long:
     """All of these together."""
-    found = (trunk.outstanding.get(record.forwarder) for trunk in router.network.trunks)
+    found = (trunk.outstanding.get(entry.forwarder) for trunk in router.network.trunks)
     return Long(sum(each.count for each in found if each is not None))
 
 
@@ -120,8 +120,8 @@ def _link_type(_: Router, endpoint: Endpoint) -> str:
     """Whose messages it carries."""
     if endpoint.trunk is not None:
         return "router-control" if endpoint.trunk.is_control(endpoint) else "inter-router"
-    record = endpoint.record
-    down = isinstance(endpoint, Egress) and record is not None and record.key[0] == EDGE
+    entry = endpoint.entry
+    down = isinstance(endpoint, Egress) and entry is not None and entry.key[0] == EDGE
     return "edge-downlink" if down else "endpoint"
 
 
@@ -130,7 +130,7 @@ def _owning_address(endpoint: Endpoint) -> str | None:
     routed = endpoint.link.context
     if isinstance(routed, RoutedLink):
         return f"M0{routed.text}"
-    return None if endpoint.record is None else endpoint.record.key
+    return None if endpoint.entry is None else endpoint.entry.key
 
 
 def _peer(endpoint: Endpoint) -> str | None:
@@ -140,9 +140,9 @@ def _peer(endpoint: Endpoint) -> str | None:
     return None if other is None else str(getattr(other.sink, "identity", 0))
 
 
-def _remote_hosts(router: Router, record: Record) -> list[str]:
+def _remote_hosts(router: Router, entry: AddressEntry) -> list[str]:
     """The other routers that listen on an address, or have containers for it."""
-    return [each.id for each in record.forwarder.remotes] or router.routes.routers(record.key)
+    return [each.id for each in entry.forwarder.remotes] or router.routes.routers(entry.key)
 
 
 def settle_rate(router: Router, endpoint: Endpoint) -> float:
@@ -185,33 +185,33 @@ LINK_COLUMNS: Final[dict[str, Callable[[Router, Endpoint], object]]] = {
 }
 
 #: Column -> its value for an address. Of other routers those count that can be reached.
-ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, Record], object]]] = {
-    "name": lambda _, record: record.key,
-    "identity": lambda _, record: record.key,
+ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, AddressEntry], object]]] = {
+    "name": lambda _, entry: entry.key,
+    "identity": lambda _, entry: entry.key,
     "type": lambda _, __: ADDRESS_TYPE,
-    "key": lambda _, record: record.key,
-    "distribution": lambda _, record: record.treatment,
-    "inProcess": lambda _, record: _uint(len(record.forwarder.subscriptions)),
-    "subscriberCount": lambda _, record: _uint(len(record.forwarder.consumers)),
-    "remoteCount": lambda router, record: _uint(len(_remote_hosts(router, record))),
-    "containerCount": lambda router, record: _uint(router.routes.container_count(record.key)),
+    "key": lambda _, entry: entry.key,
+    "distribution": lambda _, entry: entry.treatment,
+    "inProcess": lambda _, entry: _uint(len(entry.forwarder.subscriptions)),
+    "subscriberCount": lambda _, entry: _uint(len(entry.forwarder.consumers)),
+    "remoteCount": lambda router, entry: _uint(len(_remote_hosts(router, entry))),
+    "containerCount": lambda router, entry: _uint(router.routes.container_count(entry.key)),
     "remoteHostRouters": _remote_hosts,
-    "deliveriesIngress": lambda _, record: _ulong(record.counters.ingress),
-    "deliveriesEgress": lambda _, record: _ulong(record.counters.egress),
-    "deliveriesTransit": lambda _, record: _ulong(record.counters.transit),
-    "deliveriesToContainer": lambda _, record: _ulong(record.counters.to_container),
-    "deliveriesFromContainer": lambda _, record: _ulong(record.counters.from_container),
-    "deliveriesEgressRouteContainer": lambda _, record: _ulong(record.counters.egress_container),
-    "deliveriesIngressRouteContainer": lambda _, record: _ulong(record.counters.ingress_container),
+    "deliveriesIngress": lambda _, entry: _ulong(entry.counters.ingress),
+    "deliveriesEgress": lambda _, entry: _ulong(entry.counters.egress),
+    "deliveriesTransit": lambda _, entry: _ulong(entry.counters.transit),
+    "deliveriesToContainer": lambda _, entry: _ulong(entry.counters.to_container),
+    "deliveriesFromContainer": lambda _, entry: _ulong(entry.counters.from_container),
+    "deliveriesEgressRouteContainer": lambda _, entry: _ulong(entry.counters.egress_container),
+    "deliveriesIngressRouteContainer": lambda _, entry: _ulong(entry.counters.ingress_container),
     "transitOutstanding": _outstanding,
     "trackedDeliveries": _tracked,
-    "priority": lambda _, record: Int(record.priority),
-    "deliveriesRedirectedToFallback": lambda _, record: _ulong(record.counters.redirected),
+    "priority": lambda _, entry: Int(entry.priority),
+    "deliveriesRedirectedToFallback": lambda _, entry: _ulong(entry.counters.redirected),
 }
 
 #: Column -> its value for the router, as far as the core knows it; counts hold since the start.
 ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
-    "addrCount": lambda router, _: _ulong(len(router.table.records)),
+    "addrCount": lambda router, _: _ulong(len(router.table.entries)),
     "linkCount": lambda router, _: _ulong(len(router.links)),
     "nodeCount": lambda router, _: _ulong(len(router.network.routers)),
     "presettledDeliveries": lambda _, totals: _ulong(totals.presettled),
@@ -241,11 +241,11 @@ def link_row(router: Router, endpoint: Endpoint, names: Sequence[str] = ()) -> d
     return {name: read(router, endpoint) for name, read in LINK_COLUMNS.items()}
 
 
-def address_row(router: Router, record: Record, names: Sequence[str] = ()) -> dict[str, object]:
+def address_row(router: Router, entry: AddressEntry, names: Sequence[str] = ()) -> dict[str, object]:
     """As ``link_row``, of an address."""
     if names:
-        return {name: ADDRESS_COLUMNS[name](router, record) for name in names}
-    return {name: read(router, record) for name, read in ADDRESS_COLUMNS.items()}
+        return {name: ADDRESS_COLUMNS[name](router, entry) for name in names}
+    return {name: read(router, entry) for name, read in ADDRESS_COLUMNS.items()}
 
 
 def router_row(router: Router) -> dict[str, object]:

@@ -10,11 +10,11 @@ from trouter.engine.ports import Delivery, LinkPort
 
 from .credit import Credit
 from .egress import Egress
+from .entry import AddressEntry
 from .latency import family_of
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE
 from .ports import Pulse
-from .record import Record
 
 
 class Settlement(Credit):
@@ -22,16 +22,16 @@ class Settlement(Credit):
 
     __slots__ = ("family",)
 
-    def __init__(self, link: IncomingLink, pulse: Pulse, record: Record | None, capacity: int) -> None:
-        super().__init__(link, pulse, record, capacity)
+    def __init__(self, link: IncomingLink, pulse: Pulse, entry: AddressEntry | None, capacity: int) -> None:
+        super().__init__(link, pulse, entry, capacity)
         #: The class of its address, an index into ``latency.FAMILIES``.
-        self.family = family_of(None if record is None else record.key)
+        self.family = family_of(None if entry is None else entry.key)
 
     # --- what the sender hears
 
     def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
         """The message has no receiver (2.6): released, or dropped; a targeted link is drained rather than paid back."""
-        if self.record is None or self.via_edge or self.record.forwarder.standing:
+        if self.entry is None or self.via_edge or self.entry.forwarder.standing:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
         self.counters.undeliverable += 1
@@ -141,9 +141,9 @@ class Settlement(Credit):
         age_s = self.pulse.now_s - delivery.arrived_at
         self.counters.count(code, age_s)
         self.pulse.latency.count(self.family, code, age_s)
-        if self.pulse.times is not None and self.record is not None:
+        if self.pulse.times is not None and self.entry is not None:
             times = self.pulse.times
-            times.count(self.record, age_s)
+            times.count(self.entry, age_s)
 
     def _count_presettled(self) -> None:
         self.counters.presettled += 1

@@ -24,39 +24,39 @@ class Spaced(Protocol):
 
 
 class Spaces:
-    """The keys of records by the space they are in, in the order in which the records were made."""
+    """The keys of entries by the space they are in, in the order in which the entries were made."""
 
-    def __init__(self, records: Mapping[str, Spaced]) -> None:
-        self._records = records
+    def __init__(self, entries: Mapping[str, Spaced]) -> None:
+        self._entries = entries
         self._keys: dict[str, dict[str, None]] | None = None
 
     def keys_of(self, space: str) -> list[str]:
         """The addresses of a space, and dynamic ones that were made for it."""
         if self._keys is None:
             self._keys = {}
-            for record in self._records.values():
-                self.add(record)
+            for entry in self._entries.values():
+                self.add(entry)
         return list(self._keys.get(space, ()))
 
-    def add(self, record: Spaced) -> None:
-        """A record has come, or was given a space."""
-        if self._keys is not None and (space := space_of_record(record)):
-            self._keys.setdefault(space, {})[record.key] = None
+    def add(self, entry: Spaced) -> None:
+        """An entry has come, or was given a space."""
+        if self._keys is not None and (space := space_of_entry(entry)):
+            self._keys.setdefault(space, {})[entry.key] = None
 
-    def remove(self, record: Spaced) -> None:
-        """A record is gone, or about to be given another space."""
-        if self._keys is None or not (space := space_of_record(record)):
+    def remove(self, entry: Spaced) -> None:
+        """An entry is gone, or about to be given another space."""
+        if self._keys is None or not (space := space_of_entry(entry)):
             return
         keys = self._keys.get(space)
         if keys is not None:
-            keys.pop(record.key, None)
+            keys.pop(entry.key, None)
             if not keys:
                 del self._keys[space]
 
 
-def space_of_record(record: Spaced) -> str:
+def space_of_entry(entry: Spaced) -> str:
     """The space that an address may be in; empty for none."""
-    if record.space or not record.key.startswith(MOBILE):
-        return record.space
-    head, slash, _ = record.key[2:].partition("/")
+    if entry.space or not entry.key.startswith(MOBILE):
+        return entry.space
+    head, slash, _ = entry.key[2:].partition("/")
     return head if slash else ""

@@ -29,7 +29,7 @@ SCRUBBED_AT_ONCE: Final = 10
 class Streams:
     """The links of one connection on which we send unfinished messages, one at a time on each."""
 
-    __slots__ = ("_attach", "_begin", "_end", "_idle", "_links", "_most", "detach")
+    __slots__ = ("_attach", "_begin", "_end", "_idle", "_links", "_max_links", "detach")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Streams:
         #: Every link, and those without a message; the one that was used last is taken first.
         self._links: dict[Backlog, Egress] = {}
         self._idle: dict[Egress, None] = {}
-        self._most = MAX_STREAMS
+        self._max_links = MAX_STREAMS
 
     @property
     def count(self) -> int:
@@ -62,13 +62,13 @@ class Streams:
         """A link for the message that is offered to it next; None if there can be no more."""
         if self._idle:
             return self._idle.popitem()[0]
-        if len(self._links) >= self._most:
+        if len(self._links) >= self._max_links:
             return None
         try:
             session = self._begin()
             egress = self._attach(session)
         except Misuse:
-            self._most = len(self._links)  # the neighbour has no room for more
+            self._max_links = len(self._links)  # the neighbour has no room for more
             return None
         egress.pool = self
         self._links[egress] = egress
@@ -86,7 +86,7 @@ class Streams:
         if egress is not None:
             self._idle.pop(egress, None)
             if egress.link.remote_attach is None or egress.link.remote_attach.target is None:
-                self._most = len(self._links)  # refused
+                self._max_links = len(self._links)  # refused
             session = egress.link.session
             if isinstance(session, Session) and session.mapped:
                 self._end(session)

@@ -20,9 +20,9 @@ from .addresses import (
     parse_address,
     phase_named,
 )
+from .entry import AddressEntry
 from .network import Network
 from .patterns import PatternError, PatternTree, prefix_pattern
-from .record import Record
 from .spaces import Spaces
 from .tenants import Tenant, Tenants
 
@@ -33,7 +33,7 @@ TENANT_SERVICES: Final = frozenset({"$management"})
 SERVICES_FOR_ALL: Final = {"L$management": "L$_management_internal"}
 #: Longer addresses are refused; it bounds what parsing and matching one may cost.
 MAX_ADDRESS_BYTES: Final = 4096
-#: How many spellings of an address are remembered with its record, and how long one may be.
+#: How many spellings of an address are remembered with its entry, and how long one may be.
 _SPELLINGS: Final = 4
 _REMEMBERED_BYTES: Final = 256
 
@@ -76,26 +76,26 @@ class AddressTable:
         self.mode = mode
         self.default_rule = AddressRule("#", distribution=default_distribution)
         self._rules: PatternTree[AddressRule] = PatternTree()
-        self.records: dict[str, Record] = {}
-        #: Texts of anonymous messages and where they lead; a few for each record, gone with it.
-        self.known: dict[bytes, Record] = {}
+        self.entries: dict[str, AddressEntry] = {}
+        #: Texts of anonymous messages and where they lead; a few for each entry, gone with it.
+        self.known: dict[bytes, AddressEntry] = {}
         #: The same for messages that name the first phase by naming none.
-        self.known_first: dict[bytes, Record] = {}
+        self.known_first: dict[bytes, AddressEntry] = {}
         #: The same for what tenants write, for as long as a tenant is remembered.
-        self._known_of: WeakKeyDictionary[Tenant, dict[bytes, Record]] = WeakKeyDictionary()
+        self._known_of: WeakKeyDictionary[Tenant, dict[bytes, AddressEntry]] = WeakKeyDictionary()
         self.tenants = Tenants()
         self.tenants.on_idle = self._forget_spellings_of
         #: Whether tenants are refused the addresses that all tenants share: secureDefaults.
         self.tenants_confined = True
-        #: The records in the space of each tenant.
-        self.spaces = Spaces(self.records)
+        #: The entries in the space of each tenant.
+        self.spaces = Spaces(self.entries)
         #: Whether messages to an address, in a tenant's space, are none of ours: its links go to a container whole.
         self.is_routed: Callable[[str, str], bool] = _never
         #: Mobile addresses that something configured is about, and how many such things there are.
         self.named: dict[str, int] = {}
         self.network = Network(self)
         #: Called with each mobile address that has gained or lost a user.
-        self.on_users: Callable[[Record], None] = _ignore
+        self.on_users: Callable[[AddressEntry], None] = _ignore
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
@@ -125,7 +125,7 @@ class AddressTable:
         """The tenant has no connection any more: it is to cost little until it has one again."""
         _forget_spellings(self.known_to(tenant))
 
-    def known_to(self, tenant: Tenant | None) -> dict[bytes, Record]:
+    def known_to(self, tenant: Tenant | None) -> dict[bytes, AddressEntry]:
         """Return the dictionary in which texts of ``tenant``'s messages are looked for first; None: any other client's.
 
         It is the same dictionary for as long as the tenant is remembered.
@@ -153,8 +153,8 @@ class AddressTable:
 
     def is_served(self, address: Address) -> bool:
         """Whether the router itself takes the messages for ``address``."""
-        record = self.records.get(address.key)
-        return record is not None and len(record.forwarder.subscriptions) > 0
+        entry = self.entries.get(address.key)
+        return entry is not None and len(entry.forwarder.subscriptions) > 0
 
     def is_open_to(self, tenant: Tenant, address: Address) -> bool:
         """Whether the tenant may send to its ``address``: all without underscore, its dynamic ones, its services.
@@ -167,8 +167,8 @@ class AddressTable:
             return True
         if not (self.tenants_confined or address.key.startswith(TEMPORARY_KEY)):
             return True
-        record = self.records.get(address.key)
-        return record is not None and record.space == tenant.space
+        entry = self.entries.get(address.key)
+        return entry is not None and entry.space == tenant.space
 
     def obtain(
         self,
@@ -177,8 +177,8 @@ class AddressTable:
         phase: str | None = None,
         treatment: str | None = None,
         tenant: Tenant | None = None,
-    ) -> Record | None:
-        """The record for a terminus with address ``text``, made if need be; None when it is unavailable.
+    ) -> AddressEntry | None:
+        """The entry for a terminus with address ``text``, made if need be; None when it is unavailable.
 
         A receiver (``outgoing``) takes from the rule's egress phase, a sender puts into its ingress phase; ``phase``
         overrides both. ``treatment`` overrides the configured distribution.
@@ -192,39 +192,39 @@ class AddressTable:
             if self._is_refused(address, rule, phase):
                 return None
             distribution = "balanced"
-        record = self._obtain(address, address.key_in_phase(phase), distribution, rule.priority)
+        entry = self._obtain(address, address.key_in_phase(phase), distribution, rule.priority)
         if rule.enable_fallback and address.letter == MOBILE and phase != FALLBACK_PHASE:
-            self._pair_fallback(address, record)
-        return record
+            self._pair_fallback(address, entry)
+        return entry
 
-    def obtain_edge(self, edge_id: str) -> Record:
-        """The record of everything that is for an edge router."""
+    def obtain_edge(self, edge_id: str) -> AddressEntry:
+        """The entry of everything that is for an edge router."""
         address = Address(EDGE, EDGE + edge_id, f"_edge/{edge_id}", edge_id)
         return self._obtain(address, address.key, "balanced", -1)
 
-    def give(self, record: Record, tenant: Tenant | None) -> None:
+    def give(self, entry: AddressEntry, tenant: Tenant | None) -> None:
         """Give a dynamic address to ``tenant``; None for a client that is in no tenant's space."""
-        self.spaces.remove(record)
-        record.space = "" if tenant is None else tenant.space
-        self.spaces.add(record)
+        self.spaces.remove(entry)
+        entry.space = "" if tenant is None else tenant.space
+        self.spaces.add(entry)
 
-    def obtain_uplink(self) -> Record:
-        """The record of everything that is for routers elsewhere, on an edge router."""
+    def obtain_uplink(self) -> AddressEntry:
+        """The entry of everything that is for routers elsewhere, on an edge router."""
         return self._obtain(Address(LOCAL, UPLINK_KEY, UPLINK_KEY, UPLINK_KEY), UPLINK_KEY, "closest", -1)
 
-    def obtain_local(self, name: str, treatment: str) -> Record:
-        """The record of a local address that the router itself serves."""
+    def obtain_local(self, name: str, treatment: str) -> AddressEntry:
+        """The entry of a local address that the router itself serves."""
         return self._obtain(Address(LOCAL, LOCAL + name, name, name), LOCAL + name, treatment, -1)
 
-    def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> Record:
-        record = self.records.get(key)
-        if record is None:
-            record = self.records[key] = Record(key, address.text, distribution, priority, self)
-            self.spaces.add(record)
-        return record
+    def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> AddressEntry:
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self.entries[key] = AddressEntry(key, address.text, distribution, priority, self)
+            self.spaces.add(entry)
+        return entry
 
-    def obtain_remote(self, key: str, treatment: str | None) -> Record:
-        """The record of an address that another router listens on, by its ``key``.
+    def obtain_remote(self, key: str, treatment: str | None) -> AddressEntry:
+        """The entry of an address that another router listens on, by its ``key``.
 
         What is configured here counts, then the other's ``treatment``, then the default (inter-router.md 4.8).
         """
@@ -236,16 +236,16 @@ class AddressTable:
         elif treatment is None:
             default = self.default_rule.distribution
             treatment = "balanced" if default == UNAVAILABLE else default
-        record = self._obtain(address, key, treatment, -1 if rule is None else rule.priority)
+        entry = self._obtain(address, key, treatment, -1 if rule is None else rule.priority)
         if rule is not None and rule.enable_fallback and key[1] != FALLBACK_PHASE:
-            self._pair_fallback(address, record)
-        return record
+            self._pair_fallback(address, entry)
+        return entry
 
     def release_remote(self, key: str) -> None:
         """Forget the address with this key if it has no user any more."""
-        record = self.records.get(key)
-        if record is not None:
-            self.release(record)
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.release(entry)
 
     def advertise(self, key: str, hint: int) -> None:
         """See ``AddressListener``."""
@@ -255,18 +255,18 @@ class AddressTable:
         """See ``AddressListener``."""
         self.network.withdraw(key)
 
-    def users_changed(self, record: Record) -> None:
+    def users_changed(self, entry: AddressEntry) -> None:
         """See ``AddressListener``."""
-        self.on_users(record)
+        self.on_users(entry)
 
-    def _pair_fallback(self, address: Address, record: Record) -> None:
-        if record.fallback is None:
+    def _pair_fallback(self, address: Address, entry: AddressEntry) -> None:
+        if entry.fallback is None:
             fallback = self._obtain(address, address.key_in_phase(FALLBACK_PHASE), "balanced", -1)
-            record.fallback = fallback
-            fallback.fallback_of = record
+            entry.fallback = fallback
+            fallback.fallback_of = entry
 
-    def find(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> Record | None:
-        """The record for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
+    def find(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> AddressEntry | None:
+        """The entry for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
 
         ``phase`` is as routers say it to each other; a client's message (-1) enters where the configuration says. What
         is found stands in ``known_to(tenant)`` or ``known_first`` from then on, in which to look first.
@@ -280,28 +280,28 @@ class AddressTable:
         known = self.known_first if phase == 0 and tenant is None else self.known_to(tenant)
         rule = self.rule_for(address)
         letter = str(rule.ingress_phase) if phase < 0 else phase_named(phase)
-        record = self.records.get(address.key_in_phase(letter))
-        if record is None and address.letter == LOCAL and tenant is None:
-            record = self._answer(address.rest)
-        if record is None and rule.enable_fallback:
-            return self.records.get(address.key_in_phase(FALLBACK_PHASE))  # only the fallback has users
+        entry = self.entries.get(address.key_in_phase(letter))
+        if entry is None and address.letter == LOCAL and tenant is None:
+            entry = self._answer(address.rest)
+        if entry is None and rule.enable_fallback:
+            return self.entries.get(address.key_in_phase(FALLBACK_PHASE))  # only the fallback has users
         if (
-            record is not None
+            entry is not None
             and phase <= 0
             and (phase < 0 or tenant is None)
             and len(text) <= _REMEMBERED_BYTES
-            and len(record.known_as) < _SPELLINGS
+            and len(entry.known_as) < _SPELLINGS
             and text not in known
         ):
-            known[text] = record
-            record.known_as.append((known, text))
-        return record
+            known[text] = entry
+            entry.known_as.append((known, text))
+        return entry
 
-    def _answer(self, rest: str) -> Record | None:
-        """The record of a tenant's dynamic address, as ``answer_of`` names it on other routers."""
+    def _answer(self, rest: str) -> AddressEntry | None:
+        """The entry of a tenant's dynamic address, as ``answer_of`` names it on other routers."""
         space, _, name = rest.partition("/")
-        record = self.records.get(LOCAL + name) if name.startswith(TEMPORARY_NAMES) else None
-        return record if record is not None and record.space == space else None
+        entry = self.entries.get(LOCAL + name) if name.startswith(TEMPORARY_NAMES) else None
+        return entry if entry is not None and entry.space == space else None
 
     def is_unavailable(self, text: bytes, tenant: Tenant | None = None) -> bool:
         """Messages to ``text`` can go nowhere by configuration."""
@@ -322,7 +322,7 @@ class AddressTable:
             return False
         if rule is not self.default_rule:
             return True
-        return address.key_in_phase(phase) not in self.records and address.text not in self.named
+        return address.key_in_phase(phase) not in self.entries and address.text not in self.named
 
     def name(self, text: str) -> None:
         """Something configured is about the address ``text``."""
@@ -344,30 +344,30 @@ class AddressTable:
     def _address_of(self, text: bytes, tenant: Tenant | None) -> Address:
         return self.parse(text.decode("utf-8", "replace"), tenant=tenant)
 
-    def release(self, record: Record) -> None:
-        """Forget ``record`` if it has no user any more, and its fallback with it."""
-        if not record.unused() or self.records.get(record.key) is not record:
+    def release(self, entry: AddressEntry) -> None:
+        """Forget ``entry`` if it has no user any more, and its fallback with it."""
+        if not entry.unused() or self.entries.get(entry.key) is not entry:
             return
-        del self.records[record.key]
-        self.spaces.remove(record)
-        record.gone = True
-        self.network.drop(record.forwarder)
-        for known, text in record.known_as:
+        del self.entries[entry.key]
+        self.spaces.remove(entry)
+        entry.gone = True
+        self.network.drop(entry.forwarder)
+        for known, text in entry.known_as:
             known.pop(text, None)
-        fallback = record.fallback
+        fallback = entry.fallback
         if fallback is not None:
-            record.fallback = None
+            entry.fallback = None
             self.release(fallback)
 
 
-def _forget_spellings(known: dict[bytes, Record]) -> None:
-    """Empty a dictionary of spellings, and let its records know."""
-    for record in set(known.values()):
-        record.known_as = [(where, text) for where, text in record.known_as if where is not known]
+def _forget_spellings(known: dict[bytes, AddressEntry]) -> None:
+    """Empty a dictionary of spellings, and let its entries know."""
+    for entry in set(known.values()):
+        entry.known_as = [(where, text) for where, text in entry.known_as if where is not known]
     known.clear()
 
 
-def _ignore(_: Record) -> None:
+def _ignore(_: AddressEntry) -> None:
     """Ignore the event."""
 
 

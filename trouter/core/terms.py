@@ -75,7 +75,7 @@ def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
         ingress.comes_from_edge()
     hold(ingress, terms.check)
     ingress.gate = terms.gate
-    ingress.marker.only_traces = terms.only_traces
+    ingress.rewriter.only_traces = terms.only_traces
     ingress.of_container = terms.role == ROUTE_CONTAINER
     if terms.max_message_bytes > 0:
         ingress.link.max_message_bytes = terms.max_message_bytes
@@ -85,11 +85,11 @@ def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> 
     """Hold an outgoing link to the terms of its connection; ``totals`` are those of the router."""
     egress.log = None if terms.log is None else SentLog(terms.log, egress)
     egress.connection_number = terms.connection_number
-    egress.most_unsettled = terms.max_unsettled
+    egress.max_unsettled = terms.max_unsettled
     egress.totals = totals if terms.role == ROUTE_CONTAINER else None
 
 
 def hold(ingress: Ingress, check: MessageCheck | None) -> None:
     """Hold the messages of a link to ``check``, where it has anything to say to them."""
-    asked = check is not None and (ingress.record is None or check.reads_messages)
+    asked = check is not None and (ingress.entry is None or check.reads_messages)
     ingress.check = check if asked else None

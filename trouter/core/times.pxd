@@ -14,8 +14,8 @@ cdef class Times:
 
 
 cdef class TimesByAddress:
-    cdef public Py_ssize_t most
-    cdef list _records
+    cdef public Py_ssize_t max_addresses
+    cdef list _entries
 
     @cython.locals(times=Times)
-    cpdef count(self, record, double age_s)
+    cpdef count(self, entry, double age_s)

@@ -52,31 +52,31 @@ class Timed(Protocol):
 
 
 class TimesByAddress:
-    """The times of up to ``most`` addresses."""
+    """The times of up to ``max_addresses`` addresses."""
 
-    __slots__ = ("_records", "most")
+    __slots__ = ("_entries", "max_addresses")
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._records: list[Timed] = []
+    def __init__(self, max_addresses: int) -> None:
+        self.max_addresses = max_addresses
+        self._entries: list[Timed] = []
 
-    def count(self, record: Timed, age_s: float) -> None:
-        """A delivery to the address of ``record`` ended, so old."""
-        times = record.times
+    def count(self, entry: Timed, age_s: float) -> None:
+        """A delivery to the address of ``entry`` ended, so old."""
+        times = entry.times
         if times is None:
-            if len(self._records) >= self.most:
+            if len(self._entries) >= self.max_addresses:
                 return
             times = Times()
-            record.times = times
-            self._records.append(record)
+            entry.times = times
+            self._entries.append(entry)
         times.add(int(age_s * 1_000_000) if age_s > 0 else 0)
 
     def take(self) -> list[tuple[str, Times]]:
         """The addresses and what was counted of them since the last call."""
-        records, self._records = self._records, []
+        entries, self._entries = self._entries, []
         taken = []
-        for record in records:
-            if record.times is not None:
-                taken.append((record.text, record.times))
-            record.times = None
+        for entry in entries:
+            if entry.times is not None:
+                taken.append((entry.text, entry.times))
+            entry.times = None
         return taken

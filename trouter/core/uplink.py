@@ -23,6 +23,7 @@ from .announcing import Announcer
 from .containers import Container, DetachReason, own_link
 from .edges import DOWNLINK, HEARTBEAT, LOOKUP, TRACKING
 from .egress import Egress
+from .entry import AddressEntry
 from .gather import gather
 from .ingress import Ingress
 from .latency import family_of
@@ -30,8 +31,7 @@ from .lookups import Lookups, Query, made_up
 from .network import LINK_ROUTE_LETTERS
 from .notes import Note, read, write
 from .ports import Pulse
-from .record import Record
-from .refusals import Refused
+from .refusals import AttachRefused
 from .routerport import RouterPort
 
 #: Sessions: for links that carry clients' messages, and for what routers tell each other.
@@ -98,32 +98,32 @@ class Uplink:
         self._lookups = Lookups(router)
         self._heartbeat: Egress | None = None
         self._beats = 0
-        self._receivers: dict[Record, Ingress] = {}
-        self._senders: dict[Record, ProxyEgress] = {}
+        self._receivers: dict[AddressEntry, Ingress] = {}
+        self._senders: dict[AddressEntry, ProxyEgress] = {}
         #: The address of each of these links.
-        self._used_for: dict[Ingress | Egress, Record] = {}
+        self._used_for: dict[Ingress | Egress, AddressEntry] = {}
         #: The addresses that have receivers elsewhere, of those that have a link to send on.
-        self._taken: set[Record] = set()
+        self._taken: set[AddressEntry] = set()
 
     # --- its links
 
     def begin(self) -> None:
-        """Attach everything, in the order in which interior routers expect it; Refused."""
+        """Attach everything, in the order in which interior routers expect it; AttachRefused."""
         router, (data, control) = self._router, self._sessions
         way = self._anonymous = self._send_on(data, Target())
         self._downlink = self._receive_messages(data, None, Source(router.table.router_id, capabilities=(DOWNLINK,)))
         self._tracking = self._receive_notes(control, Source(TRACKING), TRACKING_CREDIT, self._track)
-        self._management = self._ask_on(control, MANAGEMENT)
+        self._management = self._attach_to(control, MANAGEMENT)
         self._responses = self._receive_notes(control, Source(dynamic=True), RESPONSE_CREDIT, self._take_response)
         lookups = self._lookups
-        lookups.asks_on = self._ask_on(control, LOOKUP)
-        lookups.replies_on = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, lookups.take)
-        self._heartbeat = self._ask_on(control, HEARTBEAT)
-        record = router.table.obtain_uplink()
-        way.record = record
-        record.add_consumer(way)
+        lookups.query_link = self._attach_to(control, LOOKUP)
+        lookups.reply_link = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, lookups.take)
+        self._heartbeat = self._attach_to(control, HEARTBEAT)
+        entry = router.table.obtain_uplink()
+        way.entry = entry
+        entry.add_consumer(way)
         router.set_uplink(self, way)
-        for each in list(router.table.records.values()):
+        for each in list(router.table.entries.values()):
             if each.key.startswith(MOBILE):
                 self.look(each)
         for key in router.routes.local_keys():
@@ -137,7 +137,7 @@ class Uplink:
         self._router.set_uplink(None, None)
         self._lookups.end()
 
-    def _ask_on(self, session: Session, service: str) -> Egress:
+    def _attach_to(self, session: Session, service: str) -> Egress:
         """A link to a service of the interior router's: without a source, as the older router attaches it."""
         return self._send_on(session, Target(service), has_source=False)
 
@@ -155,14 +155,14 @@ class Uplink:
         link.attach(source, _lasting(target), rcv_settle_mode=0, max_message_size=0)
         return egress
 
-    def _receive_messages(self, session: Session, record: Record | None, source: Source) -> Ingress:
+    def _receive_messages(self, session: Session, entry: AddressEntry | None, source: Source) -> Ingress:
         router, link = self._router, self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         ingress = Ingress(
             link,
             router.pulse,
             router.table,
-            record,
+            entry,
             capacity=self._capacity,
             strips=False,
             to_override=None,
@@ -173,7 +173,7 @@ class Uplink:
         link.keeps_tags = False
         link.sink = ingress
         router.enter(ingress, self.number)
-        target = Target(capabilities=source.capabilities) if record is None else Target()
+        target = Target(capabilities=source.capabilities) if entry is None else Target()
         link.attach(_lasting(source), _lasting(target), rcv_settle_mode=0, max_message_size=0)
         ingress.open()
         return ingress
@@ -216,7 +216,7 @@ class Uplink:
             self.on_trouble(_why(reason, "downlink"))
         elif sink is self._tracking:
             self.on_trouble(_why(reason, "tracking"))
-        elif sink is self._lookups.asks_on or sink is self._lookups.replies_on:
+        elif sink is self._lookups.query_link or sink is self._lookups.reply_link:
             self._lookups.lose()
         elif sink is self._heartbeat:
             self._heartbeat = None
@@ -230,59 +230,59 @@ class Uplink:
 
     def _forget(self, sink: LinkSink) -> str:
         """The link of an address, which is told, is over; it is attached again for the next one to use the address."""
-        record = self._used_for.pop(sink, None) if isinstance(sink, Ingress | Egress) else None
-        if record is None:
+        entry = self._used_for.pop(sink, None) if isinstance(sink, Ingress | Egress) else None
+        if entry is None:
             return ""
-        if self._receivers.get(record) is sink:
-            del self._receivers[record]
-        elif self._senders.get(record) is sink:
-            del self._senders[record]
-            self._taken.discard(record)
-        return record.text
+        if self._receivers.get(entry) is sink:
+            del self._receivers[entry]
+        elif self._senders.get(entry) is sink:
+            del self._senders[entry]
+            self._taken.discard(entry)
+        return entry.text
 
     # --- addresses
 
-    def look(self, record: Record) -> None:
+    def look(self, entry: AddressEntry) -> None:
         """The users of an address have changed: see to it that it has the links that it needs."""
         if self._ended:
             return
-        fallback = record.fallback
+        fallback = entry.fallback
         try:
-            self._keep_receiver(record)
-            self._keep_sender(record)
-        except Refused:
-            self.on_trouble(f"no link is left for the address {record.text}")
+            self._keep_receiver(entry)
+            self._keep_sender(entry)
+        except AttachRefused:
+            self.on_trouble(f"no link is left for the address {entry.text}")
             return
-        self._bind(record)
+        self._bind(entry)
         if fallback is not None:
             self.look(fallback)
 
-    def _keep_receiver(self, record: Record) -> None:
-        wanted = self._has_consumers(record)
-        ingress = self._receivers.get(record)
+    def _keep_receiver(self, entry: AddressEntry) -> None:
+        wanted = self._has_consumers(entry)
+        ingress = self._receivers.get(entry)
         if wanted and ingress is None:
-            source = Source(record.text, capabilities=self._capability(record, outgoing=True))
-            ingress = self._receivers[record] = self._receive_messages(self._sessions[0], record, source)
-            self._used_for[ingress] = record
-            record.add_sender(ingress)
+            source = Source(entry.text, capabilities=self._capability(entry, outgoing=True))
+            ingress = self._receivers[entry] = self._receive_messages(self._sessions[0], entry, source)
+            self._used_for[ingress] = entry
+            entry.add_sender(ingress)
         elif ingress is not None and not wanted:
-            del self._receivers[record]
+            del self._receivers[entry]
             self._end(ingress.link)
 
-    def _keep_sender(self, record: Record) -> None:
-        wanted = self._has_producers(record)
-        egress = self._senders.get(record)
+    def _keep_sender(self, entry: AddressEntry) -> None:
+        wanted = self._has_producers(entry)
+        egress = self._senders.get(entry)
         if wanted and egress is None:
-            target = Target(record.text, capabilities=self._capability(record, outgoing=False))
+            target = Target(entry.text, capabilities=self._capability(entry, outgoing=False))
             made = self._send_on(self._sessions[0], target, ProxyEgress)
             assert isinstance(made, ProxyEgress)  # noqa: S101 - asked for
             made.emptied = self._close
-            self._senders[record] = made
-            self._used_for[made] = record
+            self._senders[entry] = made
+            self._used_for[made] = entry
         elif egress is not None and not wanted:
-            del self._senders[record]
-            self._taken.discard(record)
-            self._unbind(record, egress)
+            del self._senders[entry]
+            self._taken.discard(entry)
+            self._unbind(entry, egress)
             egress.closing = True
             if egress.backlog == 0:
                 self._close(egress)
@@ -298,23 +298,23 @@ class Uplink:
         self._used_for.pop(link.sink, None)  # type: ignore[call-overload]  # an address's links have one of ours
         self._router.end(link, DetachReason(True, None))
 
-    def _has_consumers(self, record: Record) -> bool:
-        forwarder = record.forwarder
+    def _has_consumers(self, entry: AddressEntry) -> bool:
+        forwarder = entry.forwarder
         return forwarder.standing or any(each.connection_number != self.number for each in forwarder.consumers)
 
-    def _has_producers(self, record: Record) -> bool:
+    def _has_producers(self, entry: AddressEntry) -> bool:
         """Whether the address has a local sender, or the one that it is the fallback of has."""
-        primary = record.fallback_of
-        senders = [record.senders] if primary is None else [record.senders, primary.senders]
+        primary = entry.fallback_of
+        senders = [entry.senders] if primary is None else [entry.senders, primary.senders]
         return any(each.connection_number != self.number for some in senders for each in some)
 
-    def _capability(self, record: Record, *, outgoing: bool) -> tuple[str, ...]:
+    def _capability(self, entry: AddressEntry, *, outgoing: bool) -> tuple[str, ...]:
         """What says which phase of the address is meant, where that is not the configured one."""
-        phase = record.key[1]
+        phase = entry.key[1]
         if phase == FALLBACK_PHASE:
             return _FALLBACK
         table = self._router.table
-        rule = table.rule_for(table.parse(record.text))
+        rule = table.rule_for(table.parse(entry.text))
         number = int(phase)
         if number == (rule.egress_phase if outgoing else rule.ingress_phase):
             return ()
@@ -335,38 +335,38 @@ class Uplink:
                 self.on_trouble("a tracking message of the uplink says nothing that can be believed")
             return
         key, takes = body
-        record = self._router.table.records.get(key)
-        if record is None or record not in self._senders:
+        entry = self._router.table.entries.get(key)
+        if entry is None or entry not in self._senders:
             return  # its last producer has just left
         if takes:
-            self._taken.add(record)
+            self._taken.add(entry)
         else:
-            self._taken.discard(record)
-        self._bind(record)
+            self._taken.discard(entry)
+        self._bind(entry)
 
-    def _bind(self, record: Record) -> None:
+    def _bind(self, entry: AddressEntry) -> None:
         """Let messages go up, or no more: as the interior router says, and never past a closer consumer."""
-        egress = self._senders.get(record)
+        egress = self._senders.get(entry)
         if egress is None:
             return
-        wanted = record in self._taken and not (record.treatment == "closest" and self._has_consumers(record))
-        if wanted and egress.record is None:
-            egress.record = record
-            egress.family = family_of(record.key)
-            record.add_consumer(egress)
+        wanted = entry in self._taken and not (entry.treatment == "closest" and self._has_consumers(entry))
+        if wanted and egress.entry is None:
+            egress.entry = entry
+            egress.family = family_of(entry.key)
+            entry.add_consumer(egress)
         elif not wanted:
-            self._unbind(record, egress)
+            self._unbind(entry, egress)
 
-    def _unbind(self, record: Record, egress: Egress) -> None:
-        if egress.record is not None:
-            egress.record = None
-            record.remove_consumer(egress)
+    def _unbind(self, entry: AddressEntry, egress: Egress) -> None:
+        if egress.entry is not None:
+            egress.entry = None
+            entry.remove_consumer(egress)
 
     # --- look-ups
 
-    def ask(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
+    def query(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
         """Ask whether links to an address are routed; None without a look-up link. ``done`` is called once."""
-        return None if self._ended else self._lookups.ask(text, is_sender, done)
+        return None if self._ended else self._lookups.query(text, is_sender, done)
 
     def give_up(self, query: Query) -> None:
         """The answer comes too late."""
@@ -374,7 +374,7 @@ class Uplink:
 
     # --- link routes
 
-    def tell_local(self, key: str, hint: int, present: bool) -> None:
+    def advertise_local(self, key: str, hint: int, present: bool) -> None:
         """The router has consumers for ``key`` from now on, or none any more; routes of links are announced."""
         if key[0] not in LINK_ROUTE_LETTERS or self._ended:
             return

@@ -157,7 +157,7 @@ def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:
 def _streams(delivery: Delivery) -> bool:
     """It is marked as a stream, which may take its time."""
     message = delivery.message
-    return message is not None and message.passage is not None and message.passage.annotations.stream
+    return message is not None and message.annotations is not None and message.annotations.parsed.stream
 
 
 def _still_stuck(patient: _Patient) -> int:

@@ -16,12 +16,12 @@ from .egress import Egress
 from .exchanges import Exchange
 from .ingress import Ingress
 from .pace import settled_count
-from .routes import IN, LINK_BALANCED, OUT, Pattern
+from .routes import IN, LINK_BALANCED, OUT, RoutePattern
 from .table import MAX_ADDRESS_BYTES, AddressRule
 from .watch import STUCK_AFTER_S, zero_credit_s
 
 if TYPE_CHECKING:
-    from .record import Record
+    from .entry import AddressEntry
     from .router import Router
 
 #: Links of each direction that are told of one by one: those with the most to do.
@@ -64,7 +64,7 @@ class LinkFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class AddressExplanation:
     """The explanation of an address; ``key`` is where its senders put their messages.
 
     ``consumers`` and ``senders`` are no more than ``MAX_LINKS`` each, the counts beside them are of all. ``fallback``
@@ -100,41 +100,41 @@ class Explanation:
         }
 
 
-def explain(router: Router, address: str) -> Explanation:
+def explain(router: Router, address: str) -> AddressExplanation:
     """Look at all senders to ``address`` and all its receivers; changes nothing, whatever the text is."""
     if len(address.encode("utf-8", "replace")) > MAX_ADDRESS_BYTES:
-        return _without_record(address[:_SHOWN], "", "", "", "no address: too long")
+        return _without_entry(address[:_SHOWN], "", "", "", "no address: too long")
     table = router.table
     parsed = table.parse(address)
     rule = table.rule_for(parsed)
     key = parsed.key_in_phase(str(rule.ingress_phase))
     routed = _routed(router, parsed)
     if routed:
-        return _without_record(address, key, "", LINK_BALANCED, routed)
-    record = table.records.get(key)
-    if record is None:
-        verdict = _why_no_record(router, parsed, rule)
-        return _without_record(address, key, _describe(router, rule), rule.distribution, verdict)
-    consumers: list[Egress] = record.forwarder.consumers
-    senders = _senders(record)
-    taken = _fallback(record)
-    return Explanation(
+        return _without_entry(address, key, "", LINK_BALANCED, routed)
+    entry = table.entries.get(key)
+    if entry is None:
+        verdict = _why_no_entry(router, parsed, rule)
+        return _without_entry(address, key, _describe(router, rule), rule.distribution, verdict)
+    consumers: list[Egress] = entry.forwarder.consumers
+    senders = _senders(entry)
+    taken = _fallback(entry)
+    return AddressExplanation(
         address,
         key,
         _describe(router, rule),
-        record.treatment,
-        len(record.forwarder.subscriptions),
+        entry.treatment,
+        len(entry.forwarder.subscriptions),
         len(consumers),
         _facts(router, consumers),
         len(senders),
         _facts(router, senders),
         "" if taken is None else taken.key,
-        _judge(router, parsed, rule, record),
+        _judge(router, parsed, rule, entry),
     )
 
 
-def _without_record(address: str, key: str, rule: str, treatment: str, verdict: str) -> Explanation:
-    return Explanation(address, key, rule, treatment, 0, 0, (), 0, (), "", verdict)
+def _without_entry(address: str, key: str, rule: str, treatment: str, verdict: str) -> AddressExplanation:
+    return AddressExplanation(address, key, rule, treatment, 0, 0, (), 0, (), "", verdict)
 
 
 def _routed(router: Router, address: Address) -> str:
@@ -145,7 +145,7 @@ def _routed(router: Router, address: Address) -> str:
     return "; ".join(f"{_WHOSE[way]} {_where(pattern)}" for way, pattern in found if pattern is not None)
 
 
-def _where(pattern: Pattern) -> str:
+def _where(pattern: RoutePattern) -> str:
     hops = [f"{hop.container.container_id} on connection {hop.container.number}" for hop in pattern.hops[:_NAMED]]
     more = f" and {len(pattern.hops) - _NAMED} more" if len(pattern.hops) > _NAMED else ""
     if hops:
@@ -170,7 +170,7 @@ def _describe(router: Router, rule: AddressRule) -> str:
     return f"{name}{kind} {rule.pattern}, {rule.distribution}{phases}{fallback}"
 
 
-def _why_no_record(router: Router, address: Address, rule: AddressRule) -> str:
+def _why_no_entry(router: Router, address: Address, rule: AddressRule) -> str:
     """Return what becomes of messages to an address without users."""
     if not address.rest:
         return "no address: empty"
@@ -181,27 +181,27 @@ def _why_no_record(router: Router, address: Address, rule: AddressRule) -> str:
     if router.table.is_refused(address):
         return "unavailable by configuration"
     if rule.ingress_phase != rule.egress_phase:
-        waiting = router.table.records.get(address.key_in_phase(str(rule.egress_phase)))
+        waiting = router.table.entries.get(address.key_in_phase(str(rule.egress_phase)))
         if waiting is not None and waiting.destinations() > 0:
             return _no_waypoint(rule, waiting)
     return "unknown address: nobody sends to it or receives from it"
 
 
-def _no_waypoint(rule: AddressRule, waiting: Record) -> str:
+def _no_waypoint(rule: AddressRule, waiting: AddressEntry) -> str:
     return (
         f"no consumer in phase {rule.ingress_phase}, where messages enter: nothing takes them on to phase "
         f"{rule.egress_phase}, which has {_count(waiting.destinations(), 'consumer')}"
     )
 
 
-def _judge(router: Router, address: Address, rule: AddressRule, record: Record) -> str:
+def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEntry) -> str:
     """The verdict, worst first."""
-    if isinstance(record.forwarder, Exchange):
-        return _judge_exchange(record.forwarder)
-    taken = _fallback(record)
-    served = record if taken is None else taken
+    if isinstance(entry.forwarder, Exchange):
+        return _judge_exchange(entry.forwarder)
+    taken = _fallback(entry)
+    served = entry if taken is None else taken
     if served.destinations() == 0:
-        return _judge_unserved(router, address, rule, record)
+        return _judge_unserved(router, address, rule, entry)
     where = "" if taken is None else "on fallback: "
     consumers: list[Egress] = served.forwarder.consumers
     busy = [each for each in consumers if each.load() > 0]
@@ -217,38 +217,38 @@ def _judge(router: Router, address: Address, rule: AddressRule, record: Record) 
         holder = max(stuck, key=Egress.load)
         count = router.deliveries_stuck(holder.link)
         return f"{where}held by {_name([holder])}: {count} waiting or unsettled for more than {STUCK_AFTER_S:.0f} s"
-    thirsty = [each for each in _senders(record) if each.link.credit <= 0]
-    if thirsty and len(thirsty) == len(record.senders) and busy:
+    thirsty = [each for each in _senders(entry) if each.link.credit <= 0]
+    if thirsty and len(thirsty) == len(entry.senders) and busy:
         holder = max(busy, key=Egress.load)
         return f"{where}senders without credit: {_name([holder])} has {holder.load()} waiting or unsettled"
     behind = [each for each in busy if each.backlog > 0]
     if behind:
         return f"{where}flowing, but {_name(behind)} {'is' if len(behind) == 1 else 'are'} behind"
-    if not record.senders:
+    if not entry.senders:
         return f"{where}ready: no sender of its own"
     return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
 
 
-def _senders(record: Record) -> list[Ingress]:
-    return [each for each in record.senders if isinstance(each, Ingress)]
+def _senders(entry: AddressEntry) -> list[Ingress]:
+    return [each for each in entry.senders if isinstance(each, Ingress)]
 
 
 def _judge_exchange(exchange: Exchange) -> str:
     where = _count(exchange.bindings, "binding")
-    unserved = [hop.to for hop in exchange.places() if hop.record.destinations() == 0]
+    unserved = [hop.to for hop in exchange.places() if hop.entry.destinations() == 0]
     missing = f"; no client receives from {', '.join(unserved[:_NAMED])}" if unserved else ""
     more = f" and {len(unserved) - _NAMED} more" if len(unserved) > _NAMED else ""
     return f"taken by exchange {exchange.rule.name}, which has {where}{missing}{more}"
 
 
-def _judge_unserved(router: Router, address: Address, rule: AddressRule, record: Record) -> str:
+def _judge_unserved(router: Router, address: Address, rule: AddressRule, entry: AddressEntry) -> str:
     waiting = None
     if rule.ingress_phase != rule.egress_phase:
-        waiting = router.table.records.get(address.key_in_phase(str(rule.egress_phase)))
-    if waiting is not None and waiting is not record and waiting.destinations() > 0:
+        waiting = router.table.entries.get(address.key_in_phase(str(rule.egress_phase)))
+    if waiting is not None and waiting is not entry and waiting.destinations() > 0:
         return _no_waypoint(rule, waiting)
-    if record.senders:
-        return f"no consumer: {_count(len(record.senders), 'sender')} without new credit until one comes"
+    if entry.senders:
+        return f"no consumer: {_count(len(entry.senders), 'sender')} without new credit until one comes"
     return "no consumer"
 
 
@@ -267,15 +267,15 @@ def _waits_for(endpoint: Egress | Ingress) -> str:
     return "credit" if endpoint.link.credit <= 0 else ""
 
 
-def _moves(router: Router, record: Record) -> bool:
+def _moves(router: Router, entry: AddressEntry) -> bool:
     now_s = router.pulse.now_s
-    return any(each.pace.rate(settled_count(each), now_s) > 0 for each in record.forwarder.consumers)
+    return any(each.pace.rate(settled_count(each), now_s) > 0 for each in entry.forwarder.consumers)
 
 
-def _fallback(record: Record) -> Record | None:
+def _fallback(entry: AddressEntry) -> AddressEntry | None:
     """Where messages go instead, when they do."""
-    fallback = record.fallback
-    return fallback if fallback is not None and record.destinations() == 0 and fallback.destinations() > 0 else None
+    fallback = entry.fallback
+    return fallback if fallback is not None and entry.destinations() == 0 and fallback.destinations() > 0 else None
 
 
 def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkFacts, ...]:

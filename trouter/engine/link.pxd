@@ -20,7 +20,7 @@ cdef class IncomingLink(Link):
     cdef public bint draining
     cdef public bint keeps_tags
     cdef public Py_ssize_t max_message_bytes
-    cdef public Py_ssize_t most_credit
+    cdef public Py_ssize_t max_credit
     cdef public Py_ssize_t overdrawn
     cdef public Delivery partial
     cdef Py_ssize_t _frames
@@ -32,7 +32,7 @@ cdef class IncomingLink(Link):
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
     @cython.locals(session=Session, delivery=Delivery)
     cdef Delivery _begin(self, TransferReader transfer)
-    @cython.locals(most=Py_ssize_t)
+    @cython.locals(max_frames=Py_ssize_t)
     cdef _count_frame(self, Delivery delivery)
     cdef _refuse(self, Delivery delivery, TransferReader transfer, Py_ssize_t end)
     cdef _take_state(self, Delivery delivery, TransferReader transfer)

@@ -86,7 +86,7 @@ class IncomingLink(Link):
         "draining",
         "keeps_tags",
         "max_message_bytes",
-        "most_credit",
+        "max_credit",
         "overdrawn",
         "partial",
     )
@@ -95,7 +95,7 @@ class IncomingLink(Link):
         super().__init__(session, name, True)
         # below zero, credit is what the sender began beyond what it had; the next grant makes up for it
         #: The most credit that the sender has had at once: as many deliveries are borne with beyond its credit.
-        self.most_credit = 0
+        self.max_credit = 0
         #: Deliveries that came without credit and were taken in.
         self.overdrawn = 0
         self.draining = False
@@ -118,8 +118,8 @@ class IncomingLink(Link):
     def grant(self, count: int) -> None:
         """Give the sender ``count`` more deliveries of credit; ends a drain."""
         self.credit += count
-        if self.credit > self.most_credit:
-            self.most_credit = self.credit
+        if self.credit > self.max_credit:
+            self.max_credit = self.credit
         self.draining = False
         self.request_flow()
 
@@ -185,11 +185,11 @@ class IncomingLink(Link):
     def _count_frame(self, delivery: Delivery) -> None:
         """Another frame that is not the last; PeerFault when they are many and bring next to nothing."""
         self._frames = 1 if self.partial is None else self._frames + 1
-        most = self._session.limits.max_delivery_frames + (delivery.octets >> _OCTETS_BITS)
-        if self._frames > most:
+        max_frames = self._session.limits.max_delivery_frames + (delivery.octets >> _OCTETS_BITS)
+        if self._frames > max_frames:
             self._refusing = False
             self._abort(delivery)
-            raise PeerFault(Fault.DELIVERY_FRAMES, octets=delivery.octets, frames=most)
+            raise PeerFault(Fault.DELIVERY_FRAMES, octets=delivery.octets, frames=max_frames)
 
     def _take_state(self, delivery: Delivery, transfer: TransferReader) -> None:
         """Keep a state that came on a transfer; PeerFault when it is too large to go on in any frame."""
@@ -241,7 +241,7 @@ class IncomingLink(Link):
         There are brokers that take every flow for credit beside what they have under way: two flows in a row, and
         they send more than both of them allow (2.6.7). The session's window and what may be held bound it as ever.
         """
-        if -self.credit >= self.most_credit:
+        if -self.credit >= self.max_credit:
             raise PeerFault(Fault.TRANSFER_LIMIT)
         self.overdrawn += 1
         self.sink.on_overdrawn(self)

@@ -237,10 +237,10 @@ class Plugins:
         return await self._answer_or_refuse("start", session, lambda: session.start(mechanism, response))
 
     async def _answer_or_refuse(
-        self, what: str, asked: object, ask: Callable[[], Awaitable[object]]
+        self, what: str, asked: object, query: Callable[[], Awaitable[object]]
     ) -> Challenge | Authenticated | Refused:
         try:
-            answer = await ask()
+            answer = await query()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._faults.failed(what, asked, "a SASL exchange", error)
             return Refused("the authentication plugin failed", temporary=True)
@@ -413,10 +413,10 @@ class Plugins:
         if offer is None:
             if len(self._offers) >= MAX_KNOWN_LISTENERS:  # listeners may be changed for ever
                 self._offers.clear()
-            offer = self._offers[listener] = self._ask_mechanisms(listener)
+            offer = self._offers[listener] = self._query_mechanisms(listener)
         return offer
 
-    def _ask_mechanisms(self, listener: ListenerFacts) -> Offer:
+    def _query_mechanisms(self, listener: ListenerFacts) -> Offer:
         if listener.auth_service:
             return NO_OFFER  # the service has its own
         servers: dict[str, list[str]] = {}

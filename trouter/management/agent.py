@@ -15,9 +15,9 @@ from typing import Final, Generic, TypeVar
 import trio
 
 from trouter.config.changes import ChangeRefused
-from trouter.core.inprocess import Received
+from trouter.core.entry import AddressEntry
+from trouter.core.inprocess import InsideMessage
 from trouter.core.outcomes import RELEASED, RELEASED_STATE
-from trouter.core.record import Record
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 from trouter.wire.errors import EncodeError
@@ -107,7 +107,7 @@ class _ForAll:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
-    def receive(self, received: Received) -> None:
+    def receive(self, received: InsideMessage) -> None:
         self._agent.receive(received, shows_all=True)
 
 
@@ -175,7 +175,7 @@ class Agent:
         """Whether no request waits."""
         return not (len(self._incoming) or len(self._changes))
 
-    def receive(self, received: Received, *, shows_all: bool = False) -> None:
+    def receive(self, received: InsideMessage, *, shows_all: bool = False) -> None:
         """A request came: accepted at once, whatever it will be answered, unless there is no room for it.
 
         ``shows_all``: a tenant sees everything that others see, and not only what is its own.
@@ -213,18 +213,18 @@ class Agent:
         if not request.reply_to:
             log.debug("Agent request without a usable reply-to dropped: %s", request.summary())
             return False
-        record = self._router.table.find(request.reply_to.encode(), tenant=desk.tenant)
-        if record is None or record.destinations() == 0:
+        entry = self._router.table.find(request.reply_to.encode(), tenant=desk.tenant)
+        if entry is None or entry.destinations() == 0:
             log.debug("Agent request dropped, nobody listens on its reply-to: %s", request.summary())
             return False
-        if not self._may_answer_at(record, desk, request):
+        if not self._may_answer_at(entry, desk, request):
             desk.node.control.denied(request.origin, f"reply-to {request.reply_to}")
             return False
         return True
 
-    def _may_answer_at(self, record: Record, desk: Desk, request: Request) -> bool:
+    def _may_answer_at(self, entry: AddressEntry, desk: Desk, request: Request) -> bool:
         """Refuse a reply-to that the requester may not send to, unless the requester is its only receiver."""
-        forwarder, origin = record.forwarder, request.origin
+        forwarder, origin = entry.forwarder, request.origin
         closed = forwarder.standing or bool(forwarder.subscriptions)
         if not closed and all(each.connection_number == origin for each in forwarder.consumers):
             return True
@@ -275,12 +275,12 @@ class Agent:
 
     def _unread_bytes(self, desk: Desk, address: str) -> int:
         """Octets that wait for credit at an address."""
-        record = self._router.table.find(address.encode(), tenant=desk.tenant)
-        if record is None:
+        entry = self._router.table.find(address.encode(), tenant=desk.tenant)
+        if entry is None:
             return 0
         waiting = (
             delivery.message.held
-            for egress in record.forwarder.consumers
+            for egress in entry.forwarder.consumers
             for delivery in egress.queue
             if delivery.message is not None
         )

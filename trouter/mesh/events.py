@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .faults import Fault
+from .faults import MeshFault
 from .messages import Message
 
 
@@ -81,7 +81,7 @@ class Ignored:
 
     who: str
     connection: int
-    fault: Fault
+    fault: MeshFault
     detail: str
     times: int
 

@@ -12,7 +12,7 @@ INTERVAL_S: Final = 60.0
 MAX_TOLD: Final = 1000
 
 
-class Fault(StrEnum):
+class MeshFault(StrEnum):
     """Why a message of routers, or a part of one, was not believed."""
 
     MALFORMED = "malformed message"
@@ -27,7 +27,7 @@ class Fault(StrEnum):
 
 
 #: These happen in every network while it finds its shape anew.
-UNTOLD: Final = frozenset({Fault.UNKNOWN_ROUTER, Fault.LOOPED, Fault.NO_WAY})
+UNTOLD: Final = frozenset({MeshFault.UNKNOWN_ROUTER, MeshFault.LOOPED, MeshFault.NO_WAY})
 
 
 @dataclass(slots=True)
@@ -37,14 +37,14 @@ class _Told:
     since: int = 0
 
 
-class Faults:
+class MeshFaults:
     """How often each fault was seen, and which were told lately."""
 
     def __init__(self) -> None:
-        self.counts = dict.fromkeys(Fault, 0)
-        self._told: dict[tuple[tuple[str, int], Fault], _Told] = {}
+        self.counts = dict.fromkeys(MeshFault, 0)
+        self._told: dict[tuple[tuple[str, int], MeshFault], _Told] = {}
 
-    def note(self, who: tuple[str, int], fault: Fault, now_s: float) -> int:
+    def note(self, who: tuple[str, int], fault: MeshFault, now_s: float) -> int:
         """Count what ``who``, a router and a connection, got wrong: how often since it was told, 0 to tell nothing."""
         self.counts[fault] += 1
         if fault in UNTOLD:

@@ -16,7 +16,7 @@ from .events import (
     PathsChanged,
     Send,
 )
-from .faults import Fault, Faults
+from .faults import MeshFault, MeshFaults
 from .hellos import ControlLink, Hellos
 from .messages import (
     ALL_ADDRESSES_TO,
@@ -25,7 +25,7 @@ from .messages import (
     RouterAdvertisement,
 )
 from .names import shown
-from .nodes import Node, Nodes
+from .nodes import MeshNode, MeshNodes
 from .own import OwnAddresses
 from .paths import Paths
 from .questions import Questions
@@ -66,10 +66,10 @@ class Knowledge:
         self._links: Mapping[int, ControlLink] = self._hellos.links
         #: By router: the connection over which it is our neighbour.
         self._neighbours: dict[str, int] = {}
-        self._nodes = Nodes()
+        self._nodes = MeshNodes()
         self._own = OwnAddresses(me)
         self._questions = Questions(me, self._nodes)
-        self._faults = Faults()
+        self._faults = MeshFaults()
         self._link_sequence = 0
         self._links_changed = False
         self._reshaped = ""
@@ -86,12 +86,12 @@ class Knowledge:
         return self._neighbours
 
     @property
-    def routers(self) -> Mapping[str, Node]:
+    def routers(self) -> Mapping[str, MeshNode]:
         """The other routers that are known, reachable or not, by id."""
         return self._nodes
 
     @property
-    def faults(self) -> Mapping[Fault, int]:
+    def faults(self) -> Mapping[MeshFault, int]:
         """How often what others sent was not believed."""
         return self._faults.counts
 
@@ -113,14 +113,14 @@ class Knowledge:
         self._link_sequence += changed
         return changed
 
-    def _tell_addresses(self) -> bool:
+    def _advertise_addresses(self) -> bool:
         """Tell the others how our addresses have changed since we told them last; whether they had."""
         update = self._own.news()
         if update is not None and self._links:
             self._send(update, ALL_ADDRESSES_TO)
         return update is not None
 
-    def _ask_links(self, node: Node, now_s: float) -> None:
+    def _query_links(self, node: MeshNode, now_s: float) -> None:
         self.events += self._questions.about_links(node, self.paths.next_hop, now_s)
 
     def _advertise(self, now_s: float) -> None:
@@ -134,37 +134,43 @@ class Knowledge:
     # --- what comes of what they say
 
     def _learn(
-        self, node: Node, sequence: int, told: Mapping[str, int], gone: tuple[str, ...], connection: int, now_s: float
+        self,
+        node: MeshNode,
+        sequence: int,
+        told: Mapping[str, int],
+        gone: tuple[str, ...],
+        connection: int,
+        now_s: float,
     ) -> None:
         """What ``node`` has told at ``sequence``."""
         node.mobile_sequence = sequence
         if not self._map(node, told, gone):
-            self._complain(Fault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, node.id)
+            self._complain(MeshFault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, node.id)
 
-    def _map(self, node: Node, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
+    def _map(self, node: MeshNode, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
         """``node`` listens on what it ``told``, and not on what is ``gone``; whether there was room for all of it."""
         change = self._nodes.listen(node, told, gone)
         if change.added or change.deleted:
             self.events.append(AddressesChanged(node.id, change.added, change.deleted))
         return change.complete
 
-    def _unmap(self, node: Node) -> None:
+    def _unmap(self, node: MeshNode) -> None:
         node.mobile_sequence = 0
         self._map(node, {}, tuple(node.addresses))
 
-    def _obtain(self, router: str, connection: int, now_s: float) -> Node | None:
+    def _obtain(self, router: str, connection: int, now_s: float) -> MeshNode | None:
         node = self._nodes.obtain(router, now_s)
         if node is None:
-            self._complain(Fault.TOO_MANY, "routers", connection, now_s)
+            self._complain(MeshFault.TOO_MANY, "routers", connection, now_s)
         return node
 
-    def _note_instance(self, node: Node, instance: int, now_s: float) -> None:
+    def _note_instance(self, node: MeshNode, instance: int, now_s: float) -> None:
         """Another instance is another start: whatever the router said before is void."""
         if node.instance is not None and node.instance != instance:
             self._restart(node, now_s)
         node.instance = instance
 
-    def _restart(self, node: Node, now_s: float) -> None:
+    def _restart(self, node: MeshNode, now_s: float) -> None:
         self._nodes.link(node, {})
         node.instance = None
         node.link_sequence, node.answered = 0, False
@@ -204,13 +210,13 @@ class Knowledge:
         else:
             self.events.append(NeighbourMoved(router, connection))
 
-    def _tell_at_once(self, now_s: float) -> None:
+    def _advertise_at_once(self, now_s: float) -> None:
         """Go by what our links are now; if they are others, tell all routers, or at the next tick if they often are."""
         self._recompute(now_s)
         if self._links_changed and self._news_left > 0:
             self._news_left -= 1
             self._count_links()
-            self._tell_addresses()
+            self._advertise_addresses()
             if self._links:
                 self._advertise(now_s)
 
@@ -238,9 +244,9 @@ class Knowledge:
         self.events.append(PathsChanged(why, self._cause))
         for router, node in self._nodes.items():
             if node.asked_links_s == NEVER or former.get(router) != self.paths.next_hop.get(router):
-                self._ask_links(node, now_s)  # for the first time, or for the former way was none
+                self._query_links(node, now_s)  # for the first time, or for the former way was none
 
-    def _complain(self, fault: Fault, detail: str, connection: int, now_s: float, who: str = "") -> None:
+    def _complain(self, fault: MeshFault, detail: str, connection: int, now_s: float, who: str = "") -> None:
         """Count something wrong, and tell of it once in a while."""
         link = self._links.get(connection)
         who = who or (link.router if link else "")

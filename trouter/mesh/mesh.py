@@ -21,7 +21,7 @@ from trouter.wire.errors import DecodeError
 from .events import (
     RouterLost,
 )
-from .faults import Fault
+from .faults import MeshFault
 from .hellos import HALF_TICK_S
 from .knowledge import NEVER, Knowledge, Timers
 from .messages import (
@@ -38,7 +38,7 @@ from .messages import (
     router_address,
 )
 from .names import shown
-from .nodes import NO_HINT, Node
+from .nodes import NO_HINT, MeshNode
 from .questions import is_due
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 
@@ -90,7 +90,7 @@ class Mesh(Knowledge):
         link = self._hellos.close(connection)
         if link is not None and self._neighbours.get(link.router) == connection:
             self._choose_way(link.router, now_s, "connection lost")
-            self._tell_at_once(now_s)
+            self._advertise_at_once(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
         """Note that a local receiver listens on ``key``; the others are told at the next tick."""
@@ -117,7 +117,7 @@ class Mesh(Knowledge):
             advertise = True
         self.events += self._questions.again(self.paths.next_hop, now_s)
         self.events += self._questions.once_more(self.paths.next_hop, now_s)
-        if self._tell_addresses():
+        if self._advertise_addresses():
             advertise = True
         self._answer_addresses()
         if advertise and self._links:
@@ -136,7 +136,7 @@ class Mesh(Knowledge):
         """
         for router in list(self._neighbours):
             self._choose_way(router, now_s, "no hello")
-        self._tell_at_once(now_s)
+        self._advertise_at_once(now_s)
 
     def _expire(self, now_s: float) -> None:
         for router in list(self._neighbours):
@@ -172,7 +172,7 @@ class Mesh(Knowledge):
         except Dropped as dropped:
             self._complain(dropped.fault, "", connection, now_s)
         except DecodeError as error:
-            self._complain(Fault.MALFORMED, str(error), connection, now_s)
+            self._complain(MeshFault.MALFORMED, str(error), connection, now_s)
         else:
             spread = self.receive(message, connection, now_s)
             if spread is Spread.TO_ALL:
@@ -186,43 +186,43 @@ class Mesh(Knowledge):
         Says which neighbours get it too, if it is for all.
         """
         if isinstance(message, Newer):
-            self._complain(Fault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
+            self._complain(MeshFault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
         elif message.id == self.me:
-            self._hear_namesake(message, connection, now_s)
+            self._receive_namesake(message, connection, now_s)
         elif isinstance(message, Hello):
-            self._hear_hello(message, connection, now_s)
+            self._receive_hello(message, connection, now_s)
         elif isinstance(message, RouterAdvertisement):
-            return self._hear_advertisement(message, connection, now_s)
+            return self._receive_advertisement(message, connection, now_s)
         elif isinstance(message, LinkStateRequest):
             node = self._obtain(message.id, connection, now_s)
             if node is not None:
                 self._answer_links(message.id)
                 self.events += self._questions.in_return(node, self.paths.next_hop, now_s)
         elif isinstance(message, LinkStateUpdate):
-            self._hear_links(message, connection, now_s)
+            self._receive_links(message, connection, now_s)
         elif isinstance(message, MobileAddressRequest):
-            self._hear_question(message, connection, now_s)
+            self._receive_question(message, connection, now_s)
         else:
-            return self._hear_addresses(message, connection, now_s)
+            return self._receive_addresses(message, connection, now_s)
         return Spread.NOWHERE
 
-    def _hear_namesake(self, message: Message, connection: int, now_s: float) -> None:
+    def _receive_namesake(self, message: Message, connection: int, now_s: float) -> None:
         """Our own words come back to us, or another router has our id."""
         if isinstance(message, Hello | RouterAdvertisement) and message.instance != self.instance:
-            self._complain(Fault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
+            self._complain(MeshFault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
 
-    def _hear_hello(self, hello: Hello, connection: int, now_s: float) -> None:
+    def _receive_hello(self, hello: Hello, connection: int, now_s: float) -> None:
         link = self._links.get(connection)
         if link is None:
             return
         if link.router not in ("", hello.id):
-            self._complain(Fault.SECOND_ROUTER, hello.id, connection, now_s)
+            self._complain(MeshFault.SECOND_ROUTER, hello.id, connection, now_s)
             return
         link.router, link.instance, link.heard_s = hello.id, hello.instance, now_s
         self.events += self._hellos.answer(connection, now_s)  # before all questions: the other end must know us first
         fresh = (other for other in self._links.values() if self._hellos.is_fresh(other, hello.id, now_s))
         if any(other.instance > hello.instance for other in fresh):
-            self._complain(Fault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
+            self._complain(MeshFault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
             return
         confirmed = self.me in hello.seen
         node = self._obtain(hello.id, connection, now_s) if confirmed else self._nodes.get(hello.id)
@@ -232,9 +232,9 @@ class Mesh(Knowledge):
         if confirmed:
             link.confirmed_s = node.heard_s = now_s
             self._choose_way(hello.id, now_s, "")
-        self._tell_at_once(now_s)
+        self._advertise_at_once(now_s)
 
-    def _hear_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> Spread:
+    def _receive_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> Spread:
         node = self._obtain(heard.id, connection, now_s)
         if node is None or self._is_late(node, heard, connection, now_s):
             return Spread.NOWHERE
@@ -249,13 +249,13 @@ class Mesh(Knowledge):
         news = known != (node.instance, node.advertised_links)
         self._recompute(now_s)
         if news or is_due(node.asked_links_s, now_s):
-            self._ask_links(node, now_s)
+            self._query_links(node, now_s)
         if node.has_spread(heard) and now_s - node.spread_s < SPREAD_AGAIN_S:
             return Spread.NOWHERE
         node.spread, node.spread_s = heard, now_s
         return Spread.TO_ALL if news and heard.id in self.paths.next_hop else Spread.ALONG_THE_TREE
 
-    def _is_late(self, node: Node, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
+    def _is_late(self, node: MeshNode, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
         """Whether the advertisement is older than what is known, and so was late, or is another router's.
 
         A router whose advertisements stay older has been started anew in the same second, or with its clock set back;
@@ -274,10 +274,10 @@ class Mesh(Knowledge):
             return False
         node.strange_starts += strange
         if node.strange_starts > 1:
-            self._complain(Fault.SHARED_ID, f"instance {heard.instance}", connection, now_s, node.id)
+            self._complain(MeshFault.SHARED_ID, f"instance {heard.instance}", connection, now_s, node.id)
         return True
 
-    def _hear_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
+    def _receive_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
         node = self._obtain(heard.id, connection, now_s)
         if node is None:
             return
@@ -307,7 +307,7 @@ class Mesh(Knowledge):
             self._reshape(now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}")
             self._recompute(now_s)
         else:
-            self._complain(Fault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
+            self._complain(MeshFault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
         if is_first and node.asked_addresses_s == NEVER:
             self.events += self._questions.about_addresses(node, self.paths.next_hop, now_s, unprompted=True)
 
@@ -316,11 +316,11 @@ class Mesh(Knowledge):
         update = LinkStateUpdate(self.me, self.instance, self._link_sequence, peers)
         self._send(update, router_address(router))
 
-    def _hear_question(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
+    def _receive_question(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
         if request.id not in self._nodes:
-            self._complain(Fault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
+            self._complain(MeshFault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
         elif request.have_sequence < self._own.sequence:
-            self._own.ask(request.id)
+            self._own.query(request.id)
             self._answer_addresses()
 
     def _answer_addresses(self) -> None:
@@ -328,10 +328,10 @@ class Mesh(Knowledge):
         for router, update in self._own.answers():
             self._send(update, mobile_address(router))
 
-    def _hear_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Spread:
+    def _receive_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Spread:
         node = self._nodes.get(heard.id)
         if node is None:
-            self._complain(Fault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
+            self._complain(MeshFault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
             return Spread.NOWHERE
         if heard.exist is not None:
             self._learn_all(node, heard, connection, now_s)
@@ -350,7 +350,7 @@ class Mesh(Knowledge):
         node.spread_change = heard.sequence
         return Spread.ALONG_THE_TREE
 
-    def _learn_all(self, node: Node, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
+    def _learn_all(self, node: MeshNode, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
         if heard.exist is None or heard.sequence < node.mobile_sequence:
             return  # on its way since before what we know
         hints = heard.hints or (NO_HINT,) * len(heard.exist)

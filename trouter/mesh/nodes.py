@@ -21,7 +21,7 @@ _ENTRY_BYTES: Final = 150
 
 
 @dataclass(slots=True)
-class Node:
+class MeshNode:
     """What is known of another router."""
 
     id: str
@@ -68,7 +68,7 @@ class Node:
         )
 
 
-class Change(NamedTuple):
+class NodeChange(NamedTuple):
     """What is new about a router's addresses: those that were not there, with their hints, and those that were."""
 
     added: Mapping[str, int]
@@ -77,16 +77,16 @@ class Change(NamedTuple):
     complete: bool
 
 
-class Nodes(Mapping[str, Node]):
+class MeshNodes(Mapping[str, MeshNode]):
     """The other routers by id, reachable or not."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, MeshNode] = {}
         #: Links that the routers have told of, of all of them.
         self.links = 0
         self._address_bytes = 0
 
-    def __getitem__(self, router: str) -> Node:
+    def __getitem__(self, router: str) -> MeshNode:
         return self._nodes[router]
 
     def __iter__(self) -> Iterator[str]:
@@ -95,19 +95,19 @@ class Nodes(Mapping[str, Node]):
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def obtain(self, router: str, now_s: float) -> Node | None:
+    def obtain(self, router: str, now_s: float) -> MeshNode | None:
         """The node of ``router``, made if it is new; None if there are too many."""
         node = self._nodes.get(router)
         if node is None and len(self._nodes) < MAX_ROUTERS:
-            node = self._nodes[router] = Node(router, now_s)
+            node = self._nodes[router] = MeshNode(router, now_s)
         return node
 
-    def forget(self, node: Node) -> None:
+    def forget(self, node: MeshNode) -> None:
         """Remember nothing of ``node``, whose addresses are deleted."""
         self.link(node, {})
         del self._nodes[node.id]
 
-    def link(self, node: Node, peers: Mapping[str, int]) -> bool:
+    def link(self, node: MeshNode, peers: Mapping[str, int]) -> bool:
         """Let ``peers`` be the neighbours of ``node``, and what the ways cost; False, and no change, for too many."""
         links = self.links - len(node.peers) + len(peers)
         if links > MAX_LINKS and peers:
@@ -116,7 +116,7 @@ class Nodes(Mapping[str, Node]):
         node.peers = peers
         return True
 
-    def listen(self, node: Node, told: Mapping[str, int], gone: Iterable[str]) -> Change:
+    def listen(self, node: MeshNode, told: Mapping[str, int], gone: Iterable[str]) -> NodeChange:
         """``node`` listens on what it ``told``, as far as there is room, and not on what is ``gone``."""
         deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
         self._address_bytes -= sum(map(_size, deleted))
@@ -127,7 +127,7 @@ class Nodes(Mapping[str, Node]):
             added, size = self._fit(added)
         self._address_bytes += size
         node.addresses.update(added)
-        return Change(added, deleted, complete)
+        return NodeChange(added, deleted, complete)
 
     def _fit(self, added: Mapping[str, int]) -> tuple[dict[str, int], int]:
         """As many of the first as there is room for, and what they take."""

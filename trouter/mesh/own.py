@@ -53,7 +53,7 @@ class OwnAddresses:
 
     # --- answers to other routers
 
-    def ask(self, router: str) -> None:
+    def query(self, router: str) -> None:
         """``router`` wants to know all of them."""
         self._asking[router] = None
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from .events import Send
 from .messages import LinkStateRequest, MobileAddressRequest, mobile_address, router_address
-from .nodes import Node, Nodes
+from .nodes import MeshNode, MeshNodes
 
 #: A question that was not answered, for it or the answer was lost on the way, is asked again after so long.
 ASK_AGAIN_S: Final = 2.0
@@ -26,7 +26,7 @@ def is_due(asked_s: float, now_s: float) -> bool:
 class Questions:
     """The questions of the router ``me``. Only routers in ``reach`` are asked."""
 
-    def __init__(self, me: str, nodes: Nodes) -> None:
+    def __init__(self, me: str, nodes: MeshNodes) -> None:
         self._me = me
         self._nodes = nodes
         self._left = QUESTIONS_PER_TICK
@@ -64,13 +64,13 @@ class Questions:
                 node.restarted_s = float("inf")
                 yield Send(MobileAddressRequest(self._me, 0), mobile_address(node.id))
 
-    def about_links(self, node: Node, reach: Collection[str], now_s: float) -> Iterator[Send]:
+    def about_links(self, node: MeshNode, reach: Collection[str], now_s: float) -> Iterator[Send]:
         """Ask for the links that were advertised."""
         if node.wants_links() and self._may_ask(node, reach):
             node.asked_links_s = now_s
             yield Send(LinkStateRequest(self._me), router_address(node.id))
 
-    def in_return(self, node: Node, reach: Collection[str], now_s: float) -> Iterator[Send]:
+    def in_return(self, node: MeshNode, reach: Collection[str], now_s: float) -> Iterator[Send]:
         """Ask a router for its links that has just asked for ours, once between two ticks.
 
         It has a way to us, so its answer arrives. What it was asked before may have come too early for that.
@@ -81,14 +81,14 @@ class Questions:
                 yield question
 
     def about_addresses(
-        self, node: Node, reach: Collection[str], now_s: float, unprompted: bool = False
+        self, node: MeshNode, reach: Collection[str], now_s: float, unprompted: bool = False
     ) -> Iterator[Send]:
         """Ask for addresses that were advertised, or of a new neighbour at once: its advertisement may take long."""
         if (unprompted or node.wants_addresses()) and self._may_ask(node, reach):
             node.asked_addresses_s = now_s
             yield Send(MobileAddressRequest(self._me, node.mobile_sequence), mobile_address(node.id))
 
-    def _may_ask(self, node: Node, reach: Collection[str]) -> bool:
+    def _may_ask(self, node: MeshNode, reach: Collection[str]) -> bool:
         """Whether a question would get to ``node``, and is not one too many; if it may be asked, it counts."""
         may = node.id in reach and self._left > 0
         self._left -= may

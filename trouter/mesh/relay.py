@@ -16,7 +16,7 @@ from trouter.wire.annotations import RouterAnnotations, compose_annotations, par
 from trouter.wire.errors import DecodeError
 from trouter.wire.sections import THROUGH_PROPERTIES, MessageScan
 
-from .faults import Fault
+from .faults import MeshFault
 from .messages import AREA
 from .paths import Paths
 
@@ -33,7 +33,7 @@ _HERE: Final = ""
 class Dropped(Exception):
     """A message has been round in a circle, or leads nowhere: no router gets it."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: MeshFault) -> None:
         super().__init__(fault.value)
         self.fault = fault
 
@@ -64,7 +64,7 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
         return Relay(address)
     own = f"{AREA}/{me}"
     if own in notes.trace:
-        raise Dropped(Fault.LOOPED)
+        raise Dropped(MeshFault.LOOPED)
     if router == me:
         return Relay(address)
     around: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
         hops = _fresh({router} & paths.next_hop.keys(), paths, notes.trace)
         address = ""
     if not (hops or address):
-        raise Dropped(Fault.NO_WAY)
+        raise Dropped(MeshFault.NO_WAY)
     octets = b""
     if hops or around:
         ingress = own if notes.ingress is None else notes.ingress

@@ -72,10 +72,10 @@ class Tree:
         self._previous = array("i", bytes(4 * self.count))
         self._beyond = array("i", bytes(4 * self.count))
         # Candidates: a router stands here once for each better way found. Those of one heap follow one another.
-        most = len(ends) + 1
-        self._who = array("i", bytes(4 * most))
-        self._keys = array("q", bytes(8 * most))
-        self._following = array("i", bytes(4 * most))
+        candidates = len(ends) + 1
+        self._who = array("i", bytes(4 * candidates))
+        self._keys = array("q", bytes(8 * candidates))
+        self._following = array("i", bytes(4 * candidates))
         self._heaps = array("i", bytes(4 * _HEAPS))
         self._near = max(costs, default=0) < _HEAPS
 

@@ -1,4 +1,4 @@
-"""Addresses written whole or by their beginnings (`sources`, `targets`): hash tables and sorted beginnings.
+"""Addresses written whole or by their prefixes (`sources`, `targets`): hash tables and sorted prefixes.
 
 What a decision costs does not grow with the number of entries, and nothing is compiled per user: the user's name is
 looked for in the address instead, at the places where some entry has it.
@@ -84,5 +84,5 @@ class NameRules:
         prefix, rest = address[:start], address[end:]
         if (suffixes := self._user_exact.get(prefix)) and rest in suffixes:
             return suffixes[rest]
-        beginnings = self._user_prefixes.get(prefix)
-        return NO_ENTRY if beginnings is None else beginnings.find(rest)
+        prefixes = self._user_prefixes.get(prefix)
+        return NO_ENTRY if prefixes is None else prefixes.find(rest)

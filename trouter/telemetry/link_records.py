@@ -55,8 +55,8 @@ class _Told:
     __slots__ = ("address", "attached_us", "counts", "until_us")
 
     def __init__(self, endpoint: Endpoint, attached_us: int, counts: Counts) -> None:
-        record = endpoint.record
-        self.address = None if record is None else record.text
+        entry = endpoint.entry
+        self.address = None if entry is None else entry.text
         self.attached_us = attached_us
         self.counts = counts
         #: By the clock that cannot be set.
@@ -127,13 +127,13 @@ class LinkRecords:
         if ended == (endpoint.identity not in self._stalled):
             return
         (self._stalled.discard if ended else self._stalled.add)(endpoint.identity)
-        record = endpoint.record
+        entry = endpoint.entry
         for_s = max(router.zero_credit_s(notice.link), 0.0 if ended else STUCK_AFTER_S)
         self._recorder.emit(
             LinkStalled(
                 conn=endpoint.connection_number,
                 link=endpoint.identity,
-                addr=None if record is None else record.text,
+                addr=None if entry is None else entry.text,
                 since=now_us() - int(for_s * 1_000_000),
                 unsettled=endpoint.unsettled,
                 state="end" if ended else "start",

@@ -130,7 +130,7 @@ class Telemetry:
         if pulse.times is None:
             pulse.times = TimesByAddress(most) if most else None
         elif most:
-            pulse.times.most = most
+            pulse.times.max_addresses = most
         else:
             pulse.times.take()
             pulse.times = None

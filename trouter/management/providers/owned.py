@@ -80,8 +80,8 @@ class OwnAddresses(Owned):
         return self._router.table.spaces.keys_of(self._tenant.space)
 
     def is_own(self, key: str) -> bool:
-        record = self._router.table.records.get(key)
-        return record is not None and (self._tenant.owns_key(key) or record.space == self._tenant.space)
+        entry = self._router.table.entries.get(key)
+        return entry is not None and (self._tenant.owns_key(key) or entry.space == self._tenant.space)
 
 
 #: The types of which a tenant sees something.

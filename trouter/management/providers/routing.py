@@ -54,25 +54,25 @@ class Addresses(Provider):
         self._router = router
 
     def keys(self) -> Sequence[str]:
-        return list(self._router.table.records)
+        return list(self._router.table.entries)
 
     def row(self, key: str) -> Row | None:
-        record = self._router.table.records.get(key)
-        return None if record is None else address_row(self._router, record)
+        entry = self._router.table.entries.get(key)
+        return None if entry is None else address_row(self._router, entry)
 
     def cells(self, key: str, columns: Sequence[str]) -> list[object] | None:
-        record = self._router.table.records.get(key)
-        if record is None:
+        entry = self._router.table.entries.get(key)
+        if entry is None:
             return None
-        return [ADDRESS_COLUMNS[name](self._router, record) if name in ADDRESS_COLUMNS else None for name in columns]
+        return [ADDRESS_COLUMNS[name](self._router, entry) if name in ADDRESS_COLUMNS else None for name in columns]
 
     plain_cells = cells
 
     def by_identity(self, identity: str) -> str | None:
-        return identity if identity in self._router.table.records else None
+        return identity if identity in self._router.table.entries else None
 
     def by_name(self, name: str) -> Sequence[str]:
-        return (name,) if name in self._router.table.records else ()
+        return (name,) if name in self._router.table.entries else ()
 
 
 class OpenConnections(Provider):

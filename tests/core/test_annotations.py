@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trouter.core.passage import Marker
+from trouter.core.annotations import AnnotationRewriter
 from trouter.wire.annotations import compose_annotations, parse_annotations
 
 HERE = "0/B"
@@ -13,65 +13,65 @@ def came(to: str = "there", user: bytes = b"", count: int = 0) -> bytes:
 
 
 def test_the_same_octets_are_read_once_wherever_they_stand() -> None:
-    marker = Marker(HERE, True, True, 0, None)
+    rewriter = AnnotationRewriter(HERE, True, True, 0, None)
     section = came()
-    first = marker.read(section, 0, len(section))
-    assert marker.read(b"ab" + section + b"cd", 2, 2 + len(section)) is first
+    first = rewriter.read(section, 0, len(section))
+    assert rewriter.read(b"ab" + section + b"cd", 2, 2 + len(section)) is first
     other = came("elsewhere")
-    assert marker.read(other, 0, len(other)).annotations.to == "elsewhere"
+    assert rewriter.read(other, 0, len(other)).parsed.to == "elsewhere"
     longer = section + b"\x00"
-    assert marker.read(longer, 0, len(section)).annotations.to == "there"
+    assert rewriter.read(longer, 0, len(section)).parsed.to == "there"
 
 
 def test_a_neighbour_s_annotations_are_known_again_after_others_and_only_so_many() -> None:
-    marker = Marker(HERE, True, True, 0, None)
-    marker.keeps = True
-    first = marker.read(came(), 0, len(came()))
+    rewriter = AnnotationRewriter(HERE, True, True, 0, None)
+    rewriter.keeps = True
+    first = rewriter.read(came(), 0, len(came()))
     sections = [came(f"address-{number}") for number in range(1023)]
     for section in sections:
-        marker.read(section, 0, len(section))
-    assert marker.read(came(), 0, len(came())) is first
+        rewriter.read(section, 0, len(section))
+    assert rewriter.read(came(), 0, len(came())) is first
     one_more = came("one-more")
-    marker.read(one_more, 0, len(one_more))
-    assert marker.read(came(), 0, len(came())) is not first
+    rewriter.read(one_more, 0, len(one_more))
+    assert rewriter.read(came(), 0, len(came())) is not first
 
 
 def test_long_annotations_are_not_kept() -> None:
-    marker = Marker(HERE, True, True, 0, None)
-    marker.keeps = True
+    rewriter = AnnotationRewriter(HERE, True, True, 0, None)
+    rewriter.keeps = True
     section = came("x" * 600)
-    assert marker.read(section, 0, len(section)) is not marker.read(section, 0, len(section))
+    assert rewriter.read(section, 0, len(section)) is not rewriter.read(section, 0, len(section))
 
 
 def test_routers_hear_of_the_way_and_receivers_of_what_the_sender_wrote() -> None:
-    marker = Marker(HERE, True, True, 2, None)
+    rewriter = AnnotationRewriter(HERE, True, True, 2, None)
     user = b"\xa3\x01k\xa1\x01v"
     section = came(user=user, count=1)
-    passage = marker.read(section, 0, len(section))
+    passage = rewriter.read(section, 0, len(section))
     plain = passage.plain()
     assert parse_annotations(plain, 0, len(plain), True).user == user
     assert not parse_annotations(plain, 0, len(plain), True).had_router_keys
     for _ in range(2):
-        onward = marker.onward(passage, None, 0)
+        onward = rewriter.onward(passage, None, 0)
         said = parse_annotations(onward, 0, len(onward), True)
         assert (said.to, said.ingress, said.trace, said.phase) == ("there", "0/A", ("0/A", HERE), 2)
-        rewritten = marker.onward(passage, "moved", 5)
+        rewritten = rewriter.onward(passage, "moved", 5)
         said = parse_annotations(rewritten, 0, len(rewritten), True)
         assert (said.to, said.phase, said.user) == ("moved", 5, user)
 
 
 def test_a_message_without_annotations_begins_its_way_here() -> None:
-    marker = Marker(HERE, True, True, 0, "override")
+    rewriter = AnnotationRewriter(HERE, True, True, 0, "override")
     for to, expected in ((None, "override"), ("own", "own"), (None, "override")):
-        section = marker.onward(None, to, 0)
+        section = rewriter.onward(None, to, 0)
         said = parse_annotations(section, 0, len(section), True)
         assert (said.to, said.ingress, said.trace) == (expected, HERE, (HERE,))
 
 
 def test_an_edge_router_says_nothing_of_itself_and_its_interior_says_here() -> None:
-    edge = Marker("0/E", False, True, 0, None)
+    edge = AnnotationRewriter("0/E", False, True, 0, None)
     assert edge.onward(None, None, 0) == b""
-    interior = Marker(HERE, True, True, 0, None)
+    interior = AnnotationRewriter(HERE, True, True, 0, None)
     interior.via_edge = True
     section = came()
     onward = interior.onward(interior.read(section, 0, len(section)), None, 0)
@@ -79,8 +79,8 @@ def test_an_edge_router_says_nothing_of_itself_and_its_interior_says_here() -> N
 
 
 def test_what_a_client_says_in_the_name_of_routers_is_not_believed() -> None:
-    marker = Marker(HERE, True, False, 0, None)
+    rewriter = AnnotationRewriter(HERE, True, False, 0, None)
     section = came()
-    passage = marker.read(section, 0, len(section))
-    assert passage.annotations.to is None
+    passage = rewriter.read(section, 0, len(section))
+    assert passage.parsed.to is None
     assert passage.plain() == b""

@@ -4,7 +4,7 @@ from trouter.core.counters cimport AddressCounters
 from trouter.core.forwarders cimport Forwarder
 
 
-cdef class Record:
+cdef class AddressEntry:
     cdef public str key
     cdef public int phase
     cdef public bint gone
@@ -13,8 +13,8 @@ cdef class Record:
     cdef public int priority
     cdef public Forwarder forwarder
     cdef public dict senders
-    cdef public Record fallback
-    cdef public Record fallback_of
+    cdef public AddressEntry fallback
+    cdef public AddressEntry fallback_of
     cdef public bint pinned
     cdef public Py_ssize_t holders
     cdef public Py_ssize_t remote_listeners
@@ -28,10 +28,10 @@ cdef class Record:
     @cython.locals(forwarder=Forwarder, count=Py_ssize_t)
     cpdef Py_ssize_t destinations(self)
     cpdef bint reachable(self)
-    @cython.locals(taker=Record)
+    @cython.locals(taker=AddressEntry)
     cpdef Py_ssize_t gathers(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cpdef add_consumer(self, egress)
     cpdef add_subscription(self, subscription)
     cpdef bint unused(self)
-    cdef _tell_users(self)
+    cdef _notify_users(self)
     cdef _wake_senders(self)

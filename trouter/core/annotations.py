@@ -10,24 +10,24 @@ from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
 
 #: Sections of annotations that are remembered for a link to a neighbour, and how long one may be.
-_MOST = 1024
+_MAX_SECTIONS = 1024
 _MAX_BYTES = 512
 
 
-class Passage:
+class CachedAnnotations:
     """Annotations as they came, and the sections that replace them for the receivers of the message."""
 
-    __slots__ = ("_plain", "annotations", "generation", "loops", "onward", "record", "section")
+    __slots__ = ("_plain", "generation", "loops", "onward", "entry", "parsed", "section")
 
-    def __init__(self, section: bytes, annotations: RouterAnnotations) -> None:
+    def __init__(self, section: bytes, parsed: RouterAnnotations) -> None:
         #: As they came, encoded; and read.
         self.section = section
-        self.annotations = annotations
-        #: For routers, as ``Marker.onward`` writes it; None until then.
+        self.parsed = parsed
+        #: For routers, as ``AnnotationRewriter.onward`` writes it; None until then.
         self.onward: bytes | None = None
         self._plain: bytes | None = None
-        #: The address that they name, a ``Record``, if there was one when it was looked for last; the link's to read.
-        self.record: object = None
+        #: The ``AddressEntry`` of the address that they name, if there was one when it was looked for last.
+        self.entry: object = None
         #: In the shape of the network that ``generation`` counts, the message has come too far.
         self.generation = -1
         self.loops = False
@@ -35,12 +35,12 @@ class Passage:
     def plain(self) -> bytes:
         """For receivers: the annotations that are none of routers'."""
         if self._plain is None:
-            came = self.annotations
+            came = self.parsed
             self._plain = compose_annotations(came.user, came.user_count, 0, False, None, None, ())
         return self._plain
 
 
-class Marker:
+class AnnotationRewriter:
     """Reads and writes the annotations of the messages of one link.
 
     here: how annotations name this router. marks: it says so, which routers on the edge do not (inter-router.md 6.7).
@@ -77,59 +77,59 @@ class Marker:
         self.keeps = False
         #: Of a message that came without annotations; None until one is asked for.
         self._own: bytes | None = None
-        self._recent: Passage | None = None
-        self._known: dict[bytes, Passage] = {}
+        self._recent: CachedAnnotations | None = None
+        self._known: dict[bytes, CachedAnnotations] = {}
 
-    def read(self, data: bytes, start: int, end: int) -> Passage:
+    def read(self, data: bytes, start: int, end: int) -> CachedAnnotations:
         """What stands in the section ``data[start:end]``; InvalidAnnotation."""
-        passage = self._recent
-        if passage is not None and octets.stands_at(passage.section, data, start, end):
-            return passage
+        annotations = self._recent
+        if annotations is not None and octets.stands_at(annotations.section, data, start, end):
+            return annotations
         section = octets.cut(data, start, end)
-        passage = self._known.get(section) if self.keeps else None
-        if passage is None:
+        annotations = self._known.get(section) if self.keeps else None
+        if annotations is None:
             came = parse_annotations(section, 0, end - start, self.honours)
             if self.only_traces:
                 came.to = None
                 came.phase = 0
-            passage = Passage(section, came)
+            annotations = CachedAnnotations(section, came)
             if self.keeps and end - start <= _MAX_BYTES:
-                if len(self._known) >= _MOST:
+                if len(self._known) >= _MAX_SECTIONS:
                     self._known.clear()
-                self._known[section] = passage
+                self._known[section] = annotations
         if end - start <= _MAX_BYTES:
-            self._recent = passage
-        return passage
+            self._recent = annotations
+        return annotations
 
-    def onward(self, passage: Passage | None, to: str | None, phase: int) -> bytes:
+    def onward(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
         """The section with which a message goes on to routers; ``to`` and ``phase`` where its sender wrote others."""
         if to is not None:
-            return self._compose(passage, to, phase)
-        if passage is None:
+            return self._compose(annotations, to, phase)
+        if annotations is None:
             if self._own is None:
                 self._own = self._compose(None, None, 0)
             return self._own
-        if passage.onward is None:
-            passage.onward = self._compose(passage, None, 0)
-        return passage.onward
+        if annotations.onward is None:
+            annotations.onward = self._compose(annotations, None, 0)
+        return annotations.onward
 
-    def anew(self, passage: Passage | None, to: str, phase: int) -> bytes:
+    def anew(self, annotations: CachedAnnotations | None, to: str, phase: int) -> bytes:
         """The section with which a message goes on to another address, as if it had entered the network here."""
         marks = (self.here,) if self.marks else ()
         here = self.here if self.marks else None
-        if passage is None:
+        if annotations is None:
             return compose_annotations(b"", 0, phase, False, to, here, marks)
-        came = passage.annotations
+        came = annotations.parsed
         return compose_annotations(came.user, came.user_count, phase, came.stream, to, here, marks)
 
-    def _compose(self, passage: Passage | None, to: str | None, phase: int) -> bytes:
+    def _compose(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
         """User's first, then phase, stream, to, ingress, trace (4.3)."""
         to = to or self.to_override
         phase = phase or self.phase
-        if passage is None:
+        if annotations is None:
             marks = (self.here,) if self.marks else ()
             return compose_annotations(b"", 0, phase, False, to, self.here if self.marks else None, marks)
-        came = passage.annotations
+        came = annotations.parsed
         ingress = None
         if self.marks:
             ingress = self.here if self.via_edge else came.ingress or self.here

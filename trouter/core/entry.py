@@ -18,7 +18,7 @@ _TOLD = "MH"
 _MOBILE = "M"
 
 
-class Sender(Protocol):
+class AddressSender(Protocol):
     """An incoming link, as the address sees it that its messages are for; see ``Ingress``."""
 
     @property
@@ -38,11 +38,11 @@ class AddressListener(Protocol):
     def withdraw(self, key: str) -> None:
         """``key`` has lost its last consumer here."""
 
-    def users_changed(self, record: Record) -> None:
+    def users_changed(self, entry: AddressEntry) -> None:
         """A mobile address has gained or lost a user."""
 
 
-class Record:
+class AddressEntry:
     """An address under its lookup ``key``; gone when it has no user any more.
 
     ``treatment`` is closest, balanced or multicast. Senders are told when the first consumer comes.
@@ -77,7 +77,7 @@ class Record:
         self.key = key
         #: As annotations say it.
         self.phase = phase_of(key)
-        #: The record is no longer in the table.
+        #: The entry is no longer in the table.
         self.gone = False
         self.listener = listener
         self.text = text
@@ -85,18 +85,18 @@ class Record:
         #: -1 for none configured.
         self.priority = priority
         self.forwarder: Forwarder = FORWARDERS[treatment]()
-        self.senders: dict[Sender, None] = {}
-        self.fallback: Record | None = None
-        self.fallback_of: Record | None = None
-        #: Something other than links and subscriptions keeps the record.
+        self.senders: dict[AddressSender, None] = {}
+        self.fallback: AddressEntry | None = None
+        self.fallback_of: AddressEntry | None = None
+        #: Something other than links and subscriptions keeps the entry.
         self.pinned = False
         #: Exchanges and next hops of theirs, which keep it too.
         self.holders = 0
         #: Other routers that listen on the address, whether they can be reached or not.
         self.remote_listeners = 0
         self.counters = AddressCounters()
-        #: The texts of anonymous messages that this record is remembered by, each with the dictionary it stands in.
-        self.known_as: list[tuple[dict[bytes, Record], bytes]] = []
+        #: The texts of anonymous messages that this entry is remembered by, each with the dictionary it stands in.
+        self.known_as: list[tuple[dict[bytes, AddressEntry], bytes]] = []
         #: How long deliveries took; None while no user asks for it, or too many addresses have some.
         self.times: Times | None = None
         #: Of a dynamic address: the number of the connection that it was made for, else -1; and its tenant's space.
@@ -127,33 +127,33 @@ class Record:
         before = self.destinations()
         known = self._is_known()
         self.forwarder.add(egress)
-        self._tell_others(known)
+        self._advertise(known)
         if before == 0:
             self._wake_senders()
-        self._tell_users()
+        self._notify_users()
 
     def remove_consumer(self, egress: Egress) -> None:
         """Such a link is gone."""
         known = self._is_known()
         self.forwarder.remove(egress)
-        self._tell_others(known)
-        self._tell_users()
+        self._advertise(known)
+        self._notify_users()
 
     def forward_by(self, forwarder: Forwarder) -> None:
         """Messages find their consumers by another forwarder from now on, which has the same consumers."""
         before = self.destinations()
         known = self._is_known()
         self.forwarder = forwarder
-        self._tell_others(known)
+        self._advertise(known)
         if before == 0:
             self._wake_senders()
-        self._tell_users()
+        self._notify_users()
 
     def _is_known(self) -> bool:
         """Whether other routers are to know that messages are taken here."""
         return self.forwarder.standing or len(self.forwarder.consumers) > 0
 
-    def _tell_others(self, before: bool) -> None:
+    def _advertise(self, before: bool) -> None:
         """Let other routers know if messages are taken here now, or are not any more."""
         now = self._is_known()
         if now == before or self.listener is None or self.key[0] not in _TOLD:
@@ -163,16 +163,16 @@ class Record:
         else:
             self.listener.withdraw(self.key)
 
-    def add_sender(self, ingress: Sender) -> None:
+    def add_sender(self, ingress: AddressSender) -> None:
         """A link that sends to the address."""
         self.senders[ingress] = None
-        self._tell_users()
+        self._notify_users()
 
-    def remove_sender(self, ingress: Sender) -> None:
+    def remove_sender(self, ingress: AddressSender) -> None:
         """Such a link is gone; a second call does nothing."""
         if ingress in self.senders:
             del self.senders[ingress]
-            self._tell_users()
+            self._notify_users()
 
     def add_remote(self, router: RemoteRouter) -> None:
         """Another router that listens on the address can be reached."""
@@ -180,12 +180,12 @@ class Record:
         self.forwarder.add_remote(router)
         if before == 0:
             self._wake_senders()
-        self._tell_users()
+        self._notify_users()
 
     def remove_remote(self, router: RemoteRouter) -> None:
         """It can be reached no longer, or listens no longer."""
         self.forwarder.remove_remote(router)
-        self._tell_users()
+        self._notify_users()
 
     def add_subscription(self, subscription: Subscription) -> None:
         """A consumer inside the router."""
@@ -195,13 +195,13 @@ class Record:
             self._wake_senders()
 
     def unused(self) -> bool:
-        """Whether nothing refers to the record any more."""
+        """Whether nothing refers to the entry any more."""
         fallback_of = self.fallback_of
         return not (self.pinned or self.holders or self.senders or self.remote_listeners or self.destinations()) and (
             fallback_of is None or fallback_of.fallback is not self
         )
 
-    def _tell_users(self) -> None:
+    def _notify_users(self) -> None:
         """Notify the listener that a mobile address gained or lost a user."""
         if self.listener is not None and self.key[0] == _MOBILE:
             self.listener.users_changed(self)
