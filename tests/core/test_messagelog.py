@@ -117,7 +117,7 @@ def test_one_line_for_each_message_received_and_sent() -> None:
     room.client.sender("q", name="in").send(message([None, None, "q"], {"k": 1}))
     room.router.pump()
     assert room.lines == [
-        'InsideMessage Message{to="q", app-properties={"k"=1}} on link \'in\' ( -> q)',
+        'Received Message{to="q", app-properties={"k"=1}} on link \'in\' ( -> q)',
         'Sent Message{to="q", app-properties={"k"=1}} on link \'out\' (q -> )',
     ]
 
@@ -126,7 +126,7 @@ def test_a_message_without_application_properties_is_logged_too() -> None:
     room = Room("all")
     room.client.sender(name="in").send(compose(b"x", to="nowhere"))
     room.router.pump()
-    assert room.lines == ["InsideMessage Message{to=\"nowhere\"} on link 'in' ( -> )"]
+    assert room.lines == ["Received Message{to=\"nowhere\"} on link 'in' ( -> )"]
 
 
 @pytest.mark.parametrize("size", [10, 300_000])
@@ -148,7 +148,7 @@ def test_an_aborted_message_is_logged() -> None:
     room.client.receiver("q")
     room.client.sender("q", name="in").send(compose(bytes(1000)), frames=3, abort=True)
     room.router.pump()
-    assert room.lines == ["InsideMessage aborted message on link 'in' ( -> q)"]
+    assert room.lines == ["Received aborted message on link 'in' ( -> q)"]
 
 
 def test_texts_of_messages_that_are_dropped_are_not_kept() -> None:
@@ -206,7 +206,7 @@ def test_messages_between_routers_are_logged_once_at_each_end(size: int, frames:
     assert len(receiver.bodies) == 1
     assert passing.lines == {
         "A": ['Sent Message{to="here"} on link x ( -> )'],
-        "B": ['InsideMessage Message{to="here"} on link x ( -> )'],
+        "B": ['Received Message{to="here"} on link x ( -> )'],
     }
 
 
@@ -227,7 +227,7 @@ def test_a_message_that_a_router_reads_itself_is_logged_once_however_often_it_lo
     passing.joined["A"].connect().sender("_topo/0/B/inside").send(compose(bytes(300_000), to="here"), frames=7)
     passing.joined.pump()
     assert len(reader.taken) == 1
-    assert passing.lines["B"] == ['InsideMessage Message{to="here"} on link x ( -> )']
+    assert passing.lines["B"] == ['Received Message{to="here"} on link x ( -> )']
 
 
 def test_a_message_that_breaks_off_between_routers_is_logged() -> None:
@@ -238,6 +238,6 @@ def test_a_message_that_breaks_off_between_routers_is_logged() -> None:
     sent.abort()
     passing.joined.pump()
     assert passing.lines["B"] == [
-        'InsideMessage Message{to="here"} on link x ( -> )',
-        "InsideMessage aborted message on link x ( -> )",
+        'Received Message{to="here"} on link x ( -> )',
+        "Received aborted message on link x ( -> )",
     ]
