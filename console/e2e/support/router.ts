@@ -63,6 +63,12 @@ export class RunningRouter {
     waiting.forEach((resume) => resume());
   }
 
+  /** The number of its process. */
+  get pid(): number {
+    if (this.child.pid === undefined) throw new Error("the router did not start");
+    return this.child.pid;
+  }
+
   /** The port of the listener at that place of the configuration. */
   port(place = 0): number {
     const port = this.ports[place];

@@ -1,0 +1,139 @@
+/** What the console costs and how fast it is: printed, and judged by nobody but the reader. */
+
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { expect, type Browser, type Page } from "@playwright/test";
+import rhea, { type Source } from "rhea";
+
+import { amqpListener, connectTo, consoleListener, PYTHON, ROOT, section, startRouter, test } from "../e2e/support";
+
+const TICKS_PER_S = 100;
+const MEASURED_S = 20;
+const ROWS = 10_000;
+const run = promisify(execFile);
+
+/** The seconds of CPU time that a process has used. */
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_S;
+}
+
+/** The part of a core, in percent, that a process uses over a while. */
+async function load(pid: number): Promise<number> {
+  const before = cpuOf(pid);
+  await new Promise((resume) => setTimeout(resume, MEASURED_S * 1000));
+  return ((cpuOf(pid) - before) / MEASURED_S) * 100;
+}
+
+const median = (values: readonly number[]): number =>
+  [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? NaN;
+
+function tell(what: string, value: number, unit: string): void {
+  process.stdout.write(`${what}: ${value.toFixed(2)} ${unit}\n`);
+}
+
+async function connected(page: Page, url: string): Promise<void> {
+  await page.goto(url);
+  await expect(page.getByText("Connected to")).toBeVisible();
+}
+
+/** Messages a second through a router, from one sender to one receiver. */
+async function throughput(port: number): Promise<number> {
+  const words = ["-m", "trouter", "bench", "pair", "--port", String(port), "--seconds", "5", "--json"];
+  const { stdout } = await run(PYTHON, words, { cwd: ROOT });
+  const told = JSON.parse(stdout) as { messages: number; seconds: number };
+  return told.messages / told.seconds;
+}
+
+async function openConsoles(browser: Browser, url: string, count: number): Promise<() => Promise<void>> {
+  const context = await browser.newContext();
+  for (let number = 0; number < count; number += 1) await connected(await context.newPage(), url);
+  return () => context.close();
+}
+
+test("first view", async ({ browser, network }) => {
+  const took: number[] = [];
+  for (let turn = 0; turn < 7; turn += 1) {
+    const page = await browser.newPage();
+    const begun = performance.now();
+    await connected(page, network.url);
+    took.push(performance.now() - begun);
+    await page.close();
+  }
+  tell("first view, median of 7, nothing cached", median(took) / 1000, "s");
+});
+
+test("one browser on three routers", async ({ browser, network }) => {
+  const alone = await load(network.a.pid);
+  const close = await openConsoles(browser, network.url, 1);
+  const watched = await load(network.a.pid);
+  await close();
+  tell("router asked by one browser, beyond its traffic", watched - alone, "% of a core");
+});
+
+test("a hundred routers a second through the router asked", async ({ network }) => {
+  const connection = await connectTo(network.a.port(), "figures");
+  const receiver = connection.open_receiver({ source: { dynamic: true } as Source });
+  await new Promise((resume) => connection.once("receiver_open", resume));
+  const sender = connection.open_sender({});
+  await new Promise((resume) => connection.once("sendable", resume));
+  const alone = await load(network.a.pid);
+  const ask = (): void => {
+    for (let router = 0; router < 100; router += 1) {
+      for (const entityType of ["connection", "router.link"]) {
+        sender.send({
+          to: "_topo/0/B/$management",
+          reply_to: receiver.source.address,
+          correlation_id: entityType,
+          application_properties: { operation: "QUERY", type: "org.amqp.management", name: "self", entityType: `org.apache.qpid.dispatch.${entityType}` },
+          body: { attributeNames: rhea.types.wrap_list([]) },
+        });
+      }
+    }
+  };
+  const timer = setInterval(ask, 1000);
+  const asked = await load(network.a.pid);
+  clearInterval(timer);
+  connection.close();
+  tell("router asked, passing on two tables of each of 100 routers at 1 Hz", asked - alone, "% of a core");
+});
+
+test("throughput beside ten consoles", async ({ browser }) => {
+  const router = await startRouter(section("router", { id: "T", mode: "standalone" }) + amqpListener() + consoleListener());
+  const ratios: number[] = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    const alone = await throughput(router.port());
+    const close = await openConsoles(browser, `http://127.0.0.1:${router.port(1)}/`, 10);
+    ratios.push((await throughput(router.port())) / alone);
+    await close();
+  }
+  await router.stop();
+  tell("messages a second beside ten consoles to those without, median of 3", median(ratios), "x");
+});
+
+test("scrolling a table", async ({ page }) => {
+  const router = await startRouter(section("router", { id: "S", mode: "standalone" }) + amqpListener() + consoleListener());
+  const connection = await connectTo(router.port(), "rows");
+  for (let row = 0; row < ROWS; row += 1) connection.open_receiver({ source: `rows/${row}`, credit_window: 0 });
+  await router.waitForLine(new RegExp(`rows/${ROWS - 1} `));
+  await page.goto(`http://127.0.0.1:${router.port(1)}/#/entities/router.address`);
+  const cell = page.getByRole("cell", { name: /rows\// }).first();
+  await expect(cell).toBeVisible();
+  await page.evaluate(() => {
+    const seen: number[] = [];
+    (window as unknown as { seen: number[] }).seen = seen;
+    const frame = (at: number): void => {
+      seen.push(at);
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  });
+  await cell.hover();
+  for (let turn = 0; turn < 200; turn += 1) await page.mouse.wheel(0, 400);
+  const seen = await page.evaluate(() => (window as unknown as { seen: number[] }).seen);
+  const took = ((seen.at(-1) ?? 0) - (seen[0] ?? 0)) / 1000;
+  connection.close();
+  await router.stop();
+  tell(`frames a second while a table of ${ROWS} rows scrolls`, (seen.length - 1) / took, "");
+});
