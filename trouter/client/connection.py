@@ -73,8 +73,7 @@ async def connect(
     ``sasl`` are mechanisms, the preferred one first; by default SCRAM, or else PLAIN, with ``user`` and ``password``
     (which precede those of the URL), or ANONYMOUS without a user; an empty sequence does without SASL. ``ssl_context``
     makes it TLS, as does ``amqps``, then with the system's certificate authorities. ``hostname`` is what the server is
-    told that we want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds is given up; 0
-    waits for ever.
+    told that we want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds (if not 0) is given up.
 
     Raises within ``timeout`` seconds: OSError if there is no server (ssl.SSLError if it is not to be trusted),
     AuthenticationFailed, ConnectionClosed, or trio.TooSlowError. ValueError for a URL that is none. When the connection
@@ -82,8 +81,7 @@ async def connect(
     the server has ``close_timeout`` seconds to answer our close.
     """
     address = parse_url(url)
-    if address.secure and ssl_context is None:
-        ssl_context = ssl.create_default_context()
+    context = ssl_context or (ssl.create_default_context() if address.secure else None)
     local_open = Open(
         container_id=container_id or str(uuid.uuid4()),
         hostname=hostname or address.host,
@@ -101,31 +99,38 @@ async def connect(
         undecodable_states=Undecodable.KEPT,
     )
     mechanisms = default_mechanisms(address, user, password) if sasl is None else tuple(sasl)
-    raised: BaseException | None = None
     deadline = trio.current_time() + timeout
     with trio.fail_at(deadline):
-        transport = await dial(address.host, address.port, ssl_context)
+        transport = await dial(address.host, address.port, context)
     try:
         connection = Connection(transport, local_open, limits, mechanisms)
         with trio.fail_at(deadline):
             await connection._introduce()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(connection._read)
-            nursery.start_soon(connection._write)
-            nursery.start_soon(connection._keep_time)
-            try:
-                yield connection
-            except BaseException as error:  # noqa: BLE001 - raised again below, not as one of a group
-                raised = error
-            try:
-                with trio.move_on_after(close_timeout):
-                    await connection.aclose()
-            except trio.Cancelled:
-                if raised is None:
-                    raise
-            nursery.cancel_scope.cancel()
+        async with _running(connection, close_timeout):
+            yield connection
     finally:
         transport.close()
+
+
+@asynccontextmanager
+async def _running(connection: Connection, close_timeout_s: float) -> AsyncIterator[None]:
+    """Read, write and keep time during the block, and close the connection at its end."""
+    raised: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection._read)
+        nursery.start_soon(connection._write)
+        nursery.start_soon(connection._keep_time)
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001 - raised again below, not as one of a group
+            raised = error
+        try:
+            with trio.move_on_after(close_timeout_s):
+                await connection.aclose()
+        except trio.Cancelled:
+            if raised is None:
+                raise
+        nursery.cancel_scope.cancel()
     if raised is not None:
         raise raised
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache, cached_property
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from trouter.config.nodes import squash
 from trouter.config.problems import SourcePosition
@@ -195,120 +195,69 @@ def same_name(spelling: str, name: str) -> bool:
     return re.search("[-_]", spelling) is not None and spelling[0] == name[0] and squash(spelling) == squash(name)
 
 
+class Terms(TypedDict, total=False):
+    """What a declaration may say of an attribute, named as in ``Attribute``; what it does not say has its default."""
+
+    name: str
+    default_doc: str
+    #: Of an enum: the values, and other spellings of them.
+    values: tuple[str, ...]
+    also: Mapping[str, str]
+    #: Of an integer.
+    low: int
+    high: int
+    old_names: tuple[str, ...]
+    twin: str
+    shown: Any
+    unset: Any
+    missing: str
+    wrong: str
+    update: bool
+    graph: bool
+    unique: bool
+    secret: bool
+    deprecated: bool
+    reload: Reload
+    inert: str
+    unserved: str
+    unserved_values: Mapping[str, str]
+    #: Turns the plain value into the field's, or raises BadValue.
+    parse: Callable[[Any], Any] | None
+    #: A typed value of the JSON form is not turned into text.
+    text_only: bool
+    #: May be a list; ``parse`` gets a tuple of texts, blanks around them gone and none of them empty.
+    entries: bool
+    #: trouter's own.
+    extra: bool
+
+
 def attribute(
     kind: Kind,
     doc: str,
     default: Any = None,
     *,
-    name: str = "",
-    default_doc: str = "",
     factory: Callable[[], Any] | None = None,
-    values: tuple[str, ...] = (),
-    also: dict[str, str] | None = None,
-    low: int = 0,
-    high: int = 2**31 - 1,
-    old: tuple[str, ...] = (),
-    twin: str = "",
-    shown: Any = None,
-    unset: Any = Unset.DEFAULT,
     required: bool = False,
-    missing: str = "",
-    wrong: str = "",
-    update: bool = True,
-    unique: bool = False,
-    secret: bool = False,
-    deprecated: bool = False,
-    reload: Reload = Reload.LIVE,
-    inert: str = "",
-    unserved: str = "",
-    unserved_values: dict[str, str] | None = None,
-    parse: Callable[[Any], Any] | None = None,
-    text_only: bool = False,
-    entries: bool = False,
-    extra: bool = False,
+    **terms: Unpack[Terms],
 ) -> Any:
-    """Declare a field of an entity as an attribute.
-
-    values, also: of an enum, the values and other spellings of them. low, high: of an integer. old: former names.
-    missing, wrong: what to say where it is not given though required, and of a value that cannot be used. unset: what
-    rows and the schema show where it is not given. inert: why the attribute is accepted without effect, with a warning.
-    unserved, unserved_values: why what asks for it is not put into service. parse: turns the plain value into the
-    field's, or raises BadValue. text_only: a typed value of the JSON form is not turned into text. entries: may be a
-    list, and parse gets a tuple of texts, blanks around them gone and none of them empty. extra: trouter's own.
-    """
-    row = {
-        "name": name,
-        "kind": kind,
-        "doc": doc,
-        "default_doc": default_doc,
-        "values": values,
-        "also": also or {},
-        "low": low,
-        "high": high,
-        "old_names": old,
-        "twin": twin,
-        "shown": shown,
-        "unset": unset,
-        "required": required,
-        "missing": missing,
-        "wrong": wrong,
-        "create": True,
-        "update": update,
-        "unique": unique,
-        "secret": secret,
-        "deprecated": deprecated,
-        "reload": reload,
-        "inert": inert,
-        "unserved": unserved,
-        "unserved_values": unserved_values or {},
-        "parse": parse,
-        "text_only": text_only,
-        "entries": entries,
-        "extra": extra,
-    }
+    """Declare a field of an entity as an attribute that can be set; ``factory`` makes a new default each time."""
+    row = {"update": True, **terms, "kind": kind, "doc": doc, "required": required, "create": True}
     if factory is not None:
         return field(default_factory=factory, metadata=row)
     return field(metadata=row) if required else field(default=default, metadata=row)
 
 
-def reported(
-    kind: Kind,
-    doc: str,
-    *,
-    name: str = "",
-    values: tuple[str, ...] = (),
-    old: tuple[str, ...] = (),
-    graph: bool = False,
-    extra: bool = False,
-) -> Any:
+def reported(kind: Kind, doc: str, **terms: Unpack[Terms]) -> Any:
     """Declare, among the fields of an entity, an attribute that only management shows; the field itself stays None."""
-    row = {
-        "name": name,
-        "kind": kind,
-        "doc": doc,
-        "values": values,
-        "old_names": old,
-        "graph": graph,
-        "extra": extra,
-    }
+    row = {**terms, "kind": kind, "doc": doc}
     return field(default=None, init=False, repr=False, compare=False, metadata=row)
 
 
 def column(
-    name: str,
-    kind: Kind,
-    doc: str,
-    *,
-    values: tuple[str, ...] = (),
-    default: Any = None,
-    required: bool = False,
-    update: bool = False,
-    graph: bool = False,
-    extra: bool = False,
+    name: str, kind: Kind, doc: str, /, *, default: Any = None, required: bool = False, **terms: Unpack[Terms]
 ) -> Attribute:
     """Declare an attribute of a type of which nothing is configured."""
-    settings = {"values": values, "default": default, "required": required, "update": update, "graph": graph}
-    return Attribute(name, kind, doc, extra=extra, **settings)
+    return Attribute(**{**terms, "name": name, "kind": kind, "doc": doc, "default": default, "required": required})
 
 
 @cache
@@ -322,7 +271,7 @@ def all_attributes_of(entity: type) -> tuple[Attribute, ...]:
     """The attributes of an entity class, reported ones too: its own in the order of declaration, then the name."""
     rows = [
         Attribute(
-            **{**declared.metadata, "name": declared.metadata["name"] or camel(declared.name)},
+            **{**declared.metadata, "name": declared.metadata.get("name") or camel(declared.name)},
             field=declared.name,
             default=None if declared.default is MISSING else declared.default,
         )

@@ -51,6 +51,13 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--max-rows", type=int, metavar="N", help="messages of one batch at most")
     parser.add_argument("--json", action="store_true", help="print what was landed as JSON")
+    _add_bodies(parser)
+    _add_kafka(parser)
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_bodies(parser: argparse.ArgumentParser) -> None:
     bodies = parser.add_argument_group("bodies")
     bodies.add_argument(
         "--body", choices=("json", "avro"), default="", help="what bodies are; with --schema their fields are columns"
@@ -64,6 +71,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     bodies.add_argument(
         "--avro-schema", default="", metavar="FILE", help="the schema that Avro bodies were written with"
     )
+
+
+def _add_kafka(parser: argparse.ArgumentParser) -> None:
     kafka = parser.add_argument_group(
         "Kafka", "Needs a Spark with its connector for Kafka, which is not among what trouter installs."
     )
@@ -77,8 +87,6 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="NAME=VALUE",
         help="such as kafka.security.protocol=SSL; may be given again",
     )
-    add_spark(parser)
-    parser.set_defaults(run=run)
 
 
 def _option(text: str) -> tuple[str, str]:

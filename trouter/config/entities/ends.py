@@ -137,7 +137,7 @@ def message_logging_components() -> Any:
         (),
         shown="none",
         default_doc="`none`",
-        old=("logMessage",),
+        old_names=("logMessage",),
         parse=texts.message_components,
         reload=Reload.NEXT,
     )

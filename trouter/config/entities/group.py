@@ -45,7 +45,7 @@ class _Rights:
         "Instead of the vhost's.",
         default_doc="the vhost's",
         high=MAX_CONNECTIONS,
-        old=("maxConnectionsPerRemoteHost",),
+        old_names=("maxConnectionsPerRemoteHost",),
     )
     max_message_size: int | None = attribute(
         Kind.INTEGER, "Instead of the vhost's; 0 means no limit.", default_doc="the vhost's", high=2**63 - 1

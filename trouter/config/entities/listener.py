@@ -61,7 +61,7 @@ class ListenerEntity(Socketed):
         "Use only this kind of the host's addresses.",
         default_doc="whatever the host has",
         values=("IPv4", "IPv6"),
-        old=("protocolFamily",),
+        old_names=("protocolFamily",),
     )
     role: str = ends.role("What connects here: clients, brokers (`route-container`), or other routers.")
     cost: int = ends.cost()
@@ -89,7 +89,7 @@ class ListenerEntity(Socketed):
         Kind.PATH,
         "Certificates of the only authorities that may vouch for clients here: a file, or a directory of them.",
         default_doc="those of the sslProfile",
-        old=("trustedCerts",),
+        old_names=("trustedCerts",),
         parse=files.readable,
         reload=Reload.NEXT,
     )
@@ -117,7 +117,7 @@ class ListenerEntity(Socketed):
         "Where else clients may go, told to them at Open: `[scheme://]host[:port]`, separated by commas.",
         (),
         default_doc="none",
-        old=("failoverList",),
+        old_names=("failoverList",),
         parse=texts.failover_urls,
         reload=Reload.NEXT,
     )
@@ -129,7 +129,7 @@ class ListenerEntity(Socketed):
         Kind.PATH,
         "A directory of files to serve over HTTP; it implies http. Where none is given, or the folder of the older "
         "router's console that is not on this machine, a listener with http and websockets serves the web console.",
-        old=("httpRoot",),
+        old_names=("httpRoot",),
         parse=files.served_folder,
     )
     message_logging_components: tuple[str, ...] = ends.message_logging_components()
@@ -278,7 +278,7 @@ class ConnectorEntity(Socketed):
         Kind.BOOLEAN,
         "Whether the peer's certificate must be for its host.",
         True,
-        old=("verifyHostName",),
+        old_names=("verifyHostName",),
     )
     sasl_username: str | None = attribute(Kind.STRING, "Who the router is to the peer.", reload=Reload.NEXT)
     sasl_password: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
@@ -292,7 +292,7 @@ class ConnectorEntity(Socketed):
     )
     message_logging_components: tuple[str, ...] = ends.message_logging_components()
     failover_urls: None = reported(
-        Kind.STRING, "Where the connector may call, beginning with what it tries next.", old=("failoverList",)
+        Kind.STRING, "Where the connector may call, beginning with what it tries next.", old_names=("failoverList",)
     )
     connection_status: None = reported(
         Kind.STRING, "How far the connector has come: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."

@@ -38,19 +38,19 @@ class LogEntity(Entity):
         Kind.BOOLEAN,
         "Begin each line with the time.",
         default_doc="as DEFAULT, which starts with yes",
-        old=("timestamp",),
+        old_names=("timestamp",),
     )
     include_source: bool | None = attribute(
         Kind.BOOLEAN,
         "End each line with source file and line.",
         default_doc="as DEFAULT, which starts with no",
-        old=("source",),
+        old_names=("source",),
     )
     output_file: str | None = attribute(
         Kind.STRING,
         "stderr, stdout, syslog, or a file to append to.",
         default_doc="as DEFAULT, which starts with stderr",
-        old=("output",),
+        old_names=("output",),
     )
     format: str | None = attribute(
         Kind.ENUM,

@@ -42,27 +42,27 @@ class RouterEntity(Entity):
     version: None = reported(Kind.STRING, "The version of the program.")
     host_name: None = reported(Kind.STRING, "The name of the machine it runs on.")
     hello_interval_seconds: int = attribute(
-        Kind.INTEGER, "Between two hellos to a neighbour.", 1, low=1, old=("helloInterval",)
+        Kind.INTEGER, "Between two hellos to a neighbour.", 1, low=1, old_names=("helloInterval",)
     )
     hello_max_age_seconds: int = attribute(
-        Kind.INTEGER, "Without a hello, until a neighbour is lost.", 3, low=1, old=("helloMaxAge",)
+        Kind.INTEGER, "Without a hello, until a neighbour is lost.", 3, low=1, old_names=("helloMaxAge",)
     )
     ra_interval_seconds: int = attribute(
-        Kind.INTEGER, "Between two router advertisements.", 30, low=1, old=("raInterval",)
+        Kind.INTEGER, "Between two router advertisements.", 30, low=1, old_names=("raInterval",)
     )
     ra_interval_flux_seconds: int = attribute(
         Kind.INTEGER,
         "Between two router advertisements while the network changes.",
         4,
         low=1,
-        old=("raIntervalFlux",),
+        old_names=("raIntervalFlux",),
     )
     remote_ls_max_age_seconds: int = attribute(
         Kind.INTEGER,
         "Without news, until a remote router's link state expires.",
         60,
         low=1,
-        old=("remoteLsMaxAge",),
+        old_names=("remoteLsMaxAge",),
     )
     worker_threads: int = attribute(
         Kind.INTEGER, "Threads of the older router.", 4, low=1, inert="trouter runs in one thread"
@@ -71,13 +71,13 @@ class RouterEntity(Entity):
         Kind.PATH,
         "Where the signal USR1 writes the state of the router.",
         default_doc="a file of its own in the working directory, for each signal",
-        old=("debugDump",),
+        old_names=("debugDump",),
     )
     sasl_config_dir: str | None = attribute(
         Kind.PATH,
         "The folder with the configuration of Cyrus SASL, which then serves its mechanisms.",
         default_doc="Cyrus SASL is not used",
-        old=("saslConfigPath",),
+        old_names=("saslConfigPath",),
         reload=Reload.RESTART,
     )
     sasl_config_name: str = attribute(

@@ -47,7 +47,7 @@ class SslProfileEntity(Entity):
     ca_cert_file: str | None = attribute(
         Kind.PATH,
         "Certificates of the authorities trusted: a file, or a directory of them.",
-        old=("certDb",),
+        old_names=("certDb",),
         parse=files.readable,
         reload=Reload.NEXT,
     )
@@ -58,7 +58,7 @@ class SslProfileEntity(Entity):
         reload=Reload.NEXT,
     )
     private_key_file: str | None = attribute(
-        Kind.PATH, "The key of that certificate.", old=("keyFile",), parse=files.readable_file, reload=Reload.NEXT
+        Kind.PATH, "The key of that certificate.", old_names=("keyFile",), parse=files.readable_file, reload=Reload.NEXT
     )
     password_file: str | None = attribute(
         Kind.PATH,
@@ -86,7 +86,7 @@ class SslProfileEntity(Entity):
     uid_name_mapping_file: str | None = attribute(
         Kind.STRING,
         "A JSON object in a file: names to use for such users.",
-        old=("displayNameFile",),
+        old_names=("displayNameFile",),
         parse=files.name_map,
         reload=Reload.NEXT,
     )
@@ -181,13 +181,13 @@ class AuthServicePluginEntity(Entity):
     realm: str | None = attribute(
         Kind.STRING,
         "The host name that the service is asked for in SASL.",
-        old=("saslInitHostname",),
+        old_names=("saslInitHostname",),
         reload=Reload.NEXT,
     )
     ssl_profile: str | None = attribute(
         Kind.STRING,
         "The section with the certificates for TLS to the service.",
-        old=("authSslProfile",),
+        old_names=("authSslProfile",),
         reload=Reload.NEXT,
     )
     verify_hostname: bool = attribute(

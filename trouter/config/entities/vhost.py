@@ -112,7 +112,7 @@ class _Vhost(Entity):
     hostname: str = attribute(
         Kind.STRING,
         "The host name that clients ask for in their Open; without it `name` is taken.",
-        old=("id",),
+        old_names=("id",),
         required=True,
         update=False,
     )
@@ -137,7 +137,7 @@ class _Vhost(Entity):
         "Connections from one host open at once.",
         MAX_CONNECTIONS,
         high=MAX_CONNECTIONS,
-        old=("maxConnectionsPerRemoteHost",),
+        old_names=("maxConnectionsPerRemoteHost",),
     )
     allow_unknown_user: bool = attribute(
         Kind.BOOLEAN, "Users whom no group names belong to the group `$default`.", False

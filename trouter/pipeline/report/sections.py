@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -302,32 +303,13 @@ def denials(question: Question, section: Section) -> None:
     counts = {
         row["rule"]: row["rule_count"] for row in alerts.group_by("rule").aggregate([("rule", "count")]).to_pylist()
     }
-    denied = 0 if rules is None else pc.sum(rules["denied"]).as_py() or 0
-    never = (
-        []
-        if rules is None
-        else [
-            row
-            for row in added(rules, ["vhost", "rule"], ["allowed", "denied"])
-            if not (row["allowed"] or row["denied"])
-        ]
-    )
-    frauds = 0 if fraud is None else fraud.num_rows
-    section.says = (
-        f"{counted(alerts.num_rows, 'alert')} of the audit"
-        + (f" ({', '.join(f'{label(rule)}: {count}' for rule, count in sorted(counts.items()))})" if counts else "")
-        + (", no table of fraud" if fraud is None else f", {frauds} of fraud")
-        + (
-            ", no table of rules"
-            if rules is None
-            else f"; {short(denied)} denials by the policy, {counted(len(never), 'rule')} that never matched"
-        )
-        + "."
-    )
+    listed = f" ({', '.join(f'{label(rule)}: {count}' for rule, count in sorted(counts.items()))})" if counts else ""
+    of_fraud = ", no table of fraud" if fraud is None else f", {fraud.num_rows} of fraud"
+    section.says = f"{counted(alerts.num_rows, 'alert')} of the audit{listed}{of_fraud}{_of_rules(rules)}."
     for row in sorted(by_rule, key=_by("failures", "rule")):
         section.attention.append(f"{counted(counts[row['rule']], 'alert')} of {label(row['rule'])}.")
-    if frauds:
-        section.attention.append(f"{counted(frauds, 'alert')} of fraud.")
+    if fraud is not None and fraud.num_rows:
+        section.attention.append(f"{counted(fraud.num_rows, 'alert')} of fraud.")
     section.head = ("rule", "about", "first", "last", "failures", "different")
     found = sorted(alerts.to_pylist(), key=lambda row: row["last_at"], reverse=True)[:MOST_ROWS]
     section.rows = [
@@ -338,36 +320,48 @@ def denials(question: Question, section: Section) -> None:
         )
         for row in found
     ]  # fmt: skip
-    for row in (
-        [] if fraud is None else sorted(fraud.to_pylist(), key=lambda row: row["large_t"], reverse=True)[:MOST_ROWS]
-    ):
+    frauds = [] if fraud is None else sorted(fraud.to_pylist(), key=lambda row: row["large_t"], reverse=True)
+    for row in frauds[:MOST_ROWS]:
         about = f"{label(row['key'])}: {row['tester_amount']:,.2f}, then {row['large_amount']:,.2f}"
         section.rows.append(("fraud", about, moment(row["tester_t"]), moment(row["large_t"]), "", ""))
     marks = [(row["rule"], row["first_at"]) for row in alerts.to_pylist()]
     marks += [] if fraud is None else [("fraud", when) for when in fraud["large_t"].to_pylist()]
     hourly = [] if failed is None else sorted(added(failed, ["hour"], ["failed"]), key=lambda row: row["hour"])
     daily = [] if rules is None else sorted(added(rules, ["date"], ["denied"]), key=lambda row: row["date"])
-    if not (marks or hourly or daily):
-        return
+    if marks or hourly or daily:
+        paint = partial(_paint_denials, marks, hourly, daily)
+        section.svg = draw(section.name, section.title, section.says, paint, height=3.6)
 
-    def paint(figure: Any) -> None:
-        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-        if hourly:
-            upper.bar([row["hour"] for row in hourly], [row["failed"] for row in hourly], width=timedelta(hours=1),
-                      align="edge", color=COLOURS[1], label="logins failed, an hour")  # fmt: skip
-        if daily:
-            days = [datetime.combine(row["date"], datetime.min.time(), tzinfo=UTC) for row in daily]
-            upper.plot(days, [row["denied"] for row in daily], "s-", color=COLOURS[0], label="denied, a day")
-        over_time(upper, "times")
-        names = sorted({rule for rule, _ in marks})
-        for row, name in enumerate(names):
-            times = [when for rule, when in marks if rule == name]
-            lower.plot(times, [row] * len(times), "|", color=COLOURS[row % len(COLOURS)], markersize=10)
-        strips(lower, names)
-        if hourly or daily:
-            legend(upper)
 
-    section.svg = draw(section.name, section.title, section.says, paint, height=3.6)
+def _of_rules(rules: Any) -> str:
+    """What the policy denied, and how many of its rules never matched."""
+    if rules is None:
+        return ", no table of rules"
+    denied = pc.sum(rules["denied"]).as_py() or 0
+    by_rule = added(rules, ["vhost", "rule"], ["allowed", "denied"])
+    never = sum(1 for row in by_rule if not (row["allowed"] or row["denied"]))
+    return f"; {short(denied)} denials by the policy, {counted(never, 'rule')} that never matched"
+
+
+def _paint_denials(
+    marks: list[tuple[str, Any]], hourly: list[dict[str, Any]], daily: list[dict[str, Any]], figure: Any
+) -> None:
+    """Failed logins and denials over time, above a strip of alerts for each rule."""
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    if hourly:
+        upper.bar([row["hour"] for row in hourly], [row["failed"] for row in hourly], width=timedelta(hours=1),
+                  align="edge", color=COLOURS[1], label="logins failed, an hour")  # fmt: skip
+    if daily:
+        days = [datetime.combine(row["date"], datetime.min.time(), tzinfo=UTC) for row in daily]
+        upper.plot(days, [row["denied"] for row in daily], "s-", color=COLOURS[0], label="denied, a day")
+    over_time(upper, "times")
+    names = sorted({rule for rule, _ in marks})
+    for row, name in enumerate(names):
+        times = [when for rule, when in marks if rule == name]
+        lower.plot(times, [row] * len(times), "|", color=COLOURS[row % len(COLOURS)], markersize=10)
+    strips(lower, names)
+    if hourly or daily:
+        legend(upper)
 
 
 def gaps(question: Question, section: Section) -> None:
