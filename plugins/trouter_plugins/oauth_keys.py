@@ -4,6 +4,9 @@ A file is read at start and at each reload. A URL is fetched in a thread, when a
 ten minutes old, and, not more often than every ten seconds, when a token names a key that is not among them. While the
 issuer cannot be reached the keys are good for an hour; after that all tokens are refused. Symmetric keys are never
 used: with one, every router that can check a token could make one.
+
+The fetch is written here because PyJWT's own client follows redirects, takes answers of any size and waits for as long
+as octets trickle in.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ import trio
 
 from trouter.hooks import (
     Authenticated,
-    Challenge,
     ConfigurationRefused,
     ListenerFacts,
     PeerFacts,
@@ -26,7 +25,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
-from trouter_plugins.sasl_plain import MECHANISM, parse_response
+from trouter_plugins.sasl_plain import MECHANISM, PasswordExchange
 
 #: Checks at once, and peers that may wait for one (security.md 8.2).
 CHECKING_THREADS: Final = 8
@@ -71,33 +70,20 @@ class Plugin:
         return PamExchange(self._service, self._check, self._threads)
 
 
-class PamExchange:
-    """One attempt: it asks for the response if none came with the init, and is over after judging one."""
+class PamExchange(PasswordExchange):
+    """An attempt that PAM judges."""
 
     def __init__(
         self, service: str, check: Check, threads: trio.CapacityLimiter, deadline_s: float = DEADLINE_S
     ) -> None:
+        super().__init__()
         self._service = service
         self._check = check
         self._threads = threads
         self._deadline_s = deadline_s
-        self._asked = False
-        self._over = False
 
-    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        if self._over:
-            return Refused("the exchange is over")
-        if not response and not self._asked:
-            self._asked = True
-            return Challenge(b"")
-        self._over = True
-        credentials = parse_response(response)
-        if credentials is None or not _acceptable(credentials.user):
-            return Refused("malformed PLAIN response")
-        if credentials.authorization_id not in {"", credentials.user}:
-            asked = credentials.authorization_id
-            return Refused("the authorization id is not the user", user=credentials.user, authorization_id=asked)
-        return await self._judge(credentials.user, credentials.password)
+    def _is_acceptable(self, user: str) -> bool:
+        return _acceptable(user)
 
     async def _judge(self, user: str, password: bytes) -> Authenticated | Refused:
         if self._threads.statistics().tasks_waiting >= MAX_WAITING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -84,16 +85,10 @@ class Credentials(NamedTuple):
         return f"Credentials({self.user!r})"
 
 
-class PlainExchange:
+class PasswordExchange(ABC):
     """One attempt: it asks for the response if none came with the init, and is over after judging one."""
 
-    def __init__(
-        self, users: Users, hashing: trio.CapacityLimiter, admits: Callable[[str], bool] | None = None
-    ) -> None:
-        """``admits`` says later on whether a user may stay, by the users of that time."""
-        self._users = users
-        self._hashing = hashing
-        self._admits = users.admits if admits is None else admits
+    def __init__(self) -> None:
         self._asked = False
         self._over = False
 
@@ -105,18 +100,38 @@ class PlainExchange:
             return Challenge(b"")
         self._over = True
         credentials = parse_response(response)
-        if credentials is None:
+        if credentials is None or not self._is_acceptable(credentials.user):
             return Refused("malformed PLAIN response")
         if credentials.authorization_id not in {"", credentials.user}:
             asked = credentials.authorization_id
             return Refused("the authorization id is not the user", user=credentials.user, authorization_id=asked)
-        return await self._judge(credentials)
+        return await self._judge(credentials.user, credentials.password)
 
-    async def _judge(self, credentials: Credentials) -> Authenticated | Refused:
-        user = credentials.user
+    def _is_acceptable(self, user: str) -> bool:
+        """Return whether the name can be one of a user at all."""
+        return True
+
+    @abstractmethod
+    async def _judge(self, user: str, password: bytes) -> Authenticated | Refused:
+        """Check the password."""
+
+
+class PlainExchange(PasswordExchange):
+    """An attempt that is checked against the users' file."""
+
+    def __init__(
+        self, users: Users, hashing: trio.CapacityLimiter, admits: Callable[[str], bool] | None = None
+    ) -> None:
+        """``admits`` says later on whether a user may stay, by the users of that time."""
+        super().__init__()
+        self._users = users
+        self._hashing = hashing
+        self._admits = users.admits if admits is None else admits
+
+    async def _judge(self, user: str, password: bytes) -> Authenticated | Refused:
         if self._hashing.statistics().tasks_waiting >= MAX_WAITING:
             return Refused("too many passwords are being checked", temporary=True, user=user)
-        right = await in_background(self._users.verify, user, credentials.password, limiter=self._hashing)
+        right = await in_background(self._users.verify, user, password, limiter=self._hashing)
         if not right:
             return Refused("wrong user or password", user=user)
         return Authenticated(user, still_good=partial(self._admits, user))

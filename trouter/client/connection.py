@@ -73,7 +73,7 @@ async def connect(
     ``sasl`` are mechanisms, the preferred one first; by default SCRAM, or else PLAIN, with ``user`` and ``password``
     (which precede those of the URL), or ANONYMOUS without a user; an empty sequence does without SASL. ``ssl_context``
     makes it TLS, as does ``amqps``, then with the system's certificate authorities. ``hostname`` is what the server is
-    told that we want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds (if not 0) is given up.
+    told that we want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds, unless 0, is lost.
 
     Raises within ``timeout`` seconds: OSError if there is no server (ssl.SSLError if it is not to be trusted),
     AuthenticationFailed, ConnectionClosed, or trio.TooSlowError. ValueError for a URL that is none. When the connection

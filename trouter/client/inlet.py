@@ -13,13 +13,13 @@ import trio
 
 from trouter.engine.ports import LinkSink
 
-from .link import Link, terminus_address
+from .link import ReceivingLink
 
 if TYPE_CHECKING:
     from .session import Session
 
 
-class Inlet(Link):
+class Inlet(ReceivingLink):
     """A link that we receive on; made by ``open_inlet``. Credit is given by hand, and ``sink`` hears of all that comes.
 
     The sink settles with ``session.settle_incoming`` of the delivery's link; ``flush`` sends what it said, in ranges.
@@ -31,16 +31,6 @@ class Inlet(Link):
         super().__init__(session, name)
         self._sink = sink
         self._stirred = trio.lowlevel.ParkingLot()
-
-    @property
-    def address(self) -> str:
-        """The address of the source that messages come from."""
-        return terminus_address(self.source)
-
-    @property
-    def credit(self) -> int:
-        """How many more deliveries the peer may send just now."""
-        return max(0, self._link.credit) if self.usable else 0
 
     def grant(self, count: int) -> None:
         """Let the peer send ``count`` more deliveries; raises what ended the link."""

@@ -153,3 +153,17 @@ def terminus_address(terminus: Source | Target) -> str:
 
 
 __all__ = ["IncomingLink", "Link", "OutgoingLink", "ReceiverSettleMode", "SenderSettleMode"]
+
+
+class ReceivingLink(Link):
+    """A link on which messages come."""
+
+    @property
+    def address(self) -> str:
+        """Where messages come from; of a dynamic source, the address the peer made for it."""
+        return terminus_address(self.source)
+
+    @property
+    def credit(self) -> int:
+        """How many more deliveries the peer may send just now."""
+        return max(0, self._link.credit) if self.usable else 0

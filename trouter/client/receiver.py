@@ -16,13 +16,13 @@ from trouter.engine.ports import LinkPort
 from trouter.wire.performatives import RELEASED, encode_state
 
 from .delivery import Delivery
-from .link import IncomingLink, Link, ReceiverSettleMode, terminus_address
+from .link import IncomingLink, ReceiverSettleMode, ReceivingLink
 
 if TYPE_CHECKING:
     from .session import Session
 
 
-class Receiver(Link):
+class Receiver(ReceivingLink):
     """A link that we receive on; made by ``open_receiver``. Iterate over it, or call ``receive``."""
 
     _incoming = True
@@ -43,16 +43,6 @@ class Receiver(Link):
         self._streams: set[Delivery] = set()
         self._arrived = trio.lowlevel.ParkingLot()
         self._link: IncomingLink
-
-    @property
-    def address(self) -> str:
-        """Where messages come from; of a dynamic source, the address the peer made for it."""
-        return terminus_address(self.source)
-
-    @property
-    def credit(self) -> int:
-        """How many more deliveries the peer may send just now."""
-        return max(0, self._link.credit) if self.usable else 0
 
     # --- taking deliveries
 

@@ -7,14 +7,16 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from trouter.config.schema import BadValue, Doubt
 
 MAX_NAME_MAP_BYTES = 16 << 20
+#: Makes an object of a JSON file out of its pairs; BadValue.
+Once: TypeAlias = Callable[[list[tuple[str, object]]], dict[str, object]]
 #: Where files are the kernel's own.
 KERNEL_FOLDERS = ("/dev", "/proc", "/sys")
 #: The point of the table of strictness about files that cannot be read.
@@ -83,19 +85,24 @@ def is_absent_console(path: str | None) -> bool:
     return path is not None and _OLDER_CONSOLE.fullmatch(path) is not None and not Path(path).exists()
 
 
-def read_name_map(path: str) -> Mapping[str, str]:
-    """The names in such a file; BadValue if it is none."""
+def read_json(path: str, max_bytes: int, once: Once, suggestion: str) -> object:
+    """Read what a JSON file of at most ``max_bytes`` holds; ``once`` makes its objects; BadValue if that is none."""
     try:
         with opened(path) as file:
-            octets = file.read(MAX_NAME_MAP_BYTES + 1)
+            octets = file.read(max_bytes + 1)
     except (OSError, ValueError) as failure:
         raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None
-    if len(octets) > MAX_NAME_MAP_BYTES:
-        raise BadValue(f"this file is larger than {MAX_NAME_MAP_BYTES} octets", "make it smaller")
+    if len(octets) > max_bytes:
+        raise BadValue(f"this file is larger than {max_bytes} octets", "make it smaller")
     try:
-        names = json.loads(octets, object_pairs_hook=_once)
+        return json.loads(octets, object_pairs_hook=once)
     except (ValueError, RecursionError):
-        raise BadValue("this file is not JSON", 'write: {"uid": "name"}') from None
+        raise BadValue("this file is not JSON", suggestion) from None
+
+
+def read_name_map(path: str) -> Mapping[str, str]:
+    """The names in such a file; BadValue if it is none."""
+    names = read_json(path, MAX_NAME_MAP_BYTES, _once, 'write: {"uid": "name"}')
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise BadValue("this file holds something else than one object of texts", 'write: {"uid": "name"}')
     shown = [name for name in names.values() if name]

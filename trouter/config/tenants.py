@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from trouter.config.files import opened, reason
+from trouter.config.files import read_json
 from trouter.config.schema import BadValue
 from trouter.core.tenants import fault_of
 
@@ -65,17 +64,7 @@ def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) 
 
 def read_tenants(path: str) -> Mapping[str, frozenset[str]]:
     """The tenants of each user in a JSON file; BadValue."""
-    try:
-        with opened(path) as file:
-            octets = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as failure:
-        raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None
-    if len(octets) > MAX_FILE_BYTES:
-        raise BadValue(f"this file is larger than {MAX_FILE_BYTES} octets", "make it smaller")
-    try:
-        content = json.loads(octets, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        raise BadValue("this file is not JSON", _CONTENT) from None
+    content = read_json(path, MAX_FILE_BYTES, _once, _CONTENT)
     if not isinstance(content, dict):
         raise BadValue("this file holds something else than one object", _CONTENT)
     return MappingProxyType({user: _names(user, value) for user, value in content.items()})

@@ -43,6 +43,8 @@ _CONNECT_TIMEOUT_S: Final = 10.0
 #: Who was told to stop reports once nothing came for this long, or at the latest after that long.
 _QUIET_S: Final = 0.1
 _PATIENCE_S: Final = 10.0
+#: How often a sender that keeps a pace looks at the clock.
+_PACE_S: Final = 0.001
 
 
 class Fleet:
@@ -100,6 +102,22 @@ class Fleet:
         """What is measured."""
 
     # --- the loop
+
+    def _keep_pace(self, deadline_s: float) -> None:
+        """Begin as many messages as the time that passed allows, again and again."""
+        count = self.load.count or ENDLESS
+        began_s = now_s = time.monotonic()
+        while self.tally.begun < count and now_s < deadline_s:
+            due = min(count, int((now_s - began_s) * self.load.rate) + 1)
+            self._allow(due - self.tally.begun)
+            self._loop(lambda: False, min(deadline_s, now_s + _PACE_S))
+            now_s = time.monotonic()
+
+    def _allow(self, count: int) -> None:
+        """Begin up to ``count`` messages, now or when there is room."""
+        self.tally.left = count
+        for wire in list(self._wires.values()):
+            self._drive(wire)
 
     def _loop(self, done: Callable[[], bool], deadline_s: float = float("inf")) -> None:
         """Drive all wires until ``done`` or the deadline (monotonic); LoadError."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import Final
 
 from trouter.engine.events import ConnectionClosed, Event, LinkAttached, LinkDetached, SessionEnded
@@ -18,8 +17,6 @@ from .plan import ENDLESS, Control, Load, LoadError
 from .pump import Receiver, Sender, Wire
 
 _BACKLOG: Final = 1024
-#: How often a sender that keeps a pace looks at the clock.
-_PACE_S: Final = 0.001
 #: Handshakes under way at a time.
 _ABREAST: Final = 16
 
@@ -80,22 +77,6 @@ class SendFleet(ClientFleet):
         tally.left = 0
         self._loop(lambda: not self._busy())
         tally.mark()
-
-    def _keep_pace(self, deadline_s: float) -> None:
-        """Begin as many messages as the time that passed allows, again and again."""
-        count = self.load.count or ENDLESS
-        began_s = now_s = time.monotonic()
-        while self.tally.begun < count and now_s < deadline_s:
-            due = min(count, int((now_s - began_s) * self.load.rate) + 1)
-            self._allow(due - self.tally.begun)
-            self._loop(lambda: False, min(deadline_s, now_s + _PACE_S))
-            now_s = time.monotonic()
-
-    def _allow(self, count: int) -> None:
-        """Begin up to ``count`` messages, now or when there is room."""
-        self.tally.left = count
-        for wire in list(self._wires.values()):
-            self._drive(wire)
 
     def _abandoned(self) -> None:
         raise LoadError("whoever led us is gone")
@@ -246,22 +227,6 @@ class HandshakeFleet(Fleet):
         self._loop(lambda: not self._wires, deadline_s)
         tally.left = 0
         self._loop(lambda: not self._wires)
-
-    def _keep_pace(self, deadline_s: float) -> None:
-        """Begin as many messages as the time that passed allows, again and again."""
-        count = self.load.count or ENDLESS
-        began_s = now_s = time.monotonic()
-        while self.tally.begun < count and now_s < deadline_s:
-            due = min(count, int((now_s - began_s) * self.load.rate) + 1)
-            self._allow(due - self.tally.begun)
-            self._loop(lambda: False, min(deadline_s, now_s + _PACE_S))
-            now_s = time.monotonic()
-
-    def _allow(self, count: int) -> None:
-        """Begin up to ``count`` messages, now or when there is room."""
-        self.tally.left = count
-        for wire in list(self._wires.values()):
-            self._drive(wire)
 
     def _abandoned(self) -> None:
         raise LoadError("whoever led us is gone")
