@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -11,8 +10,9 @@ from typing import Any
 
 import trio
 
-from tests.management.node import node_of
-from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.management.node import Node, node_of
+from tests.routers import RunningRouter, running
+from tests.waiting import until
 
 OPEN = "host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS"
 
@@ -69,7 +69,7 @@ def router_port(router: RunningRouter) -> int:
 
 
 def wait_for_reach(routers: Mapping[str, RunningRouter]) -> None:
-    """Wait until everybody has a way to everybody."""
+    """Wait until everybody has a way to everybody; by the log, since a policy may keep management from the tests."""
     for router in routers.values():
         router.wait_for_line(rf"ways through the network .* {len(routers) - 1} routers in reach")
 
@@ -81,19 +81,19 @@ def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Seq
         for other in others:
             links[other].add(name)
     wanted = {name: sorted(neighbours) for name, neighbours in links.items()}
-    give_up_s = time.monotonic() + DEADLINE_S
+
+    def known(node: Node) -> bool:
+        return {row["id"]: row["linkState"] for row in node.query("router.node")} == wanted
+
     for router in routers.values():
         with node_of(client_port(router)) as node:
-            while (known := {row["id"]: row["linkState"] for row in node.query("router.node")}) != wanted:
-                assert time.monotonic() < give_up_s, known
+            until(partial(known, node), f"links {wanted}")
 
 
 def wait_for_row(router: RunningRouter, kind: str, right: Callable[[dict[str, Any]], bool], there: bool = True) -> None:
     """Wait until management shows a row of ``kind`` that is ``right``, or (not ``there``) none any more."""
-    give_up_s = time.monotonic() + DEADLINE_S
     with node_of(client_port(router)) as node:
-        while any(map(right, rows := node.query(kind))) != there:
-            assert time.monotonic() < give_up_s, rows
+        until(lambda: any(map(right, node.query(kind))) == there, f"a {kind}")
 
 
 def until_routed(router: RunningRouter, key: str) -> None:

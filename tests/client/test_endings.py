@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 import pytest
@@ -88,15 +89,24 @@ async def test_what_the_peer_says_of_itself_and_of_the_link_is_there() -> None:
         assert (receiver.max_message_size, receiver.offered_capabilities, receiver.properties) == (0, (), {})
 
 
+async def enter(opening: AbstractAsyncContextManager[object]) -> None:
+    """Wait for a session that does not begin."""
+    async with opening:
+        pytest.fail("no session has begun")
+
+
 async def test_a_session_that_does_not_begin_may_be_given_up() -> None:
     server = Server()
     async with serving(server), connect(server.url) as connection:
-        server._answer = lambda event: None  # type: ignore[method-assign]
+        asked = trio.Event()
+        server._answer = lambda event: asked.set()  # type: ignore[method-assign]
         for opening in (connection.session(), connection.open_receiver("q", stream=True), connection.open_sender("q")):
-            with trio.move_on_after(0.01) as given_up:
-                async with opening:
-                    pytest.fail("no session has begun")
-            assert given_up.cancelled_caught
+            asked = trio.Event()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(enter, opening)
+                await asked.wait()
+                nursery.cancel_scope.cancel()
+            assert nursery.cancel_scope.cancelled_caught
         server.engine.close()
         await server.flush()
 

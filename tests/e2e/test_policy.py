@@ -23,6 +23,7 @@ from tests.e2e.peer import Peer as AnyPeer
 from tests.e2e.test_records import of, records_of
 from tests.management.node import Node, node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
+from tests.waiting import until
 from trouter.wire.codec import encode
 from trouter.wire.framing import frame
 from trouter.wire.performatives import (
@@ -203,9 +204,7 @@ class Counters:
 
     def become(self, wanted: dict[str, int]) -> None:
         """Wait until this is what has changed: a peer may hear of its end before it is counted."""
-        give_up_s = time.monotonic() + DEADLINE_S
-        while (changed := self.changed()) != wanted:
-            assert time.monotonic() < give_up_s, changed
+        until(lambda: self.changed() == wanted, f"a change by {wanted}")
 
 
 COUNTED = {

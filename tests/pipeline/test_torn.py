@@ -30,16 +30,17 @@ DAYS, TENANTS, ROWS = 3, 40, 60_000
 
 def killed_when(seen: Callable[[], bool], process: subprocess.Popen[bytes], most_s: float = 120) -> bool:
     """Kill the process and its children once this is seen; whether it still ran."""
-    until = time.monotonic() + most_s
-    while process.poll() is None and time.monotonic() < until:
-        if seen():
-            break
+    give_up_s = time.monotonic() + most_s
+    late = False
+    while process.poll() is None and not seen() and not late:
+        late = time.monotonic() > give_up_s
     running = process.poll() is None
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
     process.wait()
+    assert not late, "what it was to be killed for was not seen"
     return running
 
 
