@@ -58,7 +58,7 @@ class Room:
 @pytest.mark.parametrize(
     ("address", "verdict"),
     [
-        ("x", "unknown address: nobody sends to it or receives from it"),
+        ("x", "unknown address: no client sends to it or receives from it"),
         ("closed.a", "unavailable by configuration"),
         ("", "no address: empty"),
         ("/", "no address: empty"),
@@ -67,8 +67,8 @@ class Room:
         ("_topo/0/R2/x", "elsewhere: belongs to a router that this one does not know"),
         ("_topo/1/R2/x", "elsewhere: belongs to a router that this one does not know"),
         ("_edge/R2/x", "elsewhere: belongs to a router that this one does not know"),
-        ("way", "unknown address: nobody sends to it or receives from it"),
-        ("\ud800", "unknown address: nobody sends to it or receives from it"),
+        ("way", "unknown address: no client sends to it or receives from it"),
+        ("\ud800", "unknown address: no client sends to it or receives from it"),
     ],
 )
 def test_an_address_that_nobody_uses(address: str, verdict: str) -> None:

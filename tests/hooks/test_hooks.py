@@ -768,7 +768,7 @@ def test_sasl_mechanisms_that_two_plugins_serve_are_offered_to_nobody(caplog: py
     assert plugins.open_sasl("X-OWN", peer_of()) is None
     conflict = "listener here: X-OWN is served by a and by b at once; configure one of them"
     assert plugins.conflicts(LISTENER) == (conflict,)
-    assert caplog.messages == [f"{conflict}; nobody is offered it"]
+    assert caplog.messages == [f"{conflict}; the mechanism is not offered"]
     with pytest.raises(ConfigurationRefused) as refused:
         plugins.configure(RouterFacts("QDR.A", listeners=(LISTENER,)))
     assert refused.value.problems == (conflict,)

@@ -54,18 +54,18 @@ class Announcer:
         self._beats = 0
 
     def begin(self, reply_to: str) -> None:
-        """Answers can be had from here on."""
+        """Begin to send requests; answers are to go to the address ``reply_to``."""
         self._reply_to = reply_to
         self._work()
 
     def add(self, key: str) -> None:
-        """There are containers here for the routes with this key."""
+        """Announce the route with this key: a container here serves it."""
         route = self._routes.setdefault(key, _Route())
         route.wanted, route.refused = True, False
         self._work()
 
     def remove(self, key: str) -> None:
-        """There are none any more."""
+        """Withdraw the route with this key: no container here serves it any more."""
         if key in self._routes:
             self._routes[key].wanted = False
             self._work()

@@ -71,25 +71,25 @@ class AutoLink:
 
     @property
     def worst(self) -> Activation | None:
-        """The activation that there is most to say of; None when there is none."""
+        """Return the activation whose state is worst, the last of several such; None without activations."""
         found = self.activations.values()
         return min(reversed(found), key=lambda each: _WORST_FIRST.index(each.state), default=None)
 
     @property
     def state(self) -> str:
-        """How far it has come."""
+        """Return ``failed``, ``attaching``, ``active`` or ``inactive``: of several activations, the worst."""
         worst = self.worst
         return INACTIVE if worst is None else worst.state
 
     @property
     def last_error(self) -> str:
-        """Why it has failed, empty when it has not."""
+        """Return why the worst activation failed; empty if it has not."""
         worst = self.worst
         return "" if worst is None else worst.why
 
     @property
     def identity(self) -> int:
-        """That of the link that was attached last, 0 for none."""
+        """Return the identity of the link that was attached last, 0 for none."""
         return max((each.identity for each in self.activations.values()), default=0)
 
 
@@ -97,7 +97,7 @@ class AutoLinkObserver:
     """Is notified of what becomes of auto links; the base ignores it."""
 
     def activated(self, activation: Activation) -> None:
-        """An auto link's link stands."""
+        """Note that the link of an auto link is attached."""
 
     def failed(self, activation: Activation) -> None:
         """An auto link's link was detached or lost; the owner is to ``retry`` it after a while."""
@@ -111,7 +111,7 @@ class AutoLinkRouter(RouterPort, Protocol):
 
     @property
     def observer(self) -> AutoLinkObserver:
-        """What is notified of them."""
+        """Return what is notified of auto links."""
 
     @property
     def containers(self) -> Containers:
@@ -119,7 +119,7 @@ class AutoLinkRouter(RouterPort, Protocol):
 
 
 class Activation:
-    """One auto link on one connection."""
+    """One auto link on one connection; owned by its ``AutoLink``."""
 
     def __init__(self, router: AutoLinkRouter, auto: AutoLink, container: Container) -> None:
         self.auto = auto
@@ -136,7 +136,7 @@ class Activation:
 
     @property
     def identity(self) -> int:
-        """That of its link, 0 for none."""
+        """Return the identity of its link in management, 0 for none."""
         return 0 if self._link is None else getattr(self._link.sink, "identity", 0)
 
     def begin(self) -> None:
@@ -231,7 +231,7 @@ class Activation:
             sink.on_credit(sink.link)
 
     def refused(self, error: Error) -> None:
-        """There is no session for it."""
+        """Fail: the container gives no session for the link."""
         self._apart = self._apart or self._session_error() is not None
         self._leave()
         self._fail(error)
@@ -279,7 +279,7 @@ class Activation:
 
 
 class AutoLinks:
-    """All auto links of one router."""
+    """All auto links of one router: configured ones, each with its activations."""
 
     def __init__(self, router: AutoLinkRouter) -> None:
         self._router = router
@@ -309,7 +309,7 @@ class AutoLinks:
                 self._activate(auto, container)
 
     def container_gone(self, container: Container) -> None:
-        """Its connection is over."""
+        """Forget the activations on a connection that is over."""
         for auto in self._all:
             activation = auto.activations.pop(container, None)
             if activation is not None:

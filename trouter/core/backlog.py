@@ -19,11 +19,11 @@ class LinkPool(Protocol):
         """The link's message has ended, one way or the other."""
 
     def lost(self, link: Backlog) -> None:
-        """The link is gone."""
+        """Forget the link, which is gone."""
 
 
 class Backlog(LinkSink):
-    """One outgoing link's queue."""
+    """The deliveries that wait for one outgoing link, in order; the base of ``Egress``."""
 
     __slots__ = ("_dropped", "_presettled", "backlog", "counters", "family", "link", "pool", "pulse", "queue")
 

@@ -38,7 +38,7 @@ Client = tuple[int, int]
 
 
 class DetachReason(NamedTuple):
-    """How a peer took leave of a link."""
+    """How a peer ended a link: whether it closed it, and the error that it gave."""
 
     closed: bool
     error: Error | None
@@ -64,7 +64,7 @@ class SessionWaiter(Protocol):
         """The session stands; AttachRefused."""
 
     def refused(self, error: Error) -> None:
-        """There will be no link."""
+        """Give up: no link will be attached, for the reason ``error``."""
 
 
 class OwnSession:
@@ -96,7 +96,7 @@ class OwnSession:
         self.links -= 1
 
     def begun(self) -> None:
-        """The peer has answered."""
+        """Attach the links that waited for the peer to answer the begin."""
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
             try:
@@ -105,7 +105,7 @@ class OwnSession:
                 each.refused(refusal.error or NO_ROUTE)
 
     def lost(self) -> None:
-        """The session is over."""
+        """Refuse the links that wait: the session is over."""
         self._container.forget(self)
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
@@ -130,7 +130,7 @@ class Container:
 
     @property
     def number(self) -> int:
-        """The number of the connection."""
+        """Return the number of the connection in management."""
         return self.terms.connection_number
 
     def is_meant(self, container_id: str, connection: str) -> bool:
@@ -176,7 +176,7 @@ class Container:
         return own
 
     def forget(self, own: OwnSession) -> None:
-        """The session is over."""
+        """Forget a session of ours that is over."""
         if own is self._auto:
             self._auto = None
         for others in (self._apart, self._routed):
@@ -184,7 +184,7 @@ class Container:
                 others.remove(own)
 
     def lost(self) -> None:
-        """The connection is over."""
+        """Let go of all sessions: the connection is over."""
         for own in [each for each in (self._auto, *self._apart, *self._routed) if each is not None]:
             own.lost()
 

@@ -49,7 +49,7 @@ class Counters:
                 self.delayed_1s += 1
 
     def as_dict(self) -> dict[str, int]:
-        """A snapshot by name."""
+        """Return all counts by name, as they stand now."""
         return {name: getattr(self, name) for name in sorted(Counters.__slots__)}
 
 
@@ -80,7 +80,7 @@ class AddressCounters:
         self.redirected = 0
 
     def as_dict(self) -> dict[str, int]:
-        """A snapshot by name."""
+        """Return all counts by name, as they stand now."""
         return {name: getattr(self, name) for name in sorted(AddressCounters.__slots__)}
 
 

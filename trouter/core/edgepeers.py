@@ -53,7 +53,7 @@ class EdgeTracker(Egress):
         self._notified.discard(key)
 
     def on_credit(self, link: LinkPort) -> None:
-        """Tell what is due."""
+        """Send the notes that are due, as far as there is credit."""
         self._push_due()
         super().on_credit(link)
 

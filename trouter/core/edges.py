@@ -34,7 +34,7 @@ DOWNLINK: Final = "qd.router-edge-downlink"
 
 LOOKUP_CREDIT: Final = 32
 HEARTBEAT_CREDIT: Final = 2
-#: Who has said nothing on its heartbeat link for longer is dropped.
+#: An edge router without a heartbeat for longer is dropped.
 SILENCE_S: Final = 8.0
 
 #: What a look-up is answered with.
@@ -112,7 +112,7 @@ class Edges:
         return gather(self._router, link, LOOKUP_CREDIT, self._answer)
 
     def add_heartbeat(self, link: IncomingLink) -> Gatherer:
-        """Hear the heartbeats on ``link``."""
+        """Take the heartbeats of an edge router on ``link``; return its sink."""
         gatherer = gather(self._router, link, HEARTBEAT_CREDIT, lambda _: self._beat(gatherer))
         self._beat(gatherer)
         return gatherer

@@ -123,7 +123,7 @@ class AddressEntry:
         return taker.forwarder.gathers(data, start, end)
 
     def add_consumer(self, egress: Egress) -> None:
-        """A link that receives from the address."""
+        """Add a link that receives from the address."""
         before = self.destinations()
         known = self._is_known()
         self.forwarder.add(egress)
@@ -133,7 +133,7 @@ class AddressEntry:
         self._notify_users()
 
     def remove_consumer(self, egress: Egress) -> None:
-        """Such a link is gone."""
+        """Remove a link that received from the address."""
         known = self._is_known()
         self.forwarder.remove(egress)
         self._advertise(known)
@@ -164,18 +164,18 @@ class AddressEntry:
             self.listener.withdraw(self.key)
 
     def add_sender(self, ingress: AddressSender) -> None:
-        """A link that sends to the address."""
+        """Add a link that sends to the address."""
         self.senders[ingress] = None
         self._notify_users()
 
     def remove_sender(self, ingress: AddressSender) -> None:
-        """Such a link is gone; a second call does nothing."""
+        """Remove a link that sent to the address; a second call does nothing."""
         if ingress in self.senders:
             del self.senders[ingress]
             self._notify_users()
 
     def add_remote(self, router: RemoteRouter) -> None:
-        """Another router that listens on the address can be reached."""
+        """Add another router that listens on the address and can be reached."""
         before = self.destinations()
         self.forwarder.add_remote(router)
         if before == 0:
@@ -183,12 +183,12 @@ class AddressEntry:
         self._notify_users()
 
     def remove_remote(self, router: RemoteRouter) -> None:
-        """It can be reached no longer, or listens no longer."""
+        """Remove another router that listens no longer, or can be reached no longer."""
         self.forwarder.remove_remote(router)
         self._notify_users()
 
     def add_subscription(self, subscription: Subscription) -> None:
-        """A consumer inside the router."""
+        """Add a consumer inside the router."""
         before = self.destinations()
         self.forwarder.subscriptions.append(subscription)
         if before == 0:

@@ -28,7 +28,7 @@ class Gatherer(Ingress):
         self._gathered = bytearray()
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """Take in the next frame."""
+        """Gather the next frame; hand the message over once it is whole."""
         if len(self._gathered) <= self._max_bytes:
             self._gathered += data[start:end]
         if not delivery.complete:

@@ -37,7 +37,7 @@ class TimeHistogram:
 
     @property
     def count(self) -> int:
-        """The number of values counted."""
+        """Return how many values were counted."""
         return sum(self.counts)
 
 

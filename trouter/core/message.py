@@ -121,7 +121,7 @@ class Message:
         self.chunks[:1] = [whole[:offset], whole[offset:]]
 
     def add(self, copy: Delivery) -> None:
-        """Add one more copy."""
+        """Add a copy, which sends from the first piece on."""
         copy.message = self
         self.copies.append(copy)
         if self.heads is not None and self.heads.now is not None:
@@ -133,7 +133,7 @@ class Message:
         return self.piece(0, plain) if own is None else own
 
     def append(self, chunk: bytes) -> None:
-        """Keep the next piece."""
+        """Keep the next piece, charged to the session that brought it."""
         size = len(chunk)
         if self.discard or size == 0:
             return
@@ -236,7 +236,7 @@ class Message:
             self.forget()
 
     def now_routed(self) -> None:
-        """Every copy there will be exists."""
+        """Note that every copy that there will be exists."""
         self.routed = True
         if self.copies:
             self.trim()

@@ -59,7 +59,7 @@ class MessageLog:
         self._emit = emit
 
     def received(self, link: Link, message: bytes) -> None:
-        """Log a message that came."""
+        """Log a message that came in."""
         self._say(link, f"Received {self.describe(message)}")
 
     def aborted(self, link: Link) -> None:
@@ -105,7 +105,7 @@ class SentLog:
         self._texts[out] = self._log.describe(message)
 
     def sent(self, out: Delivery) -> None:
-        """``out`` is sent in full."""
+        """Log ``out``, which is sent in full."""
         text = self._texts.pop(out, None)
         if text is not None:
             self._log.sent(self._egress.link, text)

@@ -114,7 +114,7 @@ class Trunk:
         #: Unsettled deliveries of one address from which the connection counts as full.
         self.capacity = capacity
         self.cost = cost
-        #: Who is at the other end, "" until its hello came; and how annotations name it.
+        #: The id of the router at the other end, "" until its hello came; and how annotations name it.
         self.neighbour = ""
         self.name = _ROUTER_PREFIX
         self.remote_container = remote_container
@@ -258,15 +258,15 @@ class Network:
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
         #: Told which keys have consumers here: (key, hint, whether they have).
-        self.on_local: Callable[[str, int, bool], None] = _nobody_hears
+        self.on_local: Callable[[str, int, bool], None] = _ignore_event
         #: Told which link routes others have: (key, router id, whether it has).
-        self.on_route: Callable[[str, str, bool], None] = _nobody_hears
+        self.on_route: Callable[[str, str, bool], None] = _ignore_event
         #: Told of a router that is known no longer.
-        self.on_forgotten: Callable[[str], None] = _nobody_hears
+        self.on_forgotten: Callable[[str], None] = _ignore_event
         #: Given whole control messages, with the trunk that they came over.
-        self.on_control: Callable[[Trunk, bytes], None] = _nobody_hears
+        self.on_control: Callable[[Trunk, bytes], None] = _ignore_event
         #: Told when a trunk may have become ready, or may be so no longer.
-        self.on_trunk: Callable[[Trunk], None] = _nobody_hears
+        self.on_trunk: Callable[[Trunk], None] = _ignore_event
 
     # --- connections
 
@@ -388,7 +388,7 @@ class Network:
         return 0 if name in ("", self.table.router_id) else -1
 
     def forget(self, router_id: str) -> None:
-        """A router is known no longer."""
+        """Forget a router and what it listens on; an unknown one is ignored."""
         router = self.routers.pop(router_id, None)
         if router is None:
             return
@@ -443,5 +443,5 @@ class Network:
 _MAX_ORIGINS = 10_000
 
 
-def _nobody_hears(*_: object) -> None:
+def _ignore_event(*_: object) -> None:
     """For a router that stands alone."""

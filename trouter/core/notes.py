@@ -23,7 +23,7 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What such a message says."""
+    """One message between an edge router and its interior router, read or to be written."""
 
     body: object
     to: str | None = None
@@ -47,7 +47,7 @@ def write(note: Note) -> bytes:
 
 
 def read(data: bytes) -> Note:
-    """What a message says; DecodeError."""
+    """Return the note that a message holds; DecodeError."""
     offset, end = 0, len(data)
     found: dict[object, object] = {}
     while offset < end:

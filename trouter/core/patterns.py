@@ -20,7 +20,7 @@ SEPARATORS: Final = "./"
 
 
 class PatternError(ValueError):
-    """The pattern cannot be inserted."""
+    """The pattern is none, or cannot be inserted."""
 
 
 class DuplicatePatternError(PatternError):

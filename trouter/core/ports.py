@@ -134,9 +134,9 @@ class Pulse:
         self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
-        #: Ingresses whose senders are owed a little credit, and who is told when there is a first.
+        #: Ingresses whose senders are owed a little credit, and what is called when there is a first.
         self.owing: dict[Creditor, None] = {}
-        self.on_owing: Callable[[], None] = _nobody_waits
+        self.on_owing: Callable[[], None] = _ignore
         #: Deliveries that came without credit and were taken in, and the links that have begun it since the last scan.
         self.overdrawn = 0
         self.overdrawing: list[IncomingLink] = []
@@ -214,5 +214,5 @@ class InEndpoint(LinkSink):
         raise LookupError
 
 
-def _nobody_waits() -> None:
-    """There is no clock here: credit that is owed is granted when someone looks."""
+def _ignore() -> None:
+    """Without a clock, credit that is owed is granted by the next ``return_owed``."""

@@ -90,7 +90,7 @@ class RoutedLink:
         try:
             self._own.join(self)
         except AttachRefused:
-            near.sink, near.context = _NOBODY, None
+            near.sink, near.context = _NO_OWNER, None
             raise
 
     def attach_on(self, session: Session) -> None:
@@ -369,4 +369,4 @@ def _outlives(attach: Attach | None) -> bool:
 
 
 #: The sink of a link that has no owner yet.
-_NOBODY: Final = LinkSink()
+_NO_OWNER: Final = LinkSink()

@@ -88,7 +88,7 @@ class Router:
         return self.pulse.outcomes
 
     def next_identity(self) -> int:
-        """A number that nothing of this router had before: links and configured addresses and routes count together."""
+        """Return a number that no link, configured address or route of this router had before."""
         self._last_identity += 1
         return self._last_identity
 
@@ -130,7 +130,7 @@ class Router:
 
     @property
     def network(self) -> Network:
-        """The other routers."""
+        """Return the other routers."""
         return self.table.network
 
     def answered(self, link: Link) -> bool:
@@ -222,7 +222,7 @@ class Router:
         self.pulse.uplink = way
         self.table.on_users = self.edges.look if uplink is None else uplink.look
         if self.table.mode == "edge":
-            self.network.on_local = _nobody_hears if uplink is None else uplink.advertise_local
+            self.network.on_local = _ignore_event if uplink is None else uplink.advertise_local
 
     # --- containers
 
@@ -256,7 +256,7 @@ class Router:
     def _let_go(self, links: list[Link]) -> None:
         """Part the links that were lost before these from their sinks: both go at once, without the collector."""
         for link in self._lost:
-            link.sink = _NOBODY
+            link.sink = _NO_OWNER
         self._lost = links
 
     def _lose_ingress(self, ingress: Ingress, own: list[Delivery] | None = None) -> None:
@@ -296,11 +296,11 @@ class Router:
             self.network.on_trunk(trunk)
 
     def ingresses(self) -> Iterator[Ingress]:
-        """The links on which peers send."""
+        """Yield the links on which peers send."""
         return (each for each in self.links.values() if isinstance(each, Ingress))
 
     def egresses(self) -> Iterator[Egress]:
-        """The links on which peers receive."""
+        """Yield the links on which peers receive."""
         return (each for each in self.links.values() if isinstance(each, Egress))
 
     # --- the end
@@ -433,10 +433,10 @@ class _Nowhere(Link):
         """There is no session either."""
 
 
-def _nobody_hears(*_: object) -> None:
+def _ignore_event(*_: object) -> None:
     """An edge router without an uplink has no router to notify."""
 
 
 _NOWHERE = _Nowhere()
 #: The sink of links without an owner.
-_NOBODY = LinkSink()
+_NO_OWNER = LinkSink()

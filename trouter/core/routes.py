@@ -85,7 +85,7 @@ class RoutePattern:
 
     @property
     def unused(self) -> bool:
-        """Nothing speaks of it any more."""
+        """Whether no route, container or other router refers to it."""
         return not (self.routes or self.hops or self.routers)
 
 
@@ -113,9 +113,9 @@ class Routes:
         self._trees: dict[str, PatternTree[RoutePattern]] = {IN: PatternTree(), OUT: PatternTree()}
         self._patterns: dict[Identity, RoutePattern] = {}
         self._scoped: dict[int, Scoped] = {}
-        self.advertise: Callable[[str], None] = _nobody_hears
-        self.withdraw: Callable[[str], None] = _nobody_hears
-        self.changed: Callable[[LinkRoute, Container, bool], None] = _nobody_looks
+        self.advertise: Callable[[str], None] = _ignore_event
+        self.withdraw: Callable[[str], None] = _ignore_event
+        self.changed: Callable[[LinkRoute, Container, bool], None] = _ignore_change
         #: Termini that outlive their links may be routed.
         self.resumable = True
         self.reach: Reach = _nowhere
@@ -245,14 +245,14 @@ class Routes:
             self._obtain(key).routers.setdefault(router)
 
     def forget_remote(self, router: str) -> None:
-        """Another router is no more."""
+        """Remove all routes of another router that is gone."""
         for pattern in list(self._patterns.values()):
             if router in pattern.routers:
                 del pattern.routers[router]
                 self._release(pattern)
 
     def delete_remote(self, key: str, router: str) -> None:
-        """Another router has them no more."""
+        """Remove a route of another router, which has no container for it any more."""
         pattern = self._patterns.get(identify(key)) if is_key(key) else None
         if pattern is not None:
             pattern.routers.pop(router, None)
@@ -324,11 +324,11 @@ def is_key(text: str) -> bool:
 AS_IT_IS: Final = LinkRoute("#", IN)
 
 
-def _nobody_hears(_: str) -> None:
+def _ignore_event(_: str) -> None:
     """A router without neighbours notifies no other router of its routes."""
 
 
-def _nobody_looks(_: LinkRoute, __: Container, ___: bool) -> None:
+def _ignore_change(_: LinkRoute, __: Container, ___: bool) -> None:
     """Ignore the event."""
 
 

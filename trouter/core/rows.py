@@ -242,7 +242,7 @@ def link_row(router: Router, endpoint: Endpoint, names: Sequence[str] = ()) -> d
 
 
 def address_row(router: Router, entry: AddressEntry, names: Sequence[str] = ()) -> dict[str, object]:
-    """As ``link_row``, of an address."""
+    """Return the columns ``names`` of an address, all of them without names; KeyError for an unknown column."""
     if names:
         return {name: ADDRESS_COLUMNS[name](router, entry) for name in names}
     return {name: read(router, entry) for name, read in ADDRESS_COLUMNS.items()}

@@ -50,12 +50,12 @@ class Streams:
 
     @property
     def count(self) -> int:
-        """The links there are."""
+        """Return how many links there are."""
         return len(self._links)
 
     @property
     def idle(self) -> int:
-        """Those of them that wait for a message."""
+        """Return how many of the links wait for a message."""
         return len(self._idle)
 
     def take(self) -> Egress | None:

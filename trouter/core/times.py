@@ -24,7 +24,7 @@ class Times:
         self.largest = 0
 
     def add(self, microseconds: int) -> None:
-        """Count one more time."""
+        """Count one more time, in microseconds."""
         bucket = microseconds
         if microseconds >= _SMALL:
             shift = 0

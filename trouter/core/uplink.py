@@ -55,7 +55,7 @@ class ProxyEgress(Egress):
         super().__init__(link, pulse, capacity, plain, presettles)
         self.closing = False
         #: Called once, when it is to end and nothing waits any more.
-        self.emptied: Callable[[ProxyEgress], None] = _nobody_waits
+        self.emptied: Callable[[ProxyEgress], None] = _ignore
 
     def on_credit(self, link: LinkPort) -> None:
         """Send what waits; say when nothing does any more."""
@@ -85,8 +85,8 @@ class Uplink:
         self._capacity = capacity
         self._ended = False
         #: Told why the uplink is of no use any more, and of what else goes wrong on it.
-        self.on_broken: Callable[[str], None] = _nobody_hears
-        self.on_trouble: Callable[[str], None] = _nobody_hears
+        self.on_broken: Callable[[str], None] = _ignore_event
+        self.on_trouble: Callable[[str], None] = _ignore_event
         #: A tracking message said nothing that could be believed, and that was told.
         self._disbelieved = False
         self._anonymous: Egress | None = None
@@ -369,7 +369,7 @@ class Uplink:
         return None if self._ended else self._lookups.query(text, is_sender, done)
 
     def give_up(self, query: Query) -> None:
-        """The answer comes too late."""
+        """Stop waiting for the answer to ``query``."""
         self._lookups.give_up(query)
 
     # --- link routes
@@ -421,9 +421,9 @@ _FALLBACK: Final = ("qd.fallback",)
 _LAST_WAYPOINT: Final = 9
 
 
-def _nobody_waits(_: ProxyEgress) -> None:
+def _ignore(_: ProxyEgress) -> None:
     """It is not to end yet."""
 
 
-def _nobody_hears(_: str) -> None:
+def _ignore_event(_: str) -> None:
     """Ignore the event."""

@@ -81,7 +81,7 @@ class Watch:
         return notices
 
     def forget(self, endpoint: Endpoint) -> None:
-        """The link is gone."""
+        """Forget a link that is gone."""
         self._patients.pop(endpoint, None)
 
     def stuck(self, endpoint: Endpoint | None = None) -> int:

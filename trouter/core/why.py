@@ -1,4 +1,4 @@
-"""Why messages for an address flow or do not, as far as this router can tell: who is there and what they wait for."""
+"""Why messages for an address flow or do not, as far as this router can tell: its links and what they wait for."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _why_no_entry(router: Router, address: Address, rule: AddressRule) -> str:
         waiting = router.table.entries.get(address.key_in_phase(str(rule.egress_phase)))
         if waiting is not None and waiting.destinations() > 0:
             return _no_waypoint(rule, waiting)
-    return "unknown address: nobody sends to it or receives from it"
+    return "unknown address: no client sends to it or receives from it"
 
 
 def _no_waypoint(rule: AddressRule, waiting: AddressEntry) -> str:

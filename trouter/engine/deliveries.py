@@ -11,5 +11,5 @@ from .ports import Delivery, LinkPort
 
 
 def new_delivery(link: LinkPort) -> Delivery:
-    """``Delivery(link)``."""
+    """Return ``Delivery(link)``; compiled, without running its ``__init__``."""
     return Delivery(link)

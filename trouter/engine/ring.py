@@ -99,7 +99,7 @@ class DeliveryRing:
         return found
 
     def all(self) -> list[Delivery]:
-        """Every delivery, oldest first."""
+        """Return every delivery, oldest first."""
         found = list(self._stragglers.values())
         for position in range(self._width):
             delivery = self._slots[(self._first + position) & self._mask]

@@ -140,7 +140,7 @@ class SaslServer(SaslLayer):
         self._write(SaslMechanisms(mechanisms))
 
     def challenge(self, challenge: bytes) -> None:
-        """Ask the client for more."""
+        """Send a challenge to the client."""
         self._step(SaslStep.SEND_CHALLENGE)
         self._write(SaslChallenge(challenge))
 
@@ -201,13 +201,13 @@ class SaslServer(SaslLayer):
 
 
 class SaslClient(SaslLayer):
-    """The side that asks to be let in."""
+    """The client side of SASL: the router where it dials, or a client."""
 
     _table = SASL_CLIENT_NEXT
     _before: ClassVar[SaslState] = SaslState.HEADER_SENT
 
     def start(self) -> None:
-        """Send the header."""
+        """Send the SASL header."""
         self._write_header()
         self._step(SaslStep.SEND_HEADER)
 
@@ -217,7 +217,7 @@ class SaslClient(SaslLayer):
         self._write(SaslInit(mechanism, response, hostname))
 
     def respond(self, response: bytes) -> None:
-        """Answer a challenge."""
+        """Send the response to a challenge."""
         self._step(SaslStep.SEND_RESPONSE)
         self._write(SaslResponse(response))
 

@@ -208,7 +208,7 @@ class Session(SessionPort):
         self.silence()
         self._marked = True  # so that no caller asks for a flush
         for link in self.links_by_handle.values():
-            link.sink = _NOBODY
+            link.sink = _NO_OWNER
         for links in (self.links, self.links_by_handle, self.links_by_remote_handle, self.waiting_links):
             links.clear()
         self.due_links.clear()
@@ -220,7 +220,7 @@ class Session(SessionPort):
     # --- what the peer sent
 
     def receive_begin(self, begin: Begin) -> None:
-        """Take in the peer's numbers."""
+        """Take in the numbers of the peer's begin: windows, ids, handle-max."""
         self.step(SessionStep.RECEIVE_BEGIN)
         self.next_incoming_id = begin.next_outgoing_id
         self.remote_incoming_window = min(begin.incoming_window, _MAX_WINDOW)
@@ -481,5 +481,5 @@ class Session(SessionPort):
 
 
 #: The sink of links that have no owner (yet, or any more); it ignores every event.
-_NOBODY = LinkSink()
+_NO_OWNER = LinkSink()
 _UNANSWERED = frozenset((SessionState.BEGIN_RECEIVED, SessionState.BEGIN_END_RECEIVED))

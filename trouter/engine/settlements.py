@@ -42,7 +42,7 @@ class Settlements:
         self.pending = True
 
     def write(self, out: bytearray, channel: int) -> None:
-        """Write the range gathered so far."""
+        """Write the disposition that is gathered so far."""
         if self.pending:
             self.pending = False
             write_disposition(out, channel, self._role, self._first, self._last, self._settled, self._state)

@@ -204,11 +204,11 @@ Step = TypeVar("Step", bound=IntEnum)
 
 
 class IllegalStep(Exception):
-    """The table draws no such arrow; the caller knows whom to blame."""
+    """The table has no such transition; the caller decides whether that is the peer's fault."""
 
 
 def advance(table: dict[tuple[State, Step], State], state: State, step: Step) -> State:
-    """The state after ``step``; IllegalStep if ``table`` draws no such arrow."""
+    """Return the state after ``step``; IllegalStep if ``table`` has no such transition."""
     following = table.get((state, step))
     if following is None:
         raise IllegalStep(f"{step.name.lower().replace('_', ' ')} while {state.name.lower().replace('_', ' ')}")

@@ -16,7 +16,7 @@ _MECHANISM_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")  # RFC 4422, 3.1
 
 
 class Rubbish(Exception):
-    """An answer of the wrong type."""
+    """A plugin gave an answer of the wrong type."""
 
     def __init__(self, answer: object) -> None:
         super().__init__()

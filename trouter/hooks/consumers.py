@@ -64,7 +64,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTerms:
-    """Where a consumer takes messages, and from whom; ValueError for what is out of bounds.
+    """Where a consumer takes messages, and from which users; ValueError for what is out of bounds.
 
     Messages of any other sender are rejected before the consumer sees them: of a sender that is not authenticated or
     none of ``senders``, of tenants, of other routers, and of senders whose policy does not let them send there.
@@ -94,4 +94,4 @@ class Consumer(Protocol):
         """The address to consume from, and the senders to accept; the same while the consumer is in use."""
 
     def consume(self, message: IncomingMessage) -> Decision | Rejected:
-        """What follows from a message."""
+        """Return what follows from a message: a decision, or why it was rejected."""

@@ -123,8 +123,8 @@ class RouterFacts:
     sasl_users_file: str | None = None
     #: The PAM service that checks passwords, None when not configured.
     pam_service: str | None = None
-    #: Tokens: who issues them, for whom, the keys (a file or a URL), the claim that names the user, and whether a token
-    #: may be the password of PLAIN.
+    #: Tokens: their issuer, their audience, the keys (a file or a URL), the claim that names the user, and whether a
+    #: token may be the password of PLAIN.
     oauth_issuer: str | None = None
     oauth_audience: str | None = None
     oauth_jwks: str | None = None
@@ -150,7 +150,7 @@ class ConnectorFacts:
     """One configured connector, and what it has to authenticate with."""
 
     name: str
-    #: Whom it has called, by the name that is configured.
+    #: The server that it dials, by the name that is configured.
     host: str
     #: Whether a password may cross the connection as it is: it is encrypted, or the connector says so.
     may_send_password: bool

@@ -1,4 +1,4 @@
-"""Which mechanisms a listener offers, to whom, and which of those that it names cannot be offered."""
+"""Which mechanisms a listener offers to which peer, and which of those that it names cannot be offered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WEAKNESS: Final = {
     "LOGIN": 5,
     "ANONYMOUS": 6,
 }
-#: The mechanism for who is known from below SASL already.
+#: The mechanism for peers that are authenticated below SASL already.
 _EXTERNAL: Final = "EXTERNAL"
 #: Mechanisms that may be named where nothing serves them: with a warning, for the plugin or its users come later. What
 #: is neither here nor served is a mistake, and so is a mechanism that takes the site's own software, such as GSSAPI.
@@ -67,7 +67,7 @@ def offer_of(listener: ListenerFacts, servers: dict[str, list[str]]) -> Offer:
         if len(servers.get(mechanism, ())) > 1
     )
     for conflict in conflicts:
-        log.error("%s; nobody is offered it", conflict)
+        log.error("%s; the mechanism is not offered", conflict)
     offered = tuple(mechanism for mechanism in wanted if len(servers.get(mechanism, ())) == 1)
     return Offer(offered, conflicts, unserved, unknown)
 

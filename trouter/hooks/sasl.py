@@ -58,7 +58,7 @@ class Refused:
     reason: str
     temporary: bool = False
     user: str = ""
-    #: Whom they wanted to act for instead of themselves, untrusted too.
+    #: The user that the peer wanted to act for, instead of its own name; untrusted too.
     authorization_id: str = ""
 
 
@@ -86,7 +86,7 @@ class SaslClientExchange(Protocol):
         """The initial response; None for none. What is raised ends the connection, as it does below."""
 
     async def respond(self, challenge: bytes) -> bytes:
-        """The answer to a challenge."""
+        """Return the response to a challenge."""
 
     async def finish(self, additional: bytes | None) -> bool:
         """The server lets us in, perhaps with a last word: whether it has proven all that it has to prove."""

@@ -66,7 +66,7 @@ def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
 
 @hookspec(firstresult=True)
 def open_sasl_client(mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
-    """Offer to authenticate us by one of ``mechanisms`` to whom ``connector`` has called; None passes to the next.
+    """Offer to authenticate us by one of ``mechanisms`` to the server of ``connector``; None passes to the next.
 
     Asked per connection, for mechanisms that the server offers and the connector lists, where the router's own client
     (SCRAM, PLAIN, EXTERNAL and ANONYMOUS) can do nothing. No I/O here: the exchange returned is awaited. A raise, an

@@ -1,4 +1,4 @@
-"""Routers together, without I/O and without a clock: who is there, the ways to them, and who listens on what where."""
+"""Routers together, without I/O and without a clock: which there are, the ways to them, and what they listen on."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _BODY_CODE: Final = 0x77
 #: The sections that a message may have, and those of them that say what it is.
 _SECTION_CODES: Final = frozenset((0x70, 0x71, 0x72, 0x73, 0x74, _BODY_CODE))
 _READ_CODES: Final = frozenset((0x74, _BODY_CODE))
-_NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
+_NO_PEERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class LinkStateUpdate:
     id: str
     instance: int = 0
     link_sequence: int = 0
-    peers: Mapping[str, int] = field(default_factory=lambda: _NOBODY)
+    peers: Mapping[str, int] = field(default_factory=lambda: _NO_PEERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ class _Fields:
         return _whole(key, self._body.get(key, 0), high)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
+        """Return the list of texts under ``key``."""
         value = self._body.get(key)
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
             raise DecodeError(f"{key} is no list of texts")
@@ -326,7 +326,7 @@ class _Fields:
         return self._body.get(key) is not None
 
     def inner(self, key: str) -> _Fields:
-        """A map inside."""
+        """Return the map under ``key``."""
         value = self._body.get(key)
         if not isinstance(value, dict):
             raise DecodeError(f"{key} is no map")

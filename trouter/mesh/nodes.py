@@ -22,7 +22,7 @@ _ENTRY_BYTES: Final = 150
 
 @dataclass(slots=True)
 class MeshNode:
-    """What is known of another router."""
+    """What this router knows of another one: its links, its addresses, when it was heard."""
 
     id: str
     heard_s: float

@@ -40,7 +40,7 @@ class Dropped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Where one message goes."""
+    """Where one control message goes on to."""
 
     #: The address here that takes it, one of the three; "" if it is not for us.
     address: str

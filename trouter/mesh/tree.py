@@ -32,7 +32,7 @@ class Tree:
     """The network's links, and the tree that ``grow`` made last.
 
     ``starts[u]`` to ``starts[u + 1]`` are the places in ``ends`` and ``costs`` where the links of router ``u`` stand:
-    whom each leads to, and what it costs, from 1 to 2**31 - 1.
+    the router that each leads to, and what it costs, from 1 to 2**31 - 1.
     """
 
     __slots__ = (

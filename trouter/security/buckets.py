@@ -18,7 +18,7 @@ class Bucket:
         return self._rate
 
     def become(self, rate: int, now_s: float) -> None:
-        """Use another rate from now on."""
+        """Use another rate, in tokens per second, from now on."""
         if rate != self._rate:
             self._refill(now_s)
             self._rate, self._tokens = rate, min(self._tokens, float(rate))
@@ -44,11 +44,11 @@ class Bucket:
         self._refill(now_s, count)
 
     def forgive(self) -> None:
-        """Let there be no debt."""
+        """Forget what is owed."""
         self._tokens = max(self._tokens, 0.0)
 
     def is_full(self, now_s: float) -> bool:
-        """Whether it is as it was at first."""
+        """Whether the bucket is as full as at first."""
         return self.tokens(now_s) >= self._rate
 
     def _refill(self, now_s: float, used: int = 0) -> None:

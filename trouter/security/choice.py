@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ChosenBy(Enum):
-    """Why a vhost was chosen."""
+    """Why a vhost was chosen for a connection."""
 
     HOSTNAME = "hostname"
     ALIAS = "alias"

@@ -30,7 +30,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """A file of them."""
+    """What one file expects of a policy."""
 
     #: The configuration, or the folder of policies, that the file is about; None if it does not say.
     policy: Path | None
@@ -43,7 +43,7 @@ class Expectations:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a file."""
+    """How many expectations of a file hold, and a line for each that does not."""
 
     held: int = 0
     failures: list[str] = field(default_factory=list)

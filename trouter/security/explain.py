@@ -61,7 +61,7 @@ class Explanation:
         return "\n".join(row.rstrip() for row in rows)
 
     def as_map(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the explanation as a map, for programs."""
         told: dict[str, Any] = {"allowed": self.allowed, "rule": self.rule}
         if isinstance(self.admission, Admission):
             told |= {

@@ -193,7 +193,7 @@ class Admission:
 
 
 class Group(NamedTuple):
-    """A group, compiled."""
+    """A group of a vhost, compiled: its settings, its hosts, and the rules for addresses."""
 
     name: str
     settings: Settings

@@ -177,7 +177,7 @@ class QuotaBook:
     # --- alarms
 
     def alarm(self, meter: Meter, name: str, now_s: float) -> None:
-        """A quota is met."""
+        """Note that a quota is met, and tell of it if it was not met before."""
         raised = name in meter.met_at_s
         meter.met_at_s[name] = now_s
         if not raised:
@@ -197,7 +197,7 @@ class QuotaBook:
                 yield from (f"{meter.rule.name(name)} {meter.who}".rstrip() for name in meter.met_at_s)
 
     def raised_by_vhost(self) -> Counter[str]:
-        """How many alarms there are now."""
+        """Return how many alarms stand now, by vhost."""
         raised: Counter[str] = Counter()
         for meter in self._alarmed:
             raised[meter.rule.vhost] += len(meter.met_at_s)
@@ -210,7 +210,7 @@ class QuotaBook:
         self._waiting[link] = share
 
     def forget_link(self, link: Paced) -> None:
-        """The link is gone."""
+        """Forget a link that is gone."""
         self._waiting.pop(link, None)
 
     def tick(self) -> bool:

@@ -31,7 +31,7 @@ class SectionOrder:
         self.begin()
 
     def begin(self) -> None:
-        """A new message comes."""
+        """Begin with a new message."""
         #: Octets of the present value still to come, and values of the present section behind it.
         self._left = 0
         self._values = 0

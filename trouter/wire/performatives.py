@@ -40,7 +40,7 @@ MaybeTarget: TypeAlias = Annotated["Target | Coordinator | Described | None", "t
 
 
 class Performative(Composite):
-    """The body of a frame."""
+    """The body of a frame; one class for each kind."""
 
     __slots__ = ()
 
