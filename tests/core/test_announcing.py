@@ -158,7 +158,7 @@ def test_a_lost_answer_is_not_waited_for() -> None:
     assert above.operations() == ["CREATE", "DELETE", "CREATE"]
 
 
-def test_so_many_are_asked_at_a_time_and_lost_answers_hold_up_nobody() -> None:
+def test_requests_under_way_are_bounded_and_lost_answers_hold_up_no_route() -> None:
     above = Above()
     for number in range(MAX_REQUESTS + 3):
         above.announcer.add(f"Croute{number}")

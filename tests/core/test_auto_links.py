@@ -188,7 +188,7 @@ def test_a_fallback_takes_what_finds_no_consumer() -> None:
     assert end.bodies == [b"x"]
 
 
-def test_what_nobody_configured_is_balanced() -> None:
+def test_an_address_without_configuration_is_balanced() -> None:
     here = room(AutoLinkRule("q", "out", container_id="B"), addresses=(), default_distribution="unavailable")
     here.broker()
     assert here.router.core.table.entries["M0q"].treatment == "balanced"
@@ -323,7 +323,7 @@ def test_a_peer_without_handles_left_fails_the_rest() -> None:
     assert sorted(auto.state for auto in here.autos) == ["active", "active", "failed", "failed"]
 
 
-def test_one_for_nobody_in_particular_is_never_attached() -> None:
+def test_one_without_a_container_is_never_attached() -> None:
     here = room(AutoLinkRule("q", "in"))
     assert here.broker().attached == []
     assert here.autos[0].state == "inactive"

@@ -285,7 +285,7 @@ def test_presettled_messages_count_as_settled(room: Room) -> None:
     assert [row["settleRate"] for row in room.both()] == [2, 2]
 
 
-def test_a_rate_holds_while_nobody_looks(room: Room) -> None:
+def test_a_rate_holds_while_no_row_is_read(room: Room) -> None:
     for _ in range(10):
         room.sender.send(compose(b"x"), settled=True)
     room.router.pump()

@@ -180,7 +180,7 @@ def test_losing_the_last_consumer_takes_nothing_back() -> None:
 # --- 3.3
 
 
-def test_the_first_message_to_nobody_starts_a_drain() -> None:
+def test_the_first_message_without_a_receiver_starts_a_drain() -> None:
     router, client = one()
     receiver = client.receiver("x")
     sender = client.sender("x")
@@ -379,7 +379,7 @@ def test_the_receivers_window_and_frame_size_are_respected() -> None:
     assert narrow.ended == []
 
 
-def test_a_receiver_that_does_not_read_stops_its_sender_and_nobody_else() -> None:
+def test_a_receiver_that_does_not_read_stops_its_sender_and_no_other() -> None:
     router, client = one(limits=small_window(20))
     slow = router.connect()
     receiver = slow.receiver("x", credit=100)
@@ -493,7 +493,7 @@ def test_discarded_input_is_not_held() -> None:
     assert sent.settled
 
 
-def test_a_message_to_nobody_does_not_wait_for_its_end() -> None:
+def test_a_message_without_a_receiver_does_not_wait_for_its_end() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=5)
     sender = client.sender("x")

@@ -545,7 +545,7 @@ def test_an_anonymous_message_without_an_address_is_rejected(settled: bool) -> N
     assert room.router.core.pulse.totals.dropped_presettled == settled
 
 
-def test_the_fallback_gets_what_nobody_else_takes() -> None:
+def test_the_fallback_gets_what_no_other_consumer_takes() -> None:
     room = Room(strips=False)
     primary = room.client.receiver("fall.x", credit=10)
     fallback = room.client.receiver("fall.x", credit=10, capabilities=("qd.fallback",))

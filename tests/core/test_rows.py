@@ -172,7 +172,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "2.6 anonymous, no to": ("test_an_anonymous_message_without_an_address_is_rejected",),
     "2.6 anonymous, empty to": ("test_an_anonymous_message_without_a_consumer_is_released_and_paid_back",),
     "2.6 fallback": (
-        "test_the_fallback_gets_what_nobody_else_takes",
+        "test_the_fallback_gets_what_no_other_consumer_takes",
         "test_the_fallback_gets_a_streamed_message_too",
         "test_a_fallback_sender_does_not_fall_back",
     ),
@@ -237,7 +237,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_the_first_fallback_consumer_brings_credit_too",
     ),
     "3.2 no revocation": ("test_losing_the_last_consumer_takes_nothing_back",),
-    "3.3 drain": ("test_the_first_message_to_nobody_starts_a_drain",),
+    "3.3 drain": ("test_the_first_message_without_a_receiver_starts_a_drain",),
     "3.3 drained": (
         "test_a_consumer_after_the_answer_brings_the_full_capacity",
         "test_unsettled_messages_are_left_out_of_the_full_capacity",
@@ -269,7 +269,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_100_kb_of_an_unfinished_message_are_kept_back",
         "test_a_long_message_streams_through",
         "test_what_stands_behind_a_streamed_message_follows_it",
-        "test_a_message_to_nobody_does_not_wait_for_its_end",
+        "test_a_message_without_a_receiver_does_not_wait_for_its_end",
         "test_a_head_that_does_not_end_is_given_up",
     ),
     "3.8 streaming mark and links": MESH,

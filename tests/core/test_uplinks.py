@@ -421,7 +421,7 @@ def test_a_question_says_what_is_to_be_known(answers: Answers) -> None:
     assert asked.settled
 
 
-def test_nobody_waits_when_the_interior_router_answers_no_look_ups(answers: Answers) -> None:
+def test_no_client_waits_when_the_interior_router_answers_no_look_ups(answers: Answers) -> None:
     query = answers.ask()
     answers.link.detach()
     assert (answers.done, query.answer) == (1, LookupResult.MESSAGES)

@@ -71,7 +71,7 @@ class Room:
         ("\ud800", "unknown address: no client sends to it or receives from it"),
     ],
 )
-def test_an_address_that_nobody_uses(address: str, verdict: str) -> None:
+def test_an_address_without_users(address: str, verdict: str) -> None:
     room = Room()
     assert room.verdict(address) == verdict
     assert room.router.core.table.entries == {}

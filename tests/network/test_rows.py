@@ -202,11 +202,11 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
         "core.edges.a_service_attached_wrongly_is_closed_without_a_word"),
     "Connection: what is said of where else to go": (
         "e2e.open.properties_and_places_to_fail_over_to_are_told",
-        "net.failover_list.ports_may_be_numbers_and_absent_and_hosts_ipv6"),
+        "connections.failover_list.ports_may_be_numbers_and_absent_and_hosts_ipv6"),
     "Connection: the list after failing over, and emptied": (
         "network.connectors.a_router_goes_where_its_neighbour_said_when_that_is_gone",
-        "net.failover_list.a_new_list_drops_what_was_learned_but_for_the_configured_endpoint_and_the_one_in_use",
-        "net.failover_list.an_empty_list_leaves_the_configured_endpoint"),
+        "connections.failover_list.a_new_list_drops_what_was_learned_but_for_the_configured_endpoint_and_the_one_in_use",
+        "connections.failover_list.an_empty_list_leaves_the_configured_endpoint"),
     "Connection: the status of a connector": (
         "network.connectors.a_connector_to_a_neighbour_says_so",
         "network.connectors.a_connector_to_a_listener_for_clients_says_that_this_is_no_router"),
