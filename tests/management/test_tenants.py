@@ -133,6 +133,11 @@ def test_no_tenant_has_done_what_concerns_all(both: tuple[Node, Node], operation
     )
 
 
+def test_a_tenant_learns_that_it_is_one_and_may_read(both: tuple[Node, Node]) -> None:
+    rights = both[0].node("GET-RIGHTS")
+    assert (rights["level"], rights["tenant"]) == ("read", True)
+
+
 def test_no_tenant_changes_anything(both: tuple[Node, Node]) -> None:
     first, second = both
     new = {"host": "127.0.0.1", "port": "0"}

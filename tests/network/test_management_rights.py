@@ -62,7 +62,10 @@ def levels(node: Node) -> str:
     assert set(answers.values()) <= {200, 403}, answers
     allowed = [level for level, status in answers.items() if status == 200]
     assert allowed == list(answers)[: len(allowed)]
-    return allowed[-1] if allowed else "none"
+    level = allowed[-1] if allowed else "none"
+    told = node.ask("GET-RIGHTS", **asked)
+    assert (told.status, told.body.get("level")) == ((200, level) if allowed else (403, None))
+    return level
 
 
 @pytest.mark.parametrize("address", ["$management", "_local/$management", "_topo/0/A/$management"])

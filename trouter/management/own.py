@@ -25,7 +25,7 @@ from .kinds import (
 from .ports import POLICY_QUESTION
 from .requests import Request, shown
 from .responses import Answer, answer
-from .rights import check_level
+from .rights import READ, check_level
 from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
@@ -151,6 +151,21 @@ async def _explain_policy(node: Node, request: Request) -> Answer:
     return answer(dict(node.control.explain_policy(question)))
 
 
+async def _get_rights(node: Node, request: Request) -> Answer:
+    rights = node.rights(request)
+    tenant = node.tenant
+    policy = node.control.configuration.policy.enable_vhost_policy
+    return answer(
+        {
+            # A tenant's changes are refused without a policy, whatever its level.
+            "level": rights.level if tenant is None or policy else READ,
+            "tenant": tenant is not None,
+            "allowAdminStatusUpdate": rights.allow_admin_status_update,
+            "allowDynamicLinkRoutes": rights.allow_dynamic_link_routes,
+        }
+    )
+
+
 async def _get_memory(node: Node, _: Request) -> Answer:
     held = owners(node.router)
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
@@ -174,4 +189,5 @@ NODE_OPERATIONS: Final[dict[str, Operation]] = {
     "EXPLAIN": _explain,
     "EXPLAIN-POLICY": _explain_policy,
     "GET-MEMORY": _get_memory,
+    "GET-RIGHTS": _get_rights,
 }

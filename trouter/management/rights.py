@@ -20,7 +20,7 @@ NOT_ALLOWED: Final = "You are not allowed to perform this operation."
 #: Operations that only look, whatever they are about; the log shows more of others than anything else does.
 LOOKING: Final = frozenset({
     "READ", "QUERY", "CALLME", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",
-    "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON", "GET-MEMORY", "EXPLAIN",
+    "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON", "GET-MEMORY", "GET-RIGHTS", "EXPLAIN",
     "EXPLAIN-POLICY",
 })  # fmt: skip
 #: Operations of the node that change nothing in what is configured, or follow the file that the operator keeps.

@@ -15,7 +15,7 @@ from .status import forbidden
 OPERATIONS: Final = frozenset(
     {
         "QUERY", "READ", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",
-        "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON",
+        "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON", "GET-RIGHTS",
     }
 )  # fmt: skip
 #: The type of the node itself.

@@ -6,7 +6,7 @@ import { logout, useSession } from "../store";
 
 /** How the connection is, who is logged in, and the way out. */
 export function Account() {
-  const { state, user, level, routers } = useSession();
+  const { state, user, rights, routers } = useSession();
   const own = routers[0]?.id;
   return (
     <div className="console-account">
@@ -18,7 +18,8 @@ export function Account() {
         )}
       </span>
       {user !== "" && <span className="console-user">{visible(cut(user, 60))}</span>}
-      {level === "read" && <Label>reads only</Label>}
+      {rights.isTenant && <Label>tenant</Label>}
+      {rights.level === "read" && <Label>reads only</Label>}
       <Button variant="secondary" size="sm" onClick={() => logout()}>
         Log out
       </Button>

@@ -1,4 +1,4 @@
-import { Nav, NavGroup, NavItem, NavList } from "@patternfly/react-core/dist/esm/components/Nav";
+import { Nav, NavGroup, NavItem } from "@patternfly/react-core/dist/esm/components/Nav";
 import { Link, useLocation } from "react-router-dom";
 
 import { GROUPS, ROUTES, type PageRoute } from "./routes";
@@ -22,11 +22,9 @@ export function Navigation() {
     <Nav aria-label="Pages">
       {GROUPS.filter((group) => ROUTES.some((route) => route.group === group)).map((group) => (
         <NavGroup key={group} title={group}>
-          <NavList>
-            {ROUTES.filter((route) => route.group === group).map((route) => (
-              <Item key={route.path} route={route} />
-            ))}
-          </NavList>
+          {ROUTES.filter((route) => route.group === group).map((route) => (
+            <Item key={route.path} route={route} />
+          ))}
         </NavGroup>
       ))}
     </Nav>

@@ -83,12 +83,17 @@ export function DataTable<T>(given: Given<T>) {
     [columns],
   );
   const data = useMemo(() => [...rows], [rows]);
-  const sortable = sorting.filter((sort) => columns.some((column) => column.key === sort.id));
+  const sortable = useMemo(
+    () => sorting.filter((sort) => columns.some((column) => column.key === sort.id)),
+    [sorting, columns],
+  );
   const table = useReactTable<T>({
     data,
     columns: definitions,
     state: { sorting: sortable, globalFilter: wanted, columnVisibility: visibility },
     onSortingChange: setSorting,
+    // There are no pages to go back to the first of.
+    autoResetAll: false,
     getRowId: rowKey,
     getCoreRowModel: getCoreRowModel(),
     getFilteredRowModel: getFilteredRowModel(),

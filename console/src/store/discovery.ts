@@ -38,7 +38,8 @@ export async function discover(
   amqp: AmqpConnection,
   early: (routers: readonly RouterRef[]) => void = () => undefined,
 ): Promise<RouterRef[]> {
-  const [own] = await query(amqp, "", "router", ["id", "mode"]);
+  // A tenant may not look at the router's own entity.
+  const [own] = await query(amqp, "", "router", ["id", "mode"]).catch(() => []);
   const reply = idOfReply(amqp.replyTo);
   const id = typeof own?.["id"] === "string" ? own["id"] : (reply?.id ?? "router");
   const mode = own?.["mode"];

@@ -7,7 +7,7 @@ export type { SeriesKey } from "./history";
 export type { Wanted } from "./interests";
 export { manage } from "./link";
 export { clearNotices, closeNotice, notify, useNotices, type Notice } from "./notices";
-export type { Level } from "./rights";
+export type { Level, Rights } from "./rights";
 export { useSchema } from "./schema";
 export { login, logout, useSession, type Session } from "./session";
 export { onSnapshot, refresh, useTables } from "./snapshot";

@@ -10,7 +10,7 @@ import type { Entity, RouterRef } from "../model/types";
 import { discover } from "./discovery";
 import { link, setLink } from "./link";
 import { notify } from "./notices";
-import { fetchLevel, levelFor, reaches, type Level } from "./rights";
+import { NO_RIGHTS, allows, fetchRights, type Rights } from "./rights";
 import { fetchSchema, schemaNow } from "./schema";
 import { forgetRouters, markLost, pollRouters } from "./snapshot";
 
@@ -25,7 +25,8 @@ export interface Session {
   readonly user: string;
   /** The routers of the network, the one connected to first. */
   readonly routers: readonly RouterRef[];
-  readonly level: Level;
+  /** What the login may do; pages ask `can`. */
+  readonly rights: Rights;
   /** The mechanisms that the listener offers, as far as known. */
   readonly offered: readonly string[];
   /** Why the last login failed. */
@@ -40,12 +41,12 @@ const store = create<Session>((_set, get) => ({
   state: "connecting",
   user: "",
   routers: [],
-  level: "none",
+  rights: NO_RIGHTS,
   offered: [],
   problem: "",
   container: "",
   can: (operation, entity) =>
-    reaches(get().level, levelFor(operation, entity)) &&
+    allows(get().rights, operation, entity) &&
     (schemaNow().types[entity]?.operations.includes(operation) ?? false),
 }));
 
@@ -101,13 +102,13 @@ async function connect(given: Login, mine: number): Promise<void> {
 }
 
 async function begin(amqp: AmqpConnection): Promise<void> {
-  const level = await fetchLevel();
-  if (level === "none") throw new ConnectError("refused", "This login may not look at the router's management.", [...amqp.offered]);
+  const rights = await fetchRights();
+  if (rights.level === "none") throw new ConnectError("refused", "This login may not look at the router's management.", [...amqp.offered]);
   const [routers] = await Promise.all([discover(amqp), fetchSchema()]);
   const user = await ownUser(amqp);
   if (link() !== amqp) return;
   pollRouters(routers);
-  store.setState({ state: "connected", routers, level, user, offered: [...amqp.offered], container: amqp.container });
+  store.setState({ state: "connected", routers, rights, user, offered: [...amqp.offered], container: amqp.container });
   void watchNetwork(amqp);
 }
 
@@ -168,7 +169,7 @@ export function logout(problem = ""): void {
   link()?.close();
   setLink(undefined);
   forgetRouters();
-  store.setState({ state: "closed", user: "", routers: [], level: "none", problem });
+  store.setState({ state: "closed", user: "", routers: [], rights: NO_RIGHTS, problem });
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+
+import { expect, inspect, test } from "./support";
+
+test.describe("tables", () => {
+  test("list the entities of all routers, edge included, and of one", async ({ open, page, network }) => {
+    await open("/entities/connection", "Entities");
+    const grid = page.getByRole("grid", { name: "connection" });
+    await expect(grid.getByRole("row", { name: /writer-orders/ })).toBeVisible();
+    await page.getByRole("searchbox").or(page.getByPlaceholder(/Filter/)).fill("writer-");
+    for (const name of ["writer-orders", "writer-news", "writer-bids", "writer-lonely"]) {
+      await expect(grid.getByRole("row", { name: new RegExp(name) })).toBeVisible();
+    }
+    await page.getByLabel("Router", { exact: true }).selectOption("E");
+    await expect(grid.getByRole("row", { name: /writer-bids/ })).toBeVisible();
+    await expect(grid.getByRole("row", { name: /writer-orders/ })).toBeHidden();
+    await inspect(page, "entities-table");
+    expect(network.edge.ports.length).toBe(2);
+  });
+
+  test("sort by a heading, move by keys, and open by Enter", async ({ open, page }) => {
+    await open("/entities/log?router=A", "Entities");
+    const grid = page.getByRole("grid", { name: "log" });
+    const heading = grid.getByRole("columnheader", { name: "module" });
+    await heading.getByRole("button").click();
+    await expect(heading).toHaveAttribute("aria-sort", "ascending");
+    const first = grid.getByRole("row").nth(1);
+    await expect(first).toContainText("AGENT");
+    await heading.getByRole("button").click();
+    await expect(heading).toHaveAttribute("aria-sort", "descending");
+    await expect(first).not.toContainText("AGENT");
+    await grid.focus();
+    await page.keyboard.press("End");
+    await page.keyboard.press("Enter");
+    await expect(page.getByRole("heading", { level: 2, name: "log/AGENT" })).toBeVisible();
+    await page.goBack();
+    await expect(grid).toBeVisible();
+  });
+
+  test("are saved as CSV and JSON, as they are shown", async ({ open, page }) => {
+    await open("/entities/router.node?router=A", "Entities");
+    await expect(page.getByRole("grid").getByRole("row", { name: /\bC\b/ })).toBeVisible();
+    const saved = async (button: string): Promise<string> => {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: button }).click()]);
+      return readFileSync(await download.path(), "utf8");
+    };
+    const rows = JSON.parse(await saved("JSON")) as Record<string, unknown>[];
+    expect(rows.map((row) => row[".id"]).sort()).toEqual(["A", "B", "C"]);
+    const csv = (await saved("CSV")).split("\r\n");
+    expect(csv[0]).toContain('".id"');
+    expect(csv).toHaveLength(5);
+  });
+});
+
+test.describe("changes", () => {
+  test("an entity is made, with an error at its field first, changed, and deleted after a question", async ({ open, page }) => {
+    await open("/entities/router.config.address?router=B", "Entities");
+    await page.getByRole("button", { name: "Create router.config.address" }).click();
+    await page.getByLabel("name", { exact: true }).fill("made-here");
+    await page.getByLabel("prefix", { exact: true }).fill("made");
+    await page.getByLabel("priority", { exact: true }).fill("12");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await expect(page.locator("#field-priority")).toBeFocused();
+    await expect(page.locator("#field-priority-help")).toContainText("priority");
+    await inspect(page, "entities-form");
+    await page.getByLabel("priority", { exact: true }).fill("5");
+    await page.getByLabel("distribution", { exact: true }).selectOption("multicast");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await expect(page.getByRole("heading", { level: 2, name: "made-here" })).toBeVisible();
+    await expect(page.getByText("multicast")).toBeVisible();
+    await inspect(page, "entities-detail");
+    await page.getByRole("button", { name: "Delete" }).click();
+    const question = page.getByRole("dialog", { name: /Delete this/ });
+    await expect(question).toContainText("made-here");
+    await question.getByRole("button", { name: "Keep" }).click();
+    await expect(question).toBeHidden();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await question.getByRole("button", { name: "Delete" }).click();
+    await expect(page.getByText(/Deleted router.config.address made-here/)).toBeVisible();
+    await expect(page.getByRole("grid").getByRole("row", { name: /made-here/ })).toBeHidden();
+  });
+
+  test("a log is changed", async ({ open, page }) => {
+    await open("/entities/log?router=C&identity=log%2FPOLICY", "Entities");
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByLabel("enable", { exact: true }).fill("error+");
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await expect(page.getByText("Changed log log/POLICY")).toBeVisible();
+    await expect(page.getByRole("definition").filter({ hasText: "error+" })).toBeVisible();
+  });
+});

@@ -1,0 +1,109 @@
+import { useRef, useState, type SubmitEvent } from "react";
+import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
+import { Button } from "@patternfly/react-core/dist/esm/components/Button";
+import { ActionGroup, Form } from "@patternfly/react-core/dist/esm/components/Form";
+import { Title } from "@patternfly/react-core/dist/esm/components/Title";
+
+import { cut, visible } from "../../model/text";
+import type { RouterRef, SchemaType, Value } from "../../model/types";
+import { ManagementError, manage, notify, refresh } from "../../store";
+import { FieldInput } from "./FieldInput";
+import { bodyOf, fieldIn, fieldsOf, textOfField } from "./fields";
+import { identityOf, type EntityRow } from "./rows";
+
+interface Given {
+  readonly type: SchemaType;
+  readonly router: RouterRef;
+  /** The entity to change; a new one is made without it. */
+  readonly present?: EntityRow;
+  /** Called at the end, with the identity of what was made. */
+  readonly onDone: (made?: string) => void;
+}
+
+/** Send what the form says and return the identity of the entity. */
+async function send(given: Given, body: Record<string, Value>): Promise<string> {
+  const { type, router, present } = given;
+  const name = body["name"];
+  const made = await manage(router.address, {
+    operation: present === undefined ? "CREATE" : "UPDATE",
+    type: type.name,
+    ...(present === undefined ? {} : { identity: present.identity }),
+    ...(present === undefined && typeof name === "string" ? { name } : {}),
+    body,
+  });
+  refresh(router.id, type.name);
+  return typeof made === "object" && made !== null && !Array.isArray(made) ? identityOf(made as EntityRow["row"]) : "";
+}
+
+/** The form that makes or changes an entity, from the schema of its type. */
+export function EntityForm(given: Given) {
+  const { type, router, present, onDone } = given;
+  const fields = fieldsOf(type);
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
+    Object.fromEntries(fields.map((field) => [field.name, textOfField(present?.row[field.name])])),
+  );
+  const [errors, setErrors] = useState<Readonly<Record<string, string>>>({});
+  const [problem, setProblem] = useState("");
+  const [isBusy, setIsBusy] = useState(false);
+  // The row as it was when the form opened: an update from the router must not look like a change of the user's.
+  const opened = useRef(present?.row);
+
+  const fail = (found: Readonly<Record<string, string>>, text: string): void => {
+    setErrors(found);
+    setProblem(text);
+    const first = fields.find((field) => found[field.name] !== undefined);
+    if (first !== undefined) document.getElementById(`field-${first.name}`)?.focus();
+  };
+  const refused = (error: unknown): void => {
+    const text = error instanceof Error ? error.message : String(error);
+    const field = error instanceof ManagementError ? fieldIn(text, fields) : undefined;
+    fail(field === undefined ? {} : { [field]: text }, field === undefined ? text : "");
+  };
+  const submit = async (): Promise<void> => {
+    const asked = bodyOf(fields, texts, opened.current);
+    if (Object.keys(asked.errors).length > 0) {
+      fail(asked.errors, "");
+      return;
+    }
+    setIsBusy(true);
+    fail({}, "");
+    try {
+      const made = await send(given, asked.body);
+      notify("success", present === undefined ? `Created ${type.name} ${made}` : `Changed ${type.name} ${present.identity}`);
+      onDone(made);
+    } catch (error) {
+      refused(error);
+      setIsBusy(false);
+    }
+  };
+  const onSubmit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    void submit();
+  };
+  const verb = present === undefined ? "Create" : "Change";
+  return (
+    <Form onSubmit={onSubmit} noValidate className="entities-form">
+      <Title headingLevel="h2">
+        {verb} {type.name} on router {visible(cut(router.id, 80))}
+      </Title>
+      {problem !== "" && <Alert variant="danger" isInline title={visible(cut(problem, 2_000))} />}
+      {fields.map((field) => (
+        <FieldInput
+          key={field.name}
+          field={field}
+          text={texts[field.name] ?? ""}
+          error={errors[field.name] ?? ""}
+          onChange={(text) => setTexts({ ...texts, [field.name]: text })}
+        />
+      ))}
+      <ActionGroup>
+        <Button type="submit" isLoading={isBusy} isDisabled={isBusy}>
+          {verb}
+        </Button>
+        <Button variant="link" onClick={() => onDone(present?.identity)}>
+          Cancel
+        </Button>
+      </ActionGroup>
+    </Form>
+  );
+}
