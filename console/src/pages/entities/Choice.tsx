@@ -13,7 +13,7 @@ export function Choice({ place, onChange }: { place: Place; onChange: (change: P
     .map((type) => type.name)
     .sort();
   return (
-    <div className="entities-choice">
+    <div className="console-choice">
       <label>
         Type{" "}
         <FormSelect

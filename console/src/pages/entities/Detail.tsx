@@ -39,7 +39,7 @@ export function Detail({ place, type, found, isLoading, go }: Given) {
     return (
       <>
         {back}
-        <p className="entities-about">
+        <p className="console-about">
           {isLoading ? "Asking the router..." : `There is no ${place.entity} ${visible(cut(place.identity, 200))}${where}.`}
         </p>
       </>
@@ -52,7 +52,7 @@ export function Detail({ place, type, found, isLoading, go }: Given) {
   return (
     <>
       {back}
-      <div className="entities-title">
+      <div className="console-entity">
         <Title headingLevel="h2">{titleOf(found)}</Title>
         <div className="console-actions">
           {can("UPDATE", place.entity) && !isConnection && (
@@ -90,7 +90,7 @@ export function Detail({ place, type, found, isLoading, go }: Given) {
 function Attributes({ found, type }: { found: EntityRow; type: SchemaType | undefined }) {
   const names = attributesOf(type, [found]);
   return (
-    <DescriptionList isHorizontal isCompact className="entities-attributes" horizontalTermWidthModifier={{ default: "16ch", md: "26ch" }}>
+    <DescriptionList isHorizontal isCompact className="console-attributes" horizontalTermWidthModifier={{ default: "16ch", md: "26ch" }}>
       <DescriptionListGroup>
         <DescriptionListTerm>router</DescriptionListTerm>
         <DescriptionListDescription>

@@ -82,7 +82,7 @@ export function EntityForm(given: Given) {
   };
   const verb = present === undefined ? "Create" : "Change";
   return (
-    <Form onSubmit={onSubmit} noValidate className="entities-form">
+    <Form onSubmit={onSubmit} noValidate className="console-form">
       <Title headingLevel="h2">
         {verb} {type.name} on router {visible(cut(router.id, 80))}
       </Title>

@@ -23,7 +23,7 @@ export function EntityTable({ place, type, rows, isLoading, onOpen, onFilter }: 
   const columns = useMemo(() => columnsOf(type, rows, isOverAll), [type, isOverAll, hasRows]);
   return (
     <>
-      {type !== undefined && <p className="entities-about">{type.description}</p>}
+      {type !== undefined && <p className="console-about">{type.description}</p>}
       <DataTable
         label={place.entity}
         columns={columns}

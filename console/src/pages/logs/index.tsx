@@ -46,7 +46,7 @@ export default function Logs() {
   const rows = useMemo(() => entries.filter((entry) => isAtLeast(entry.level, level)), [entries, level]);
   return (
     <Page title="Logs" actions={<Link to="/entities/log">Change what is logged</Link>}>
-      <div className="entities-choice">
+      <div className="console-choice">
         <Selection label="Router" all="All routers" value={router} names={routers.map((one) => one.id)} onChange={(id) => set({ router: id })} />
         <Selection label="Least level" all="Every level" value={level} names={LEVELS} onChange={(name) => set({ level: name })} />
         {module !== "" && (
@@ -60,7 +60,7 @@ export default function Logs() {
         <Alert key={id} variant="warning" isInline isPlain title={`Router ${visible(id)}: ${visible(cut(problem, 500))}`} />
       ))}
       {opened !== undefined && (
-        <section className="logs-entry" aria-label="Log entry">
+        <section className="console-entry" aria-label="Log entry">
           <Button variant="link" isInline onClick={() => setOpened(undefined)}>
             Close this entry
           </Button>
@@ -84,7 +84,7 @@ export default function Logs() {
           empty={isLoading ? "Asking the routers..." : "No entry of this kind lately."}
         />
       )}
-      <Title headingLevel="h2" className="logs-heading">
+      <Title headingLevel="h2" className="console-subheading">
         Entries by module since the start
       </Title>
       <Counts router={router} onOpen={(id, name) => set({ router: id, module: name })} />

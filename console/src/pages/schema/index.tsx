@@ -52,7 +52,7 @@ export default function Schema() {
   const type = schema.types[only];
   return (
     <Page title="Schema">
-      <div className="entities-choice">
+      <div className="console-choice">
         <label>
           Type{" "}
           <FormSelect aria-label="Type" value={only} onChange={(_event, name) => go(name, "")}>
@@ -83,7 +83,7 @@ export default function Schema() {
 
 function About({ type }: { type: SchemaType }) {
   return (
-    <section className="entities-about">
+    <section className="console-about">
       <Title headingLevel="h2">{type.name}</Title>
       <p>{type.description}</p>
       <p className="console-actions">
