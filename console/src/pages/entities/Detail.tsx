@@ -55,7 +55,7 @@ export function Detail({ place, type, found, isLoading, go }: Given) {
       <div className="console-entity">
         <Title headingLevel="h2">{titleOf(found)}</Title>
         <div className="console-actions">
-          {can("UPDATE", place.entity) && !isConnection && (
+          {can("UPDATE", place.entity) && !isConnection && place.does !== "edit" && (
             <Button variant="secondary" onClick={() => go({ does: "edit" })}>
               Change
             </Button>

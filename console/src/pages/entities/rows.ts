@@ -59,7 +59,7 @@ export function columnsOf(
   return [
     { key: "router", title: "router", value: ({ router }) => router, isHidden: !isOverAll },
     ...attributes.map((name) => ({
-      key: `.${name}`,
+      key: name === "router" ? "router of the entity" : name,
       title: name,
       value: ({ row }: EntityRow) => row[name],
       isHidden: !shown.has(name),
