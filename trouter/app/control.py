@@ -256,8 +256,9 @@ class Control:
         listeners = self.listeners.all
         self.listeners.stop()
         self.connectors.stop()
-        for peer in [peer for listener in listeners if isinstance(listener, Listener) for peer in listener.peers]:
-            peer.force_close(error)
+        for listener in listeners:
+            if isinstance(listener, Listener):
+                listener.end_peers(error)
         for connection in list(self._parts.connections.values()):
             if not connection.closing:
                 connection.force_close(error)

@@ -11,39 +11,22 @@ import ipaddress
 import logging
 import random
 import socket
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import trio
 
-from trouter.auth.client_mechanisms import OWN_MECHANISMS, PluginMechanism, client_mechanisms
-from trouter.client.errors import AuthenticationFailed
-from trouter.client.sasl import SaslMechanism, check_success
+from trouter.auth.client_mechanisms import client_mechanisms
 from trouter.config import ConnectorEntity
-from trouter.engine.connection import Connection
-from trouter.engine.events import (
-    ConnectionClosed,
-    Event,
-    LinkDetached,
-    SaslChallengeReceived,
-    SaslFinished,
-    SaslMechanismsOffered,
-)
-from trouter.engine.sasl import SASL_OK, SaslClient
-from trouter.hooks import (
-    CLEARTEXT_MECHANISMS,
-    ConnectorFacts,
-    ListenerFacts,
-    PeerFacts,
-)
+from trouter.engine.events import ConnectionClosed, LinkDetached
+from trouter.hooks import ConnectorFacts, ListenerFacts, PeerFacts
 from trouter.net.dialing import Endpoint, cause, connect
-from trouter.telemetry.connection_records import describe_open
 from trouter.tls.problems import TlsFailed
-from trouter.tls.secure import PLAINTEXT, Resumable, SecurityLayer, resumable
-from trouter.wire.performatives import Error, Open
+from trouter.tls.secure import PLAINTEXT, Met, Resumable, resumable
+from trouter.wire.performatives import Error
 
+from .dialled import DialledLogin
 from .failover import FailoverList, allowed_hosts
+from .lifetime import Lifetime
 from .listen import ConnectionNumbers
 from .peer import Peer
 from .shared import PeerSettings, Services
@@ -59,154 +42,45 @@ log = logging.getLogger("trouter.SERVER")
 error_log = logging.getLogger("trouter.ERROR")
 
 
-class OutgoingPeer(Peer):
-    """A connection that we dialled: we ask to be let in, and open first."""
+class Attempt:
+    """What a connection that was dialled comes to: the connection tells, its connector reads."""
 
-    outgoing = True
-
-    def __init__(
-        self,
-        sock: socket.socket,
-        facts: PeerFacts,
-        settings: PeerSettings,
-        services: Services,
-        mechanisms: tuple[SaslMechanism, ...],
-        name: str = "",
-        listed: tuple[str, ...] = (),
-        credentials: ConnectorFacts | None = None,
-        security: SecurityLayer = PLAINTEXT,
-    ) -> None:
-        """``name`` is who we say that we are, for listings.
-
-        For mechanisms ``listed`` that none of ``mechanisms`` is, plugins may do something with ``credentials``.
-        """
-        self._mechanisms = mechanisms
-        self._listed = listed
-        self._credentials = credentials
-        self._own_name = name or "anonymous"
-        self._chosen: SaslMechanism | None = None
-        #: Set when the opens are exchanged; the log line that said so.
-        self.established = trio.Event()
+    def __init__(self, lifetime: Lifetime, role: str) -> None:
+        self.lifetime = lifetime
+        #: The log line that said that the opens are exchanged, empty before; set then.
         self.opening = ""
+        self.established = trio.Event()
         #: Set when it serves the purpose of its role: at once, or when a neighbour's first hello has come.
         self.serving = trio.Event()
-        super().__init__(sock, facts, settings, services, security)
+        self._role = role
 
-    def _converse(self) -> Connection:
-        self._client = SaslClient(self.settings.limits.max_sasl_rounds)
-        return Connection(
-            self.settings.limits,
-            replace(self.settings.open(self.number), hostname=self.facts.remote_host),
-            self._hub.outbox,
-            self._client,
-            server=False,
-            budget=self._budget,
-        )
+    def opened(self, line: str) -> None:
+        """The opens are exchanged."""
+        self.opening = line
+        self.established.set()
+        if self._role != "inter-router":
+            self.serving.set()
 
-    async def _handle(self, event: Event) -> None:
-        if isinstance(event, SaslMechanismsOffered):
-            await self._begin_sasl(event.mechanisms)
-        elif isinstance(event, SaslChallengeReceived):
-            await self._answer(event.challenge)
-        elif isinstance(event, SaslFinished):
-            await self._finish_sasl(event.code, event.additional)
-        else:
-            if isinstance(event, ConnectionClosed):
-                self._note_close(event)
-            elif isinstance(event, LinkDetached):
-                self._note_detach(event)
-            await super()._handle(event)
+    def router_heard(self) -> None:
+        """A neighbour's first hello has come."""
+        self.serving.set()
 
-    async def _begin_sasl(self, offered: tuple[str, ...]) -> None:
-        for mechanism in (*self._mechanisms, *self._of_plugins(offered)):
-            if mechanism.name in offered:
-                self._chosen = mechanism
-                self.mechanism = mechanism.name
-                try:
-                    response = await mechanism.start()
-                except AuthenticationFailed as failed:
-                    self._lost(str(failed.description))
-                    return
-                self._client.begin(mechanism.name, response)
-                return
-        self._lost(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
-
-    def _of_plugins(self, offered: tuple[str, ...]) -> Iterator[SaslMechanism]:
-        """What a plugin can do where we can do nothing, if the connector lists it."""
-        credentials = self._credentials
-        able = {mechanism.name for mechanism in self._mechanisms}
-        if credentials is None or able & set(offered):
-            return
-        known = {name.upper(): name for name in reversed(offered)}
-        wanted = [
-            known[name]
-            for name in self._listed
-            if name in known
-            and name not in OWN_MECHANISMS
-            and (credentials.may_send_password or name not in CLEARTEXT_MECHANISMS)
-        ]
-        exchange = self._plugins.open_sasl_client(wanted, credentials) if wanted else None
-        if exchange is not None:
-            yield PluginMechanism(self._plugins, exchange, self.settings.sasl_timeout_s)
-
-    async def _answer(self, challenge: bytes) -> None:
-        if self._chosen is None:
-            return
-        try:
-            response = await self._chosen.respond(challenge)
-        except AuthenticationFailed as failed:
-            self._lost(str(failed.description))
-            return
-        self._client.respond(response)
-
-    async def _finish_sasl(self, code: int, additional: bytes | None) -> None:
-        if code != SASL_OK:
-            self.tell_failure(f"amqp:unauthorized-access Authentication failed [mech={self.mechanism}]")
-            return
-        try:
-            if isinstance(self._chosen, PluginMechanism):
-                await self._chosen.finish(additional)
-            else:
-                check_success(self._chosen, additional)
-        except AuthenticationFailed as failed:  # the peer is not the server that we called
-            self._lost(str(failed.description))
-            return
-        self.user = self._own_name
-        self.connection.open()
-        self.connection.receive_data(b"")
-
-    def _note_close(self, event: ConnectionClosed) -> None:
+    def closed(self, event: ConnectionClosed) -> None:
+        """The peer's error is why the connection failed."""
         if event.error is not None:
-            self.tell_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
+            self.lifetime.log_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
 
-    def _note_detach(self, event: LinkDetached) -> None:
+    def detached(self, event: LinkDetached, *, control: bool) -> None:
         """Without the links that routers tell each other on, the connection is of no use."""
-        trunk = self._membership.trunk
-        if trunk is None or not trunk.is_control(event.link.sink) or self.closing or self._farewell is not None:
+        if not control or self.lifetime.is_ending:
             return
         why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
         self.give_up(f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?")
 
     def give_up(self, why: str) -> None:
         """The peer is not who it should be: end the connection, and let the connector try again later."""
-        self.tell_failure(why)
-        self.turn_out(Error("amqp:connection:forced", "there is no router at the other end"))
-
-    def _hear_router(self) -> None:
-        self.serving.set()
-
-    def _open(self, remote: Open) -> None:
-        super()._open(remote)
-        if self.opened:
-            self.opening = describe_open(self, remote)
-            self.established.set()
-            if self.role != "inter-router":
-                self.serving.set()
-
-    def turn_out(self, error: Error) -> None:
-        """Close the connection; that is why it failed."""
-        self.failure = self.failure or f"{error.condition} {error.description}"
-        super().turn_out(error)
+        self.lifetime.log_failure(why)
+        self.lifetime.end(Error("amqp:connection:forced", "there is no router at the other end"))
 
 
 class Connector:
@@ -225,7 +99,8 @@ class Connector:
         self._stopped = False
         #: What stopping cuts short: dialling, and the wait before dialling again.
         self._idle = trio.CancelScope()
-        self._peer: OutgoingPeer | None = None
+        self._peer: Peer | None = None
+        self._attempt: Attempt | None = None
         self._waited = 0
         #: Where the connection goes.
         self._dialled = self._failover.current
@@ -242,20 +117,22 @@ class Connector:
     @property
     def message(self) -> str:
         """What the status is about: the open of the peer, or why the last try failed."""
-        peer = self._peer
-        if peer is None or not (peer.failure or self._is_open()):
+        attempt = self._attempt
+        if attempt is None or not (attempt.lifetime.failure or self._is_open()):
             return self._message
-        return self._failure_of(peer) if peer.failure else peer.opening
+        return self._failure_of(attempt) if attempt.lifetime.failure else attempt.opening
 
     def _is_open(self) -> bool:
         """The peer has opened, and nothing has failed since."""
-        peer = self._peer
-        return self._status == "CONNECTING" and peer is not None and peer.established.is_set() and not peer.failure
+        attempt = self._attempt
+        if self._status != "CONNECTING" or attempt is None:
+            return False
+        return attempt.established.is_set() and not attempt.lifetime.failure
 
-    def _failure_of(self, peer: OutgoingPeer) -> str:
-        """Why the connection of a peer failed, as the log says it."""
-        why = peer.failure or "the peer closed it"
-        return f"[C{peer.number}] Connection to {peer.facts.remote_host}:{self._dialled.port} failed: {why}"
+    def _failure_of(self, attempt: Attempt) -> str:
+        """Why a connection failed, as the log says it."""
+        why = attempt.lifetime.failure or "the peer closed it"
+        return f"{attempt.lifetime.label} Connection to {self._dialled.host}:{self._dialled.port} failed: {why}"
 
     @property
     def _has_certificate(self) -> bool:
@@ -267,18 +144,13 @@ class Connector:
         """Where it would dial, the next endpoint first."""
         return str(self._failover)
 
-    @property
-    def peers(self) -> set[OutgoingPeer]:
-        """The connection, if there is one."""
-        return set() if self._peer is None else {self._peer}
-
     def stop(self, error: Error | None = None) -> None:
         """Dial no more; a connection there is gets closed."""
         self._status = "CLOSING"
         self._stopped = True
         self._idle.cancel()
         if self._peer is not None:
-            self._peer.force_close(error or Error("amqp:connection:forced", "the connector was deleted"))
+            self._peer.listed.force_close(error or Error("amqp:connection:forced", "the connector was deleted"))
 
     async def run(self) -> None:
         """Dial, serve, and dial again, until stopped."""
@@ -325,57 +197,69 @@ class Connector:
             sock.close()
             self._failover.failed()
             return
-        security = PLAINTEXT
-        if self.entity.ssl_profile:
-            known, self._known = self._known, None
-            try:
-                with trio.CancelScope() as self._idle:
-                    facts, security = await self._services.secure.dial(sock, facts, self.entity, endpoint.host, known)
-            except (OSError, TlsFailed) as error:
-                sock.close()
-                self._tell_failure(endpoint, str(error))
-                return
-            if self._stopped:
-                sock.close()
-                return
-        mechanisms = tuple(client_mechanisms(self.entity, facts, has_certificate=self._has_certificate))
-        user, password = self.entity.sasl_username or "", self.entity.sasl_password
-        secret = "" if password is None else password.reveal()
-        credentials = ConnectorFacts(self.entity.name, endpoint.host, facts.may_send_password, user, secret)
-        listed = tuple(name.upper() for name in self.entity.sasl_mechanisms)
-        peer = OutgoingPeer(
-            sock, facts, self._settings, self._services, mechanisms, user, listed, credentials, security
-        )
-        self._peer = peer
+        met = await self._secure(sock, facts, endpoint)
+        if met is None:
+            sock.close()
+            return
+        facts, security = met
+        lifetime = Lifetime(facts, outgoing=True)
+        login = self._login(facts, lifetime, endpoint)
+        attempt = Attempt(lifetime, self._settings.role)
+        peer = Peer(sock, facts, self._settings, self._services, login, lifetime, security, attempt)
+        self._peer, self._attempt = peer, attempt
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._go_by_open, peer)
+                nursery.start_soon(self._go_by_open, peer, attempt)
                 await peer.run()
                 nursery.cancel_scope.cancel()
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
-            self._peer = None
+            self._peer = self._attempt = None
             self._known = resumable(endpoint.host, security)
         if self._stopped:
             return
-        if peer.serving.is_set():
+        if attempt.serving.is_set():
             self._waited = 0
         else:
             self._failover.failed()
-        self._message = self._failure_of(peer)
+        self._message = self._failure_of(attempt)
 
-    async def _go_by_open(self, peer: OutgoingPeer) -> None:
+    async def _secure(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> Met | None:
+        """Go through TLS if the connector asks for it; None if that fails, which is logged, or the connector stops."""
+        if not self.entity.ssl_profile:
+            return facts, PLAINTEXT
+        known, self._known = self._known, None
+        met: Met | None = None
+        try:
+            with trio.CancelScope() as self._idle:
+                met = await self._services.secure.dial(sock, facts, self.entity, endpoint.host, known)
+        except (OSError, TlsFailed) as error:
+            self._tell_failure(endpoint, str(error))
+            return None
+        return None if self._stopped else met
+
+    def _login(self, facts: PeerFacts, lifetime: Lifetime, endpoint: Endpoint) -> DialledLogin:
+        """Return the login of a connection to ``endpoint``, with what the connector has to authenticate with."""
+        entity, password = self.entity, self.entity.sasl_password
+        secret = "" if password is None else password.reveal()
+        mechanisms = tuple(client_mechanisms(entity, facts, has_certificate=self._has_certificate))
+        listed = tuple(name.upper() for name in entity.sasl_mechanisms)
+        may_send_password = facts.may_send_password
+        credentials = ConnectorFacts(entity.name, endpoint.host, may_send_password, entity.sasl_username or "", secret)
+        return DialledLogin(self._settings, self._services.plugins, lifetime, mechanisms, listed, credentials)
+
+    async def _go_by_open(self, peer: Peer, attempt: Attempt) -> None:
         """Take over what the peer's open says; give it up if it does not serve its purpose in time."""
-        await peer.established.wait()
+        await attempt.established.wait()
         remote = peer.connection.remote_open
         if remote is not None and isinstance(remote.properties, dict):
             allowed = allowed_hosts(self.entity, has_certificate=self._has_certificate)
             self._failover.learn(remote.properties.get("failover-server-list"), allowed)
         with trio.move_on_after(HELLO_TIMEOUT_S) as patience:
-            await peer.serving.wait()
+            await attempt.serving.wait()
         if patience.cancelled_caught:
-            peer.give_up(NO_HELLO)
+            attempt.give_up(NO_HELLO)
             return
         self._failover.opened()
 

@@ -17,7 +17,10 @@ from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts
 from trouter.net.sockets import close_all
 from trouter.tls.secure import PLAINTEXT, Met, SecurityLayer
+from trouter.wire.performatives import Error
 
+from .accepted import AcceptedLogin
+from .lifetime import Lifetime
 from .peer import Peer
 from .settings import listener_settings
 from .shared import Services
@@ -125,6 +128,11 @@ class Listener:
         for scope in self._greeting:
             scope.cancel()
         self.close()
+
+    def end_peers(self, error: Error) -> None:
+        """Close every connection with ``error``, also those whose opens are not exchanged yet."""
+        for peer in list(self.peers):
+            peer.listed.force_close(error)
 
     def close(self) -> None:
         """Close the sockets; a second call does nothing."""
@@ -255,8 +263,9 @@ class Listener:
     async def _serve_peer(
         self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, newcomer: Newcomer
     ) -> None:
-        peer = Peer(sock, facts, self._settings, self._services, security)
-        peer.comes_as(newcomer)
+        lifetime = Lifetime(facts, outgoing=False)
+        login = AcceptedLogin(facts, self._settings, self._services, lifetime, newcomer)
+        peer = Peer(sock, facts, self._settings, self._services, login, lifetime, security)
         self.peers.add(peer)
         try:
             await peer.run()

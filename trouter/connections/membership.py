@@ -16,6 +16,7 @@ from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error, Open
 
+from .peer_login import UNWATCHED, Watcher
 from .sessions import Sessions
 from .shared import PeerSettings, Services
 
@@ -23,7 +24,7 @@ from .shared import PeerSettings, Services
 class Membership:
     """One connection's place in the network; most have none, and then every call does nothing.
 
-    turn_out closes the connection with an error. hear is called once the peer speaks as a router.
+    turn_out closes the connection with an error; watcher is told once the peer speaks as a router.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Membership:
         settings: PeerSettings,
         services: Services,
         turn_out: Callable[[Error], None],
-        hear: Callable[[], None],
+        watcher: Watcher,
     ) -> None:
         self.number = number
         self.turn_out = turn_out
@@ -51,7 +52,7 @@ class Membership:
         self._router = services.hub.router
         self._backbone = services.backbone
         self._uplinks = services.uplinks
-        self._hear = hear
+        self._watcher = watcher
 
     @property
     def is_active(self) -> bool:
@@ -81,7 +82,7 @@ class Membership:
             self.trunk = None
             self.turn_out(Error("amqp:not-allowed", "this router has no neighbours"))
             return
-        self._backbone.enter(trunk, self._hear)
+        self._backbone.enter(trunk, self._watcher.router_heard)
         if streams:
             self._router.open_streams(trunk, self._begin_stream, self._sessions.end_own)
         if self._outgoing:
@@ -119,8 +120,8 @@ class Membership:
         self._router.close_edge_streams(self.number)
         if self.trunk is not None and self._backbone is not None:
             self._backbone.leave(self.trunk)
-        self.turn_out = _nobody_hears
-        self._hear = _nobody_hears
+        self.turn_out = _is_gone
+        self._watcher = UNWATCHED
 
     def begin_uplink(self, count: int) -> list[Session]:
         """See ``uplinks.Holder``."""
@@ -134,5 +135,5 @@ class Membership:
         return self._sessions.begin_own(1)[0]
 
 
-def _nobody_hears(*_: object) -> None:
+def _is_gone(_: Error) -> None:
     """The connection is gone."""

@@ -31,7 +31,7 @@ LINGER_S: Final = 2.0
 class Owner(Protocol):
     """Whose octets they are."""
 
-    def tell_failure(self, why: str) -> None:
+    def log_failure(self, why: str) -> None:
         """The connection ends for no good reason; said once."""
 
     def vanish(self) -> None:
@@ -178,7 +178,7 @@ class Transport:
     def lose(self, why: str) -> None:
         """Note that the peer has gone, or that the connection cannot go on."""
         if not (self.gone or self._connection.finished):
-            self._owner.tell_failure(why)
+            self._owner.log_failure(why)
         self.gone = True
         self._ring()
 

@@ -16,11 +16,20 @@ from .recorder import Recorder
 class Accounted(Protocol):
     """The connection, as far as it is told of."""
 
-    outgoing: bool
-    user: str
-    mechanism: str
-    failure: str
-    facts: PeerFacts
+    @property
+    def facts(self) -> PeerFacts: ...
+
+    @property
+    def outgoing(self) -> bool: ...
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def mechanism(self) -> str: ...
+
+    @property
+    def failure(self) -> str: ...
 
     @property
     def number(self) -> int: ...

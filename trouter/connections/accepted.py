@@ -1,0 +1,120 @@
+"""The login of a connection that was accepted: the peer says who it is, in its turn and in time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from trouter.admission.handshakes import Newcomer
+from trouter.auth.login import Login
+from trouter.engine.connection import Connection
+from trouter.engine.events import Event, SaslInitReceived, SaslMechanismsWanted, SaslResponseReceived
+from trouter.engine.sasl import SaslServer
+from trouter.hooks import PeerFacts, Permissions
+
+from .lifetime import Lifetime
+from .shared import PeerSettings, Services
+from .transport import Transport
+
+
+class AcceptedLogin:
+    """One accepted connection's. Until its open the peer counts as ``newcomer``, and ends when it is too slow."""
+
+    __slots__ = (
+        "_connection",
+        "_login",
+        "_newcomer",
+        "_services",
+        "_subject",
+        "_transport",
+        "mechanism",
+        "sasl",
+        "user",
+    )
+
+    outgoing: Final = False
+
+    def __init__(
+        self, facts: PeerFacts, settings: PeerSettings, services: Services, lifetime: Lifetime, newcomer: Newcomer
+    ) -> None:
+        plugins, listener = services.plugins, facts.listener
+        asks = bool(listener.auth_service)
+        self.sasl = SaslServer(
+            None if asks else plugins.sasl_mechanisms_for(facts),
+            settings.require_sasl,
+            settings.limits.max_sasl_rounds,
+            tls_due=settings.require_tls and not facts.encrypted,
+        )
+        service = services.auth_services.of(listener, plugins) if asks else None
+        self._login = Login(
+            facts,
+            plugins,
+            services.guard,
+            self.sasl,
+            settings.sasl_timeout_s,
+            lifetime.postpone,
+            service,
+            services.recorder,
+        )
+        self._services = services
+        self._subject = "" if facts.tls is None else facts.tls.subject
+        self._newcomer = newcomer
+        newcomer.came_s = trio.current_time()  # TLS has had a time of its own
+        newcomer.cut = lifetime.give_up_slow
+        self.user = ""
+        self.mechanism = ""
+
+    @property
+    def tenant(self) -> str:
+        return self._login.tenant
+
+    @property
+    def permissions(self) -> Permissions | None:
+        return self._login.permissions
+
+    @property
+    def expires_at_s(self) -> float:
+        return self._login.expires_at_s
+
+    def attach(self, connection: Connection, transport: Transport) -> None:
+        self._connection = connection
+        self._transport = transport
+        transport.newcomer = self._newcomer
+
+    async def handle(self, event: Event) -> bool:
+        """Take one step of the login; what the peer sent after it is read."""
+        if not isinstance(event, SaslMechanismsWanted | SaslInitReceived | SaslResponseReceived):
+            return False
+        self._newcomer.waits(trio.current_time())
+        with self._transport.noticing_absence():
+            entered = await self._take_step(event)
+        self._newcomer.answered(trio.current_time())
+        if entered:
+            self.user = self._login.user
+            self._services.hub.tell_time()
+        if entered or isinstance(event, SaslMechanismsWanted):
+            self._connection.receive_data(b"")
+        return True
+
+    async def _take_step(self, event: SaslMechanismsWanted | SaslInitReceived | SaslResponseReceived) -> bool:
+        """Answer what came; whether the peer is in."""
+        if isinstance(event, SaslMechanismsWanted):
+            await self._login.offer()
+            return False
+        if isinstance(event, SaslInitReceived):
+            self.mechanism = event.mechanism.upper()  # names differ by their letters, not by the case of these
+            return await self._login.begin(event)
+        return await self._login.respond(event.response)
+
+    def opens(self) -> None:
+        self.user = self.user or self._subject
+
+    def is_good(self) -> bool:
+        return self._login.good()
+
+    def close(self) -> None:
+        """The peer is a newcomer no longer, and an authentication service is needed no more."""
+        self._services.guard.handshakes.end(self._newcomer)
+        self._transport.newcomer = None
+        self._login.close()

@@ -1,0 +1,149 @@
+"""The login of a connection that the router dialled: it says who it is, by a mechanism that the peer offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from trouter.auth.client_mechanisms import OWN_MECHANISMS, PluginMechanism
+from trouter.client.errors import AuthenticationFailed
+from trouter.client.sasl import SaslMechanism, check_success
+from trouter.engine.connection import Connection
+from trouter.engine.events import Event, SaslChallengeReceived, SaslFinished, SaslMechanismsOffered
+from trouter.engine.sasl import SASL_OK, SaslClient
+from trouter.hooks import CLEARTEXT_MECHANISMS, ConnectorFacts, Permissions, Plugins
+
+from .lifetime import Lifetime
+from .shared import PeerSettings
+from .transport import Transport
+
+
+class DialledLogin:
+    """One dialled connection's. Of ``mechanisms`` the first that the peer offers is used.
+
+    For mechanisms ``listed`` that none of ``mechanisms`` is, plugins may do something with ``credentials``.
+    """
+
+    __slots__ = (
+        "_chosen",
+        "_connection",
+        "_credentials",
+        "_lifetime",
+        "_listed",
+        "_mechanisms",
+        "_plugins",
+        "_step_s",
+        "_transport",
+        "mechanism",
+        "sasl",
+        "user",
+    )
+
+    outgoing: Final = True
+    tenant: Final = ""
+    permissions: Final[Permissions | None] = None
+    expires_at_s: Final = float("inf")
+
+    def __init__(
+        self,
+        settings: PeerSettings,
+        plugins: Plugins,
+        lifetime: Lifetime,
+        mechanisms: tuple[SaslMechanism, ...],
+        listed: tuple[str, ...],
+        credentials: ConnectorFacts,
+    ) -> None:
+        self.sasl = SaslClient(settings.limits.max_sasl_rounds)
+        self.user = ""
+        self.mechanism = ""
+        self._plugins = plugins
+        self._lifetime = lifetime
+        self._step_s = settings.sasl_timeout_s
+        self._mechanisms = mechanisms
+        self._listed = listed
+        self._credentials = credentials
+        self._chosen: SaslMechanism | None = None
+
+    def attach(self, connection: Connection, transport: Transport) -> None:
+        self._connection = connection
+        self._transport = transport
+
+    async def handle(self, event: Event) -> bool:
+        """Take one step of the login; once it is over, the router opens the connection."""
+        if isinstance(event, SaslMechanismsOffered):
+            await self._begin(event.mechanisms)
+        elif isinstance(event, SaslChallengeReceived):
+            await self._answer(event.challenge)
+        elif isinstance(event, SaslFinished):
+            await self._finish(event.code, event.additional)
+        else:
+            return False
+        return True
+
+    async def _begin(self, offered: tuple[str, ...]) -> None:
+        for mechanism in (*self._mechanisms, *self._of_plugins(offered)):
+            if mechanism.name in offered:
+                self._chosen = mechanism
+                self.mechanism = mechanism.name
+                try:
+                    response = await mechanism.start()
+                except AuthenticationFailed as failed:
+                    self._transport.lose(str(failed.description))
+                    return
+                self.sasl.begin(mechanism.name, response)
+                return
+        self._transport.lose(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
+
+    def _of_plugins(self, offered: tuple[str, ...]) -> Iterator[SaslMechanism]:
+        """Yield what a plugin can do where we can do nothing, if the connector lists it."""
+        credentials = self._credentials
+        able = {mechanism.name for mechanism in self._mechanisms}
+        if able & set(offered):
+            return
+        known = {name.upper(): name for name in reversed(offered)}
+        wanted = [
+            known[name]
+            for name in self._listed
+            if name in known
+            and name not in OWN_MECHANISMS
+            and (credentials.may_send_password or name not in CLEARTEXT_MECHANISMS)
+        ]
+        exchange = self._plugins.open_sasl_client(wanted, credentials) if wanted else None
+        if exchange is not None:
+            yield PluginMechanism(self._plugins, exchange, self._step_s)
+
+    async def _answer(self, challenge: bytes) -> None:
+        if self._chosen is None:
+            return
+        try:
+            response = await self._chosen.respond(challenge)
+        except AuthenticationFailed as failed:
+            self._transport.lose(str(failed.description))
+            return
+        self.sasl.respond(response)
+
+    async def _finish(self, code: int, additional: bytes | None) -> None:
+        if code != SASL_OK:
+            self._lifetime.log_failure(f"amqp:unauthorized-access Authentication failed [mech={self.mechanism}]")
+            return
+        try:
+            if isinstance(self._chosen, PluginMechanism):
+                await self._chosen.finish(additional)
+            else:
+                check_success(self._chosen, additional)
+        except AuthenticationFailed as failed:  # the peer is not the server that we called
+            self._transport.lose(str(failed.description))
+            return
+        self.user = self._credentials.user or "anonymous"
+        self._connection.open()
+        self._connection.receive_data(b"")
+
+    def opens(self) -> None:
+        """The router knows whose name it gave."""
+
+    def is_good(self) -> bool:
+        """Return True: the peer judges the router's credentials."""
+        return True
+
+    def close(self) -> None:
+        """Nothing is kept of the login."""

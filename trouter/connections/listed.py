@@ -1,0 +1,195 @@
+"""What others may know of one connection, and order: management, the state dump, the records, the memory watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from trouter.core.containers import Container
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
+from trouter.core.tenants import Tenant
+from trouter.engine.connection import Connection
+from trouter.hooks import PeerFacts
+from trouter.logs.frame_log import FrameLog
+from trouter.tls.secure import SecurityLayer
+from trouter.wire.performatives import Error
+
+from .lifetime import Lifetime
+from .membership import Membership
+from .opening import OpenAdmission
+from .peer_login import PeerLogin
+from .registry import Connections, connection_row
+from .sessions import Sessions
+from .shared import PeerSettings
+from .states import PeerState, PeerStep
+
+
+class ListedConnection:
+    """One connection in the list of ``registry.Connections``, from its open until its end is ordered or has come."""
+
+    __slots__ = (
+        "_admission",
+        "_connections",
+        "_frames",
+        "_lifetime",
+        "_login",
+        "_membership",
+        "_sessions",
+        "_settings",
+        "engine",
+        "facts",
+        "security",
+    )
+
+    def __init__(
+        self,
+        facts: PeerFacts,
+        settings: PeerSettings,
+        security: SecurityLayer,
+        engine: Connection,
+        lifetime: Lifetime,
+        login: PeerLogin,
+        admission: OpenAdmission,
+        sessions: Sessions,
+        membership: Membership,
+        frames: FrameLog,
+        connections: Connections,
+    ) -> None:
+        self.facts = facts
+        #: What the connection stands on.
+        self.security = security
+        #: The AMQP conversation on it.
+        self.engine = engine
+        self._settings = settings
+        self._lifetime = lifetime
+        self._login = login
+        self._admission = admission
+        self._sessions = sessions
+        self._membership = membership
+        self._frames = frames
+        self._connections = connections
+
+    # --- what others may know
+
+    @property
+    def number(self) -> int:
+        return self.facts.connection_id
+
+    @property
+    def name(self) -> str:
+        """The name in management."""
+        return f"connection/{self._lifetime.remote}"
+
+    @property
+    def role(self) -> str:
+        return self._settings.role
+
+    @property
+    def listener(self) -> str:
+        return self._settings.name
+
+    @property
+    def outgoing(self) -> bool:
+        """Whether the router dialled."""
+        return self._login.outgoing
+
+    @property
+    def user(self) -> str:
+        return self._login.user
+
+    @property
+    def mechanism(self) -> str:
+        return self._login.mechanism
+
+    @property
+    def failure(self) -> str:
+        """Why the connection failed, empty if it did not."""
+        return self._lifetime.failure
+
+    @property
+    def closing(self) -> bool:
+        """Whether its end was ordered."""
+        return self._lifetime.state is PeerState.DELETED
+
+    @property
+    def tenant(self) -> Tenant | None:
+        return self._admission.tenant
+
+    @property
+    def trace(self) -> bool:
+        """Whether a user asked for this connection's frames in the log, whatever the level of the module PROTOCOL."""
+        return self._frames.wanted
+
+    @trace.setter
+    def trace(self, wanted: bool) -> None:
+        self._frames.follow(wanted, midway=self._lifetime.opened)
+
+    def links(self) -> Iterator[int]:
+        """Yield the identities of its links."""
+        for session in self.engine.sessions():
+            for link in session.all_links():
+                if isinstance(link.sink, Ingress | Egress):
+                    yield link.sink.identity
+
+    def about(self) -> dict[str, Any]:
+        """Return what every record about the connection says."""
+        remote, hold, tenant = self.engine.remote_open, self._admission.hold, self._admission.tenant
+        vhost = remote.hostname if remote is not None else None
+        if hold is not None:
+            vhost = hold.admission.vhost or vhost
+        return {
+            "conn": self.number,
+            "vhost": vhost or None,
+            "user": self.user or None,
+            "host": self.facts.remote_host,
+            "tenant": None if tenant is None else tenant.name,
+        }
+
+    def row(self, now_s: float) -> dict[str, object]:
+        """Return what management shows (management.md 11)."""
+        return connection_row(
+            number=self.number,
+            name=self.name,
+            host=self._lifetime.remote,
+            outgoing=self.outgoing,
+            role=self.role,
+            mechanism=self.mechanism,
+            user=self.user,
+            engine=self.engine,
+            tls=self.facts.tls,
+            opened_s=now_s - (self._lifetime.opened_at_s or 0.0),
+            last_delivery_s=self._connections.last_delivery_s(self.number, now_s),
+            closing=self.closing,
+            active=self._membership.is_active,
+            trace=self.trace,
+            tenant=self.tenant,
+        )
+
+    # --- what others may order
+
+    def follow_log(self) -> None:
+        """Show frames from here on if they are wanted or the module's level says so, else no more."""
+        self._frames.follow(self._frames.wanted, midway=self._lifetime.opened)
+
+    def as_container(self) -> Container:
+        """Return the connection as one on which the router attaches links of its own."""
+        return self._sessions.as_container(self._settings.given_name)
+
+    def withhold(self, withheld: bool) -> None:
+        """Let the peer have no more credit for now, or again what it is owed."""
+        self._sessions.withhold(withheld)
+
+    def check_standing(self) -> None:
+        """Close the connection if the credentials that it came in with are good no longer."""
+        if not self._login.is_good() and not self.closing and not self.engine.finished:
+            self._lifetime.expire()
+
+    def force_close(self, error: Error) -> None:
+        """Say why and close; the peer has ``LINGER_S`` to answer, and is listed no longer."""
+        self._connections.remove(self.number)
+        self._lifetime.end(error, PeerStep.DELETE)
+
+    def cut(self, why: str) -> None:
+        """Drop the connection without a word to the other end."""
+        self._lifetime.cut(why)

@@ -1,0 +1,140 @@
+"""What is asked of a connection at its open: whose it is, what the policy says to it, and by which numbers it goes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+from trouter.admission.hold import Hold
+from trouter.admission.policing import CONNECTION_DENIED, Holder, OpenRequest
+from trouter.admission.tenancy import NoTenant, Tenancy
+from trouter.core.messagelog import MessageLog
+from trouter.core.tenants import Tenant
+from trouter.core.terms import ROUTER_ROLES, PeerTerms
+from trouter.engine.connection import Connection
+from trouter.hooks import PeerFacts
+from trouter.security.settings import Settings
+from trouter.wire.performatives import Error, Open
+
+from .membership import Membership
+from .peer_login import PeerLogin
+from .shared import PeerSettings, Services
+
+#: The user of a client that did not authenticate.
+ANONYMOUS: Final = "anonymous"
+
+server_log = logging.getLogger("trouter.SERVER")
+
+
+class OpenAdmission:
+    """The admission of one connection: its tenant, and what the policy holds it to; both None until ``admit``."""
+
+    __slots__ = ("_facts", "_hostname", "_login", "_services", "_settings", "hold", "tenant")
+
+    def __init__(self, facts: PeerFacts, settings: PeerSettings, services: Services, login: PeerLogin) -> None:
+        self._facts = facts
+        self._settings = settings
+        self._services = services
+        self._login = login
+        self._hostname: str | None = None
+        self.tenant: Tenant | None = None
+        self.hold: Hold | None = None
+
+    def admit(self, remote: Open, holder: Holder) -> Error | None:
+        """Admit a connection whose peer sent ``remote``, or return the error that turns it away.
+
+        A tenant that no client may have is refused before the policy is asked.
+        """
+        self._hostname = remote.hostname
+        policing, tenancy, request = self._services.policing, self._settings.tenancy, self._request()
+        try:
+            if tenancy is not None:
+                tenancy.check(remote.hostname)
+            admission = policing.admit(request)
+            if admission is None:
+                return CONNECTION_DENIED
+            if tenancy is not None and (name := self._tenant_name(tenancy, admission.vhost)):
+                tenants = self._services.hub.router.table.tenants
+                self.tenant = tenants.enter(name, self._facts.connection_id)
+        except NoTenant as refusal:
+            policing.deny_tenant(request, str(refusal))
+            server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, refusal)
+            return refusal.error
+        tenant = "" if self.tenant is None else self.tenant.name
+        if policing.is_blocked(request, admission, tenant):
+            return CONNECTION_DENIED
+        held = policing.hold(request, admission, holder, tenant)
+        self.hold = Hold(policing, self._services.plugins, held, stamps=self._settings.stamp_user_id)
+        return None
+
+    def stays(self, vhost: str) -> bool:
+        """Whether the connection is still its tenant's, now that the policy has it in another ``vhost``."""
+        tenancy = self._settings.tenancy
+        if tenancy is None:
+            return True
+        try:
+            return self._tenant_name(tenancy, vhost) == ("" if self.tenant is None else self.tenant.name)
+        except NoTenant:
+            return False
+
+    def terms(self, membership: Membership, log: MessageLog | None) -> PeerTerms:
+        """Return what the links of the connection are held to."""
+        settings = self._settings
+        strips = self._services.plugins.annotation_filter(self._facts.listener)
+        return PeerTerms(
+            connection_number=self._facts.connection_id,
+            link_capacity=settings.link_capacity,
+            max_unsettled=settings.max_unsettled,
+            strip_in=strips.strip_in,
+            only_traces=settings.role not in ROUTER_ROLES,
+            strip_out=strips.strip_out,
+            log=log,
+            tenant=self.tenant,
+            trunk=membership.trunk,
+            role=settings.role,
+            edge=membership.edge,
+        )
+
+    def leave(self) -> None:
+        """The connection is gone: it is its tenant's no longer."""
+        if self.tenant is not None:
+            self._services.hub.router.table.tenants.leave(self.tenant, self._facts.connection_id)
+
+    def _tenant_name(self, tenancy: Tenancy, vhost: str) -> str:
+        login = self._login
+        own = tenancy.tenants_of(login.user, login.tenant, self._facts, self._services.plugins)
+        return tenancy.name_for(self._hostname, vhost, own)
+
+    def _request(self) -> OpenRequest:
+        """Return the request for the policy; a client without a user is "anonymous"."""
+        facts, login, settings = self._facts, self._login, self._settings
+        return OpenRequest(
+            number=facts.connection_id,
+            name=f"{facts.remote_host}:{facts.remote_port}",
+            hostname=self._hostname or "",
+            user=login.user or ANONYMOUS,
+            host=facts.remote_host.partition("%")[0],
+            authenticated=bool(login.user) and login.mechanism not in ("", ANONYMOUS.upper()),
+            listener=settings.name,
+            role=settings.role,
+            policy_vhost=settings.policy_vhost,
+            outgoing=login.outgoing,
+            permissions=login.permissions,
+        )
+
+
+def limit_by_group(settings: Settings, connection: Connection) -> None:
+    """Let the numbers of the peer's group hold where it has any, whatever the listener says (security.md 4.12)."""
+    own = connection.limits
+    limits = replace(
+        own,
+        max_frame_bytes=settings.max_frame_size or own.max_frame_bytes,
+        channel_max=own.channel_max if settings.max_sessions is None else settings.max_sessions - 1,
+    )
+    if settings.max_session_window is not None:
+        frames = max(1, settings.max_session_window // limits.max_frame_bytes)
+        limits = replace(limits, session_window_frames=frames)
+    if limits != own:
+        told = replace(connection.local_open, max_frame_size=limits.max_frame_bytes, channel_max=limits.channel_max)
+        connection.adopt(limits, told)
