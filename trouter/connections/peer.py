@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from trouter.core.containers import ROUTE_CONTAINER
+from trouter.core.containers import ROUTE_CONTAINER, DetachReason
 from trouter.core.messagelog import MessageLog
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
@@ -276,7 +276,11 @@ class Peer:
         """Return the octets that came in on the connection, within TLS."""
         return self._account.bytes_in
 
-    # --- the end
+    # --- what the routing and the engine say
+
+    def link_ended(self, link: Link, reason: DetachReason) -> None:
+        """The router ends a link of the connection's for a reason of its own."""
+        self._sessions.ended(link, reason)
 
     def idle(self) -> None:
         """The engine gave the connection up for its silence; ``run`` hears of it."""
@@ -286,6 +290,8 @@ class Peer:
         self.connection.events.clear()
         self._hub.flush()
         self.lifetime.scope.cancel()
+
+    # --- the end
 
     def _forget(self) -> None:
         """Sync, so that no cancellation can skip it."""
