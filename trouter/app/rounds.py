@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Final
 
 import trio
 
@@ -11,6 +11,7 @@ from trouter.admission.guard import Guard
 from trouter.connections.registry import Connections
 from trouter.core.router import Router
 from trouter.net.hub import Hub
+from trouter.net.owner import owner_of
 from trouter.telemetry.link_records import LinkRecords
 
 #: Between two looks; each is a portion of the whole.
@@ -35,6 +36,6 @@ def _tell_stalls(router: Router, links: LinkRecords, now_s: float) -> None:
     for notice in router.scan(now_s):
         links.stalled(router, notice)
         link = notice.link
-        peer: Any = link.session.connection.owner
+        owner = owner_of(link)
         identity = getattr(link.sink, "identity", 0)
-        log.info("[C%d][L%d] %s", peer.facts.connection_id, identity, notice.text)
+        log.info("[C%d][L%d] %s", 0 if owner is None else owner.number, identity, notice.text)

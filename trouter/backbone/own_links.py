@@ -7,7 +7,6 @@ nothing: it is attached when the connection is there again.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import trio
 
@@ -18,6 +17,7 @@ from trouter.core.routes import LinkRoute
 from trouter.engine.link_base import Link
 from trouter.logs.peer_text import name_word, quoted
 from trouter.net.hub import Hub
+from trouter.net.owner import owner_of
 
 log = logging.getLogger("trouter.ROUTER_CORE")
 
@@ -37,9 +37,9 @@ class OwnLinks(RouterObserver):
 
     def ended(self, link: Link, reason: DetachReason) -> None:
         """See ``RouterObserver``."""
-        peer: Any = link.session.connection.owner
-        if peer is not None:
-            peer.link_ended(link, reason)
+        owner = owner_of(link)
+        if owner is not None:
+            owner.link_ended(link, reason)
 
     def activated(self, activation: Activation) -> None:
         """See ``RouterObserver``."""

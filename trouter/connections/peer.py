@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -125,6 +125,14 @@ class Peer:
             server=not outgoing,
             budget=self._services.budget,
         )
+
+    @property
+    def number(self) -> int:
+        return self._number
+
+    def about(self) -> dict[str, Any]:
+        """Return what every record about the connection says."""
+        return self.listed.about()
 
     async def run(self) -> None:
         """Serve until the connection is over; its links and deliveries are settled on the way out."""

@@ -15,6 +15,7 @@ from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.rows import LINK_COLUMNS
 from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
+from trouter.net.owner import owner_of
 from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled
 from trouter.wire.performatives import Attach
 
@@ -84,7 +85,7 @@ class LinkRecords:
         terminus: Any = attach.target if link.incoming else attach.source
         self._recorder.emit(
             LinkAttached(
-                **_peer_of(link).about(),
+                **_about(link),
                 link=endpoint.identity,
                 addr=told.address,
                 dir=_direction(endpoint),
@@ -107,7 +108,7 @@ class LinkRecords:
         self._tell(router, endpoint, told, final=True)
         self._recorder.emit(
             LinkDetached(
-                **_peer_of(link).about(),
+                **_about(link),
                 link=endpoint.identity,
                 addr=told.address,
                 dir=_direction(endpoint),
@@ -168,7 +169,7 @@ class LinkRecords:
         numbers: dict[str, Any] = dict(zip(_CUMULATIVE, counts, strict=True))
         numbers.update(zip(_DELTAS, map(operator.sub, counts, told.counts), strict=True))
         told.counts = counts
-        peer = _peer_of(endpoint.link).about()
+        peer = _about(endpoint.link)
         now = now_us()
         self._recorder.emit(
             DeliveryInterval(
@@ -203,6 +204,8 @@ def _direction(endpoint: Endpoint) -> str:
     return "in" if isinstance(endpoint, Ingress) else "out"
 
 
-def _peer_of(link: Any) -> Any:
-    """Whose link it is."""
-    return link.session.connection.owner
+def _about(link: Any) -> dict[str, Any]:
+    """Return what every record about the connection of a link says."""
+    owner = owner_of(link)
+    assert owner is not None  # noqa: S101 - a link that is there has a connection
+    return owner.about()
