@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import trio
 
-from trouter.core.containers import ROUTE_CONTAINER, DetachReason
+from trouter.core.containers import DetachReason
 from trouter.core.messagelog import MessageLog
+from trouter.core.terms import ROUTE_CONTAINER
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
