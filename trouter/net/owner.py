@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from trouter.core.containers import DetachReason
-from trouter.engine.link import Link
+from trouter.engine.link_base import Link
 
 
 class ConnectionOwner(Protocol):
