@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test console console-if-possible test-console test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz bench pipeline-demo bench-pipeline docs clean build venv system node-system browser-system interop-system bench-system lock
+.PHONY: help run test console console-if-possible test-console test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -57,7 +57,8 @@ help:
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       ruff"
 	@echo "make types      mypy --strict"
-	@echo "make fuzz       the fuzz properties, for long"
+	@echo "make fuzz       every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
+	@echo "make fuzz-properties  the properties under test with hostile input, for long"
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
@@ -125,7 +126,11 @@ lint: venv
 types: venv
 	$(PY) -m mypy
 
+# Hostile octets on every target, or on those of TARGET, for SECONDS each; what fails is kept among the seeds.
 fuzz: build
+	$(PY) fuzz/run.py $(TARGET) --seconds $(or $(SECONDS),60) $(ARGS)
+
+fuzz-properties: build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
 
 # The web console in trouter/http/console/; nothing is done when no source is newer, and without Node it is left as it is.

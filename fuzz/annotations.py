@@ -7,7 +7,11 @@ Not allowed: EncodeError, because what was parsed can be said.
 
 from __future__ import annotations
 
+from trouter.testing.fuzz import values as typed_values
 from trouter.wire.annotations import InvalidAnnotation, RouterAnnotations, compose_annotations, parse_annotations
+
+MUTATOR = typed_values
+COVERS = ("trouter.wire.annotations",)
 
 
 def values(found: RouterAnnotations) -> tuple[object, ...]:

@@ -6,8 +6,12 @@ Not allowed: EncodeError, because a value that was decoded can be said in AMQP.
 
 from __future__ import annotations
 
+from trouter.testing.fuzz import values as typed_values
 from trouter.wire.codec import decode, decode_all, encode, skip
 from trouter.wire.errors import DecodeError
+
+MUTATOR = typed_values
+COVERS = ("trouter.wire.codec",)
 
 
 def check(data: bytes) -> None:

@@ -12,7 +12,11 @@ from trouter.client import Message
 from trouter.pipeline.columns import Items, Lists, Numbers, Texts
 from trouter.pipeline.decoding import Rows
 from trouter.spool.frames import FrameWriter
+from trouter.testing.fuzz import values as typed_values
 from trouter.wire.errors import DecodeError
+
+MUTATOR = typed_values
+COVERS = ("trouter.pipeline.decoding", "trouter.pipeline.values", "trouter.pipeline.columns")
 
 GOOD = Message(b"good", application_properties={"k": "v"}).encode()
 BINARY = {"delivery_tag", "user_id", "body", "body_parts", "raw"}

@@ -29,8 +29,12 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.ports import Budget, Delivery, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
+from trouter.testing.fuzz import behind, frames
 from trouter.testing.script import decode
 from trouter.wire.performatives import Close, Open, Source, Target
+
+MUTATOR = behind(2, frames)
+COVERS = ("trouter.engine", "trouter.wire.framing", "trouter.wire.transfers", "trouter.wire.outgoing")
 
 LIMITS = EngineLimits(
     max_frame_bytes=512,

@@ -6,8 +6,12 @@ Not allowed: EncodeError, because what was decoded can be said in AMQP.
 
 from __future__ import annotations
 
+from trouter.testing.fuzz import values as typed_values
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import decode_performative, decode_state, encode_performative, encode_state
+
+MUTATOR = typed_values
+COVERS = ("trouter.wire.performatives", "trouter.wire.composite")
 
 
 def check_text(text: str) -> None:

@@ -16,6 +16,15 @@ from trouter.config import Configuration, ConfigurationError, PolicyEntity, load
 from trouter.hooks import Permissions
 from trouter.security.explain import Question, explain
 from trouter.security.policy import Admission, Policy
+from trouter.testing.fuzz import mutation
+
+MUTATOR = mutation.text
+COVERS = (
+    "trouter.security.policy",
+    "trouter.security.patterns",
+    "trouter.security.explain",
+    "trouter.config.json_form",
+)
 
 FILE: Final = Path("fuzzed.json")
 #: Of what is in a file, as much as this is asked about.

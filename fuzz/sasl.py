@@ -16,11 +16,15 @@ from trouter.engine.events import ConnectionOpened, SaslInitReceived, SaslRespon
 from trouter.engine.limits import EngineLimits
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SaslServer
 from trouter.hooks import Authenticated, Challenge, Refused
+from trouter.testing.fuzz import behind, frames
 from trouter.wire.performatives import Open
 from trouter_plugins.sasl_plain import parse_response
 from trouter_plugins.sasl_scram import ScramExchange
 from trouter_plugins.users import Users
 from trouter_plugins.verifiers import ScramVerifier
+
+MUTATOR = behind(2, frames)
+COVERS = ("trouter.engine.sasl", "trouter_plugins.sasl_plain", "trouter_plugins.sasl_scram")
 
 PASSWORD: Final = b"nobody can guess this one, 9f8a7c"
 VERIFIER: Final = ScramVerifier.make("SCRAM-SHA-256", PASSWORD, 4096)

@@ -5,7 +5,11 @@ The first octet picks the depth. Allowed: InvalidMessage from scan and to_text, 
 
 from __future__ import annotations
 
+from trouter.testing.fuzz import behind, values
 from trouter.wire.sections import FOUND, NEED_MORE, InvalidMessage, MessageScan
+
+MUTATOR = behind(1, values)
+COVERS = ("trouter.wire.sections",)
 
 Facts = tuple[int, int, int, int, int, int, int, int]
 

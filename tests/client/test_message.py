@@ -175,9 +175,11 @@ def test_sections_may_have_symbols_or_wide_codes_for_descriptors() -> None:
     assert Message.decode(octets) == Message(None, application_properties={"a": 1})
 
 
-def test_what_says_nothing_takes_no_octets() -> None:
+def test_what_says_nothing_takes_no_octets_but_a_message_has_a_section() -> None:
     assert Message(b"").encode() == b"\0\x53\x75\xa0\0"
-    assert Message(None, kind=BodyKind.ABSENT).encode() == b""
+    empty = Message(None, kind=BodyKind.ABSENT)
+    assert empty.encode() == b"\0\x53\x70\x45"
+    assert Message.decode(empty.encode()).kind is BodyKind.ABSENT
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000])

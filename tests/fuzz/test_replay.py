@@ -3,55 +3,124 @@
 from __future__ import annotations
 
 import ast
+import logging
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fuzz import run
+from trouter.testing.fuzz import Target, hunt, hunt_mutations, mutate
+from trouter.testing.fuzz.command import replay
+from trouter.testing.fuzz.hunting import SlowInput, cuts, try_one
+from trouter.testing.fuzz.mutation import MAX_BYTES
 
-INPUTS = [(target, path) for target in run.targets() for path in run.seeds_of(target)]
+#: Inputs that every target has: its seeds, beginnings of them, and mutations.
+SEEDS_IN_ALL = 2000
+CUTS_BY_TARGET = 250
+MUTATIONS = 400
+#: Targets that start something for each input: an event loop, a process, a router.
+SLOW_MUTATIONS = {
+    "http_port": 100,
+    "management": 60,
+    "scram": 100,
+    "auth_service": 200,
+    "routing": 150,
+    "policy": 150,
+    "trace": 100,
+    "line": 150,
+    "twins": 150,
+}
+RNG_SEED = 20261121
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What strangers do wrong is logged, and here nothing else happens."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize(("target", "path"), INPUTS, ids=[f"{target}/{path.name}" for target, path in INPUTS])
-def test_a_seed_passes_whole_and_cut_anywhere(target: str, path: Path) -> None:
-    check = run.load(target)
-    data = path.read_bytes()
-    for end in range(max(0, len(data) - 400), len(data) + 1):
-        check(data[:end])
+@pytest.mark.parametrize("name", run.targets())
+def test_the_seeds_pass_whole_and_cut(name: str) -> None:
+    target = run.load(name)
+    paths = target.paths
+    most = CUTS_BY_TARGET // len(paths)
+    assert [(path.name, repr(error)) for path, error in replay(target, most)] == []
 
 
-@pytest.mark.parametrize("target", run.targets())
-def test_a_target_has_seeds_and_states_its_invariant_and_what_it_allows(target: str) -> None:
-    text = ast.get_docstring(ast.parse((run.HERE / f"{target}.py").read_text())) or ""
+@pytest.mark.parametrize("name", run.targets())
+def test_a_target_has_seeds_and_states_its_invariant_and_what_it_allows(name: str) -> None:
+    text = ast.get_docstring(ast.parse((run.HERE / f"{name}.py").read_text())) or ""
     assert text.startswith("Any ")
     assert "Allowed: " in text
-    assert len(run.seeds_of(target)) >= 5
+    assert len(run.load(name).paths) >= 5
+
+
+def test_there_are_as_many_targets_and_seeds_as_the_manual_says() -> None:
+    assert len(run.targets()) >= 16
+    assert sum(len(run.load(name).paths) for name in run.targets()) >= SEEDS_IN_ALL
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("target", run.targets())
-def test_some_mutations_of_the_seeds_pass(target: str) -> None:
-    rng = random.Random(20261121)
-    seeds = [path.read_bytes() for path in run.seeds_of(target)]
-    tried, data, error = run.hunt(run.load(target), (run.mutate(rng, seeds) for _ in range(2000)))
-    assert (tried, data, error) == (2000, None, None)
+@pytest.mark.parametrize("name", run.targets())
+def test_some_mutations_of_the_seeds_pass(name: str) -> None:
+    target = run.load(name)
+    rng = random.Random(RNG_SEED)
+    seeds = target.seeds
+    count = SLOW_MUTATIONS.get(name, MUTATIONS)
+    found = hunt(target.check, (mutate(rng, seeds, target.mutator) for _ in range(count)))
+    assert (found.tried, found.data, found.error) == (count, None, None)
+
+
+def finds_two_high_octets(data: bytes) -> None:
+    if data.startswith(b"\xff\xff"):
+        raise IndexError("found")
 
 
 def test_a_failure_is_found_and_the_input_handed_out() -> None:
-    def check(data: bytes) -> None:
-        if data.startswith(b"\xff\xff"):
-            raise IndexError("found")
-
     rng = random.Random(1)
-    tried, data, error = run.hunt(check, (run.mutate(rng, [b"abcdef"]) for _ in range(100_000)))
-    assert data is not None
-    assert data.startswith(b"\xff\xff")
-    assert isinstance(error, IndexError)
-    assert tried < 100_000
+    found = hunt(finds_two_high_octets, (mutate(rng, [b"abcdef"]) for _ in range(100_000)))
+    assert found.data is not None
+    assert found.data.startswith(b"\xff\xff")
+    assert isinstance(found.error, IndexError)
+    assert found.tried < 100_000
+
+
+def test_the_same_seed_of_the_generator_finds_the_same_input(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"abcdef")
+    target = Target("two", finds_two_high_octets, tmp_path)
+    first, again = (hunt_mutations(target, 1, executions=100_000) for _ in range(2))
+    assert first.data == again.data != None  # noqa: E711 - all three
+    assert first.tried == again.tried
+
+
+def test_a_crash_is_kept_among_the_seeds_and_replayed(tmp_path: Path) -> None:
+    target = Target("kept", finds_two_high_octets, tmp_path / "kept")
+    assert replay(target) == []
+    path = target.keep(b"\xff\xffand more")
+    assert target.keep(b"\xff\xffand more") == path
+    assert [(found, type(error)) for found, error in replay(target)] == [(path, IndexError)]
+
+
+def test_an_input_that_takes_too_long_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trouter.testing.fuzz.hunting.SLOW_S", 0.0)
+    assert isinstance(try_one(lambda data: None, b""), SlowInput)
 
 
 def test_a_mutation_is_bounded_and_an_empty_seed_does_not_stop_it() -> None:
     rng = random.Random(1)
-    assert all(len(run.mutate(rng, [b"", b"x" * run.MAX_BYTES])) <= run.MAX_BYTES for _ in range(2000))
+    mutators = {run.load(name).mutator for name in run.targets()}
+    for mutator in mutators:
+        seeds = [b"", b"x" * MAX_BYTES, b"\0\0\0\x0c\2\0\0\0\0\x53\x18\x45"]
+        assert all(len(mutate(rng, seeds, mutator)) <= MAX_BYTES for _ in range(40))
+
+
+def test_cuts_are_bounded_and_reach_from_nothing_to_everything() -> None:
+    assert list(cuts(b"abcdef", 3)) == [b"abcdef", b"", b"ab", b"abcd"]
+    assert list(cuts(b"ab", 100)) == [b"ab", b"", b"a"]
+    assert list(cuts(b"ab", 0)) == [b"ab"]
+    assert list(cuts(b"", 5)) == [b""]

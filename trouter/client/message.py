@@ -102,7 +102,8 @@ class Message:
 
     def encode(self) -> bytes:
         """The message as it travels; EncodeError if AMQP cannot say it."""
-        return b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
+        octets = b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
+        return octets or composite.encode(_NO_HEADER)  # a message has one section at least
 
     def encode_head(self) -> bytes:
         """The sections that stand before the body."""

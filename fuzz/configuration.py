@@ -1,0 +1,44 @@
+"""Any text is a configuration or a list of all that is wrong with it, each with a place in the file, and soon.
+
+Of a configuration the entities hold what their table says, and comparing it with itself finds no change.
+
+Allowed: ConfigurationError, with at least one problem; it is how the loader says that a text is no configuration.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from trouter.config import ConfigurationError, load
+from trouter.config.compare import compare
+from trouter.config.problems import Problem
+from trouter.testing.fuzz import text
+
+MUTATOR = text
+COVERS = ("trouter.config.conf_form", "trouter.config.reader", "trouter.config.draft", "trouter.config.rules")
+FILES: Final = (Path("fuzzed.conf"), Path("fuzzed.json"))
+
+
+def look(problem: Problem, lines: list[str]) -> None:
+    assert str(problem).replace("\n", "").isprintable()
+    assert 0 <= problem.place.line <= len(lines)
+
+
+def check(data: bytes) -> None:
+    words = data.decode("utf-8", "replace")
+    file = FILES[words.lstrip()[:1] == "["]
+    lines = words.split("\n")
+    try:
+        configuration = load(file, words)
+    except ConfigurationError as error:
+        problems = error.problems
+    else:
+        for warning in configuration.warnings:
+            look(warning, lines)
+        changes = compare(configuration, load(file, words))
+        assert (changes.created, changes.updated, changes.deleted) == ((), (), ())
+        return
+    assert problems
+    for problem in problems:
+        look(problem, lines)

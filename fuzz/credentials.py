@@ -1,0 +1,79 @@
+"""Any response to PLAIN, EXTERNAL, OAUTHBEARER or XOAUTH2 is a name and a secret out of it, or nothing.
+
+The first octet picks the mechanism. What is taken is printable as a repr and shows no secret; what is written the way
+the standards have it is taken.
+
+Allowed: nothing. A response that is malformed is refused without a word about what stands in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from trouter.hooks import Authenticated, Refused
+from trouter.testing.fuzz import behind, octets
+from trouter_plugins.sasl_external import ExternalExchange
+from trouter_plugins.sasl_oauth import Bearer, parse_oauthbearer, parse_xoauth2
+from trouter_plugins.sasl_oauth import parse_plain as parse_token
+from trouter_plugins.sasl_plain import MAX_RESPONSE_BYTES, parse_response
+
+MUTATOR = behind(1, octets)
+COVERS = ("trouter_plugins.sasl_plain", "trouter_plugins.sasl_external")
+USER = "alice@example.com"
+
+
+def now(answer: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits")
+
+
+def check_plain(response: bytes) -> None:
+    found = parse_response(response)
+    parts = response.split(b"\0")
+    if found is None:
+        try:
+            response.decode()
+        except UnicodeDecodeError:
+            return
+        assert len(parts) != 3 or not parts[1] or not parts[2] or len(response) > MAX_RESPONSE_BYTES
+        return
+    assert len(response) <= MAX_RESPONSE_BYTES
+    assert [found.authorization_id.encode(), found.user.encode(), found.password] == parts
+    if len(found.password) > 2 and found.password not in found.user.encode():
+        assert found.password.decode() not in repr(found)
+
+
+def check_external(response: bytes) -> None:
+    answer = now(ExternalExchange(USER).respond(response))
+    if response in (b"", USER.encode()):
+        assert answer == Authenticated(USER)
+    else:
+        assert isinstance(answer, Refused)
+        assert answer.user == USER
+
+
+def check_bearer(found: Bearer | None, response: bytes) -> None:
+    if found is None:
+        return
+    assert found.token.isascii()
+    assert found.token.encode() in response
+    if len(found.token) > 5 and found.token not in found.user:
+        assert found.token not in repr(found)
+
+
+def check(data: bytes) -> None:
+    how, response = (data[0] % 5, data[1:]) if data else (0, b"")
+    if how == 0:
+        check_plain(response)
+    elif how == 1:
+        check_external(response)
+    elif how == 2:
+        check_bearer(parse_oauthbearer(response), response)
+    elif how == 3:
+        check_bearer(parse_xoauth2(response), response)
+    else:
+        check_bearer(parse_token(response), response)

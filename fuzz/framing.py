@@ -1,0 +1,53 @@
+"""Any octets are the same frames, and then the same error, in whatever pieces they come; no more is kept than a frame.
+
+The first octet seeds the cuts and picks the largest frame. Allowed: FramingError, because most octets are no frames.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+from trouter.testing.fuzz import behind
+from trouter.testing.fuzz import frames as framed
+from trouter.wire.framing import HEADER_BYTES, FrameReader, FramingError
+
+MUTATOR = behind(1, framed)
+COVERS = ("trouter.wire.framing",)
+
+Frame = tuple[int, int, bytes]
+
+
+def read(pieces: list[bytes], most: int) -> tuple[list[Frame], str]:
+    """The frames, and what was wrong behind the last."""
+    reader = FrameReader(most)
+    found: list[Frame] = []
+    for piece in pieces:
+        reader.feed(piece)
+        try:
+            while reader.next_frame():
+                assert HEADER_BYTES <= reader.start <= reader.end <= len(reader.data)
+                body = reader.data[reader.start : reader.end]
+                assert len(body) + HEADER_BYTES <= most
+                found.append((reader.channel, reader.frame_type, bytes(body)))
+        except FramingError as error:
+            return found, str(error)
+        assert reader.pending() < most
+    return found, ""
+
+
+def check(data: bytes) -> None:
+    how, stream = (data[0], data[1:]) if data else (0, b"")
+    most = (512, 513, 600, 4096)[how & 3]
+    whole = read([stream], most)
+    assert read([stream[at : at + 1] for at in range(len(stream))], most) == whole
+    rng = random.Random(how)
+    edges = sorted(rng.randrange(len(stream) + 1) for _ in range(rng.randrange(12)))
+    edges = [0, *edges, len(stream)]
+    assert read([stream[a:b] for a, b in pairwise(edges)], most) == whole
+    frames = whole[0]
+    again = b"".join(
+        (len(body) + HEADER_BYTES).to_bytes(4, "big") + b"\2" + bytes((kind,)) + channel.to_bytes(2, "big") + body
+        for channel, kind, body in frames
+    )
+    assert read([again], most) == (frames, "")

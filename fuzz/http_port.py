@@ -1,0 +1,143 @@
+"""Any octets on an HTTP port are answered or dropped, in whatever pieces they come, and none make a fault of ours.
+
+The first octet chooses the settings and the cuts. A WebSocket is opened for a handshake that is one, from a page that
+may, and for nothing else; what is carried through it is what stood in its frames.
+
+Allowed: nothing. A client that goes away is no fault.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+import h11
+import trio
+import trio.testing
+
+from trouter.config import ListenerEntity
+from trouter.http.connection import HttpConnection, Service
+from trouter.http.door import Door
+from trouter.http.pages import Pages
+from trouter.http.ports import Secured
+from trouter.http.settings import HttpSettings
+from trouter.http.upgrade import UpgradeRefused, handshake_in
+from trouter.testing.fuzz import behind, text
+
+MUTATOR = behind(1, text)
+COVERS = ("trouter.http.connection", "trouter.http.upgrade", "trouter.http.bridge", "trouter.http.pages")
+PATIENCE_S: Final = 60.0
+
+
+class Site:
+    """A router that is well; what comes through a WebSocket is swallowed."""
+
+    def exposition(self, tenant: str) -> bytes:
+        return b"up 1\n"
+
+    async def healthy(self) -> bool:
+        return True
+
+    def ready(self) -> bool:
+        return True
+
+    def reasons(self) -> Sequence[str]:
+        return ()
+
+    def live(self) -> bool:
+        return True
+
+    def turns_away(self, remote: tuple[str, int]) -> bool:
+        return False
+
+    async def secure(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+    ) -> Secured | None:
+        return None
+
+    async def serve_amqp(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
+    ) -> None:
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        async with stream:
+            async for _ in stream:
+                pass
+
+
+def settings_of(how: int) -> HttpSettings:
+    return HttpSettings(
+        healthz=True,
+        metrics=True,
+        websockets=not how & 1,
+        tenant="",
+        root=None,
+        origins=("*",) if how & 2 else (),
+        request_s=5.0,
+    )
+
+
+def check(data: bytes) -> None:
+    how, stream = (data[0], data[1:]) if data else (0, b"")
+    answered = trio.run(serve, how, stream, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert answered == b"" or answered.startswith(b"HTTP/1.1 "), answered[:60]
+    assert b"HTTP/1.1 500" not in answered
+    if b"HTTP/1.1 101" in answered:
+        assert not how & 1
+        assert b"websocket" in stream.lower()
+    check_handshake(stream, how)
+
+
+async def serve(how: int, stream: bytes) -> bytes:
+    """What the client reads until the connection ends."""
+    near, far = trio.testing.memory_stream_pair()
+    site, settings = Site(), settings_of(how)
+    service = Service(ListenerEntity(http=True), settings, site, Pages(settings, site), Door())
+    connection = HttpConnection(Secured(near, None), "127.0.0.1", ("192.0.2.1", 40000), service)
+    answered = bytearray()
+    step = (1, 7, 100, 10_000)[how >> 2 & 3]
+
+    async def read() -> None:
+        async for piece in far:
+            answered.extend(piece)
+
+    with trio.move_on_after(PATIENCE_S) as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.run)
+            nursery.start_soon(read)
+            try:
+                for start in range(0, len(stream), step):
+                    await far.send_all(stream[start : start + step])
+                await far.send_eof()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+    assert not scope.cancelled_caught, "it never ended"
+    return bytes(answered)
+
+
+def check_handshake(stream: bytes, how: int) -> None:
+    """An answer that switches follows from a key, the version and a page that may."""
+    parser = h11.Connection(h11.SERVER)
+    try:
+        parser.receive_data(stream)
+        request = parser.next_event()
+    except h11.RemoteProtocolError:
+        return
+    if not isinstance(request, h11.Request):
+        return
+    handshake = handshake_in(request)
+    if handshake is None:
+        return
+    try:
+        answer, subprotocol = handshake.accept((), on_loopback=True)
+    except UpgradeRefused as refused:
+        status = refused.response.status
+    else:
+        assert answer.status_code == 101
+        assert subprotocol in ("", "amqp", "binary")
+        assert request.method == b"GET"
+        assert (
+            handshake.headers.get("origin", "http://localhost").split("://")[-1].startswith(("localhost", "127.", "["))
+        )
+        return
+    assert status in (400, 403, 426)

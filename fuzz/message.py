@@ -1,0 +1,24 @@
+"""Any octets are a message to the client or DecodeError, and what is written of it is the same message again.
+
+Allowed: DecodeError, because most octets are no message.
+"""
+
+from __future__ import annotations
+
+from trouter.client import Message
+from trouter.testing.fuzz import values
+from trouter.wire.errors import DecodeError
+
+MUTATOR = values
+COVERS = ("trouter.client.message",)
+
+
+def check(data: bytes) -> None:
+    try:
+        message = Message.decode(data)
+    except DecodeError:
+        return
+    octets = message.encode()
+    again = Message.decode(octets)
+    assert again.encode() == octets
+    assert again.kind == message.kind

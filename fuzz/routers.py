@@ -1,0 +1,97 @@
+"""Any octets from a router are one of the six messages or DecodeError, and no row of them harms the mesh that hears it.
+
+Behind two octets of choice each message has two octets of length; the octet before it says over which connection it
+comes and how much time has passed. What a mesh believes stays bounded, what it says is one of the six, too, and an
+advertisement that it passes on is the one that came.
+
+Allowed: DecodeError from `parse`, because most octets are no message of routers; the mesh counts that as a fault.
+"""
+
+from __future__ import annotations
+
+from trouter.mesh.events import Ignored, Send
+from trouter.mesh.mesh import Mesh
+from trouter.mesh.messages import Newer, compose, parse
+from trouter.testing.fuzz import values
+from trouter.wire.annotations import parse_annotations
+from trouter.wire.errors import DecodeError
+from trouter.wire.sections import THROUGH_PROPERTIES, MessageScan
+
+COVERS = ("trouter.mesh",)
+MUTATOR = values
+CONNECTIONS = 3
+TIMES_S = (0.0, 0.1, 1.0, 4.0, 70.0)
+
+
+def messages(data: bytes) -> list[tuple[int, bytes]]:
+    """The octets of choice, and the messages; one alone where no lengths fit."""
+    found: list[tuple[int, bytes]] = []
+    at = 0
+    while at + 3 <= len(data) and len(found) < 50:
+        size = data[at + 1] << 8 | data[at + 2]
+        found.append((data[at], data[at + 3 : at + 3 + size]))
+        at += 3 + size
+    return found
+
+
+def check_one(data: bytes) -> None:
+    try:
+        message = parse(data)
+    except DecodeError:
+        return
+    if isinstance(message, Newer):
+        return
+    to = "amqp:/_topo/0/all/qdrouter"
+    again = parse(compose(message, to))
+    assert again == message or not getattr(message, "hints", True)
+
+
+def check(data: bytes) -> None:
+    if data[:1] == b"\0":  # one message, as it stands on the wire
+        check_one(data)
+    mesh = Mesh("R1", 1000)
+    mesh.add_address("M0own", 0)
+    for connection in range(CONNECTIONS):
+        mesh.link_up(connection, 1 + connection, 0.0)
+    now_s = 0.0
+    rows = messages(data)
+    for choice, octets in rows or [(0, data)]:
+        check_one(octets)
+        connection = choice % CONNECTIONS
+        now_s += TIMES_S[choice // CONNECTIONS % len(TIMES_S)]
+        relayed = mesh.take(octets, connection, now_s)
+        if relayed.data:
+            look_at_relayed(octets, relayed.data)
+        mesh.tick(now_s)
+        listen(mesh)
+        assert len(mesh.routers) <= 2 * len(rows) + octets_of(rows)
+        assert set(mesh.neighbours.values()) <= set(range(CONNECTIONS))
+    for connection in range(CONNECTIONS):
+        mesh.link_down(connection, now_s)
+    mesh.tick(now_s + 1.0)
+    listen(mesh)
+    assert not mesh.neighbours
+
+
+def octets_of(rows: list[tuple[int, bytes]]) -> int:
+    return sum(len(octets) for _, octets in rows)
+
+
+def listen(mesh: Mesh) -> None:
+    for event in mesh.events:
+        if isinstance(event, Send):
+            assert parse(compose(event.message, event.to)) is not None
+        elif isinstance(event, Ignored):
+            assert event.detail.isprintable()
+            assert len(event.detail) < 2000
+    mesh.events.clear()
+
+
+def look_at_relayed(came: bytes, went: bytes) -> None:
+    """But for the annotations it is octet for octet what came."""
+    before, behind = MessageScan(), MessageScan()
+    before.scan(came, 0, len(came), THROUGH_PROPERTIES, True)
+    behind.scan(went, 0, len(went), THROUGH_PROPERTIES, True)
+    rest = came[before.annotations_end if before.annotations_start >= 0 else before.insert_at :]
+    assert went.endswith(rest)
+    assert parse_annotations(went, behind.annotations_start, behind.annotations_end, True).trace[-1] == "0/R1"

@@ -1,0 +1,113 @@
+"""Any octets from a client of a whole router leave the others as they were: their messages come, and are settled once.
+
+The first octet chooses what the client begins with, and whether it is cut off or closes. When it is gone, so is all
+that it had: links, addresses, messages, credit.
+
+Allowed: nothing. Every fault of a client ends with the client.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Final
+
+from trouter.core.attach import PeerTerms
+from trouter.core.table import AddressRule
+from trouter.engine.limits import EngineLimits
+from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
+from trouter.testing.fuzz import behind, frames
+from trouter.wire.performatives import Accepted
+
+MUTATOR = behind(1, frames)
+COVERS = ("trouter.core",)
+RULES: Final = (
+    AddressRule("multicast", distribution="multicast"),
+    AddressRule("closest", distribution="closest"),
+    AddressRule("fall", enable_fallback=True),
+)
+LIMITS: Final = EngineLimits(
+    max_frame_bytes=4096,
+    channel_max=7,
+    handle_max=31,
+    max_links=40,
+    session_window_frames=8,
+    idle_timeout_s=0.0,
+    max_sasl_rounds=3,
+    high_water_bytes=4096,
+)
+
+
+class Hostile:
+    """A client whose octets are given: it takes no notice of what it is told."""
+
+    def __init__(self, router: MemoryRouter, how: int) -> None:
+        self.client: MemoryClient = router.connect(limits=LIMITS) if how & 1 else fresh(router)
+        self.router = router
+
+    def say(self, octets: bytes) -> None:
+        server = self.client.server
+        server.receive_data(octets)
+        while server.events:
+            self.client._serve(server.events.pop(0))
+        self.router.flush()
+        server.out.clear()
+        if server.paused:
+            server.resume_output()
+
+    def go(self, orderly: bool) -> None:
+        if orderly:
+            self.client.server.receive_data(b"\0\0\0\x0c\2\0\0\0\0\x53\x18\x45")
+            while self.client.server.events:
+                self.client._serve(self.client.server.events.pop(0))
+        self.client.server.out.clear()
+        self.client.drop()
+
+
+def fresh(router: MemoryRouter) -> MemoryClient:
+    """A client that has not said anything yet."""
+    terms = replace(PeerTerms(), connection_number=len(router.clients) + 1)
+    client = MemoryClient(router, "hostile", terms, LIMITS, LIMITS, router._outbox)
+    router.clients.append(client)
+    return client
+
+
+def check(data: bytes) -> None:
+    how, stream = (data[0], data[1:]) if data else (0, b"")
+    router = MemoryRouter(RULES)
+    good = router.connect()
+    own = hashlib.sha256(data).hexdigest()  # no input contains it
+    receiver = good.receiver(own, credit=10)
+    sender = good.sender(own)
+    before = state(router)
+    hostile = Hostile(router, how)
+    step = (len(stream) or 1, 1, 100)[(how >> 1) % 3]
+    for start in range(0, len(stream), step):
+        hostile.say(stream[start : start + step])
+    exchange(router, sender, receiver, b"while it is there")
+    hostile.go(bool(how & 8))
+    router.pump()
+    exchange(router, sender, receiver, b"afterwards")
+    assert state(router) == before
+    assert good.closed is None
+    assert good.faults == []
+    assert router.held_bytes() == 0
+    good.drop()
+    assert not router.core.links
+    assert not router.core.table.records
+
+
+def state(router: MemoryRouter) -> tuple[object, ...]:
+    core = router.core
+    return sorted(core.table.records), len(core.links), core.unsettled()
+
+
+def exchange(router: MemoryRouter, sender: MemorySender, receiver: MemoryReceiver, body: bytes) -> None:
+    sent = sender.send(compose(body))
+    router.pump()
+    ours = [message for message in receiver.received if message.body == body]
+    assert len(ours) == 1
+    ours[0].settle()
+    receiver.grant(1)
+    router.pump()
+    assert sent.history == [(Accepted(), True)]

@@ -1,0 +1,240 @@
+"""Run fuzz targets from the command line: hunt, replay, coverage, and a table at the end.
+
+A target is a module with a function ``check(data)``; the first line of its docstring is the invariant that it holds
+the code to. It may name a ``MUTATOR`` (see ``mutation`` and ``structure``) and, in ``COVERS``, the modules whose lines
+count as its coverage. Seeds are the files of a folder named after the module, in the folder ``seeds`` beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import logging
+import os
+import random
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from trouter import _twin
+from trouter.testing.fuzz.hunting import Check, Found, crash_path, cuts, hunt, mutations, seeds_in, try_one
+from trouter.testing.fuzz.lines import Coverage
+from trouter.testing.fuzz.mutation import Mutator, mutate
+
+#: Mutations that are tried for the figure of coverage, beside the seeds.
+COVERAGE_EXECUTIONS: Final = 1000
+#: Seconds after which no more of them are tried.
+COVERAGE_S: Final = 20.0
+#: Beginnings of each seed that a replay tries.
+REPLAY_CUTS: Final = 40
+#: A grown seed is no longer than this, in bytes.
+MAX_GROWN_BYTES: Final = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One fuzz target; ``own`` are its seeds in the repository, ``borrowed`` are read from elsewhere."""
+
+    name: str
+    check: Check
+    folder: Path
+    mutator: Mutator | None = None
+    covers: tuple[str, ...] = ()
+    borrowed: tuple[bytes, ...] = ()
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of its seeds and kept crashes."""
+        return seeds_in(self.folder)
+
+    @property
+    def seeds(self) -> list[bytes]:
+        """The octets of its seeds and kept crashes, and what it borrows."""
+        return [path.read_bytes() for path in self.paths] + list(self.borrowed)
+
+    def keep(self, data: bytes) -> Path:
+        """Store a failing input among the seeds and return its file; OSError."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = crash_path(self.folder, data)
+        path.write_bytes(data)
+        return path
+
+
+def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[bytes] = ()) -> Target:
+    """Return the target that a module defines; AttributeError if it has no ``check``."""
+    return Target(
+        name,
+        module.check,
+        seeds / name,
+        getattr(module, "MUTATOR", None),
+        tuple(getattr(module, "COVERS", ())),
+        tuple(borrowed),
+    )
+
+
+def load_file(path: Path, seeds: Path | None = None) -> Target:
+    """Return the target in a Python file; OSError, AttributeError, and whatever its import raises."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise OSError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return target_of(module, path.stem, seeds or path.parent / "seeds")
+
+
+def hunt_mutations(
+    target: Target, rng_seed: int, *, executions: int | None = None, seconds: float | None = None
+) -> Found:
+    """Try the seeds of a target and mutations of them; see ``mutations`` for the bounds."""
+    inputs = mutations(random.Random(rng_seed), target.seeds, target.mutator, executions=executions, seconds=seconds)
+    return hunt(target.check, inputs)
+
+
+def replay(target: Target, most: int = REPLAY_CUTS) -> list[tuple[Path, BaseException]]:
+    """Try every seed of a target whole and cut in up to ``most`` places; return what fails."""
+    failures = []
+    for path in target.paths:
+        for data in cuts(path.read_bytes(), most):
+            error = try_one(target.check, data)
+            if error is not None:
+                failures.append((path, error))
+                break
+    return failures
+
+
+def measure(target: Target, rng_seed: int) -> Coverage:
+    """Run the seeds of a target and some mutations of them, and return which lines of ``covers`` they reach."""
+    coverage = Coverage(target.covers)
+    end_s = time.monotonic() + COVERAGE_S
+    executions = len(target.seeds) + COVERAGE_EXECUTIONS
+    for data in mutations(random.Random(rng_seed), target.seeds, target.mutator, executions=executions):
+        with coverage.running():
+            target.check(data)
+        if time.monotonic() > end_s:
+            break
+    return coverage
+
+
+def grow(target: Target, rng_seed: int, seconds: float, most: int) -> list[Path]:
+    """Keep up to ``most`` mutations that reach steps between lines that no seed reaches; return their files."""
+    coverage = Coverage(target.covers)
+    pool = target.seeds
+    rng = random.Random(rng_seed)
+    for data in pool:
+        with coverage.running():
+            target.check(data)
+    kept: list[Path] = []
+    end_s = time.monotonic() + seconds
+    while time.monotonic() < end_s and len(kept) < most:
+        data = mutate(rng, pool, target.mutator)
+        before = len(coverage.arcs)
+        with coverage.running():
+            target.check(data)
+        if len(coverage.arcs) > before and len(data) <= MAX_GROWN_BYTES:
+            pool.append(data)
+            path = crash_path(target.folder, data)
+            path = path.with_name(path.name.replace("crash-", "grown-"))
+            path.write_bytes(data)
+            kept.append(path)
+    return kept
+
+
+def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
+    """Return the parser of the command; with ``names`` targets are chosen among them, else they are files."""
+    parser = argparse.ArgumentParser(description="Fuzz one target or more.", allow_abbrev=False)
+    if names is None:
+        parser.add_argument("target", nargs="+", type=Path, help="a Python file with a function check(data)")
+    else:
+        parser.add_argument("target", nargs="*", choices=[*names, []], help="all of them if none is named")
+    parser.add_argument("--seeds", type=Path, help="the folder in which each target has a folder of seeds")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each target (default: 60)")
+    parser.add_argument("--executions", type=int, help="inputs for each target, whatever time they take")
+    parser.add_argument("--rng-seed", type=int, default=random.randrange(1, 2**31), help="to try the same inputs again")
+    parser.add_argument("--replay", action="store_true", help="only try the seeds, whole and cut")
+    parser.add_argument("--coverage", action="store_true", help="only print the coverage, of interpreted modules")
+    parser.add_argument("--missed", action="store_true", help="with --coverage: list the lines that are not reached")
+    parser.add_argument("--grow", type=int, metavar="N", help="keep up to N inputs that reach further than the seeds")
+    return parser
+
+
+def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[[Target], Sequence[str]]) -> int:
+    """Do what the options say with each target, and return the exit status.
+
+    ``again`` says how the command is started once more for a target: coverage takes the interpreted twin.
+    """
+    logging.disable()  # what strangers do wrong is logged, and here nothing else happens
+    rows = [_run_one(target, options, again(target)) for target in targets]
+    if len(rows) > 1:
+        print(f"\n{'target':<16} {'inputs':>10} {'a second':>9}  {'coverage':<22}")
+        for name, tried, rate, covered, _ in rows:
+            print(f"{name:<16} {tried:>10,} {rate:>9,.0f}  {covered:<22}")
+        print(f"{'all':<16} {sum(row[1] for row in rows):>10,}")
+    return int(any(row[4] for row in rows))
+
+
+def _run_one(target: Target, options: argparse.Namespace, again: Sequence[str]) -> tuple[str, int, float, str, bool]:
+    if options.coverage:
+        covered = _coverage_text(target, options)
+        print(f"{target.name}: {covered}", flush=True)
+        return target.name, 0, 0.0, covered, False
+    if options.grow is not None:
+        kept = grow(target, options.rng_seed, options.seconds, options.grow)
+        print(f"{target.name}: {len(kept)} new seeds", flush=True)
+        return target.name, 0, 0.0, "", False
+    if options.replay:
+        failures = replay(target)
+        for path, error in failures:
+            print(f"{target.name}: {path} fails: {error!r}")
+        print(f"{target.name}: {len(target.paths)} seeds tried, {len(failures)} fail", flush=True)
+        return target.name, len(target.paths), 0.0, "", bool(failures)
+    print(
+        f"fuzz {target.name}: {len(target.seeds)} seeds, --rng-seed {options.rng_seed}, {_twin.running()}", flush=True
+    )
+    seconds = None if options.executions is not None else options.seconds
+    found = hunt_mutations(target, options.rng_seed, executions=options.executions, seconds=seconds)
+    if found.error is not None and found.data is not None:
+        traceback.print_exception(found.error)
+        print(f"fuzz {target.name}: input {found.tried} failed, kept as {target.keep(found.data)}")
+        return target.name, found.tried, found.per_second, "failed", True
+    covered = _coverage_of_child(target, options, again) if target.covers else "not measured"
+    print(f"fuzz {target.name}: {found.tried} inputs, {found.per_second:,.0f} a second, no failure; {covered}")
+    return target.name, found.tried, found.per_second, covered, False
+
+
+def _coverage_text(target: Target, options: argparse.Namespace) -> str:
+    coverage = measure(target, options.rng_seed)
+    if options.missed:
+        for path, line in coverage.missed():
+            print(f"  {path}:{line}")
+    total = coverage.total
+    return f"{coverage.reached} of {total} lines, {100 * coverage.reached // total} %" if total else "no lines"
+
+
+def _coverage_of_child(target: Target, options: argparse.Namespace, again: Sequence[str]) -> str:
+    """Coverage in a process of its own: of compiled modules only the interpreted twin can tell."""
+    done = subprocess.run(  # noqa: S603 - this very program
+        [*again, "--coverage", "--rng-seed", str(options.rng_seed)],
+        env={**os.environ, "TROUTER_PURE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [line for line in done.stdout.splitlines() if line.startswith(f"{target.name}: ")]
+    return found[-1].partition(": ")[2] if found else "coverage failed"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fuzz the targets in the files that the command line names; return the exit status."""
+    options = parser_of(None).parse_args(arguments)
+    files = {path.stem: path for path in options.target}
+    start = [sys.executable, "-m", "trouter.testing.fuzz"]
+    seeds = ["--seeds", str(options.seeds)] if options.seeds else []
+    targets = [load_file(path, options.seeds) for path in files.values()]
+    return run(targets, options, lambda target: [*start, str(files[target.name]), *seeds])

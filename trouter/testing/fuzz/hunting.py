@@ -1,0 +1,109 @@
+"""Try inputs on a check: how many were tried, how fast, and the first that fails.
+
+A check is a function of octets that returns for every input and raises for none that it does not allow. Random
+mutation is bounded by executions or by seconds; which inputs are tried follows from the seed of the random generator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from trouter.testing.fuzz.mutation import Mutator, mutate
+
+#: No input of a few kilobytes may take this long, in seconds of processor time.
+SLOW_S: Final = 1.0
+#: Inputs between two looks at the clock.
+_BATCH: Final = 50
+
+Check: TypeAlias = Callable[[bytes], None]
+
+
+class SlowInput(AssertionError):
+    """An input took longer than SLOW_S."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a hunt came to: the number of inputs, the seconds that they took, and the first failure."""
+
+    tried: int
+    took_s: float
+    data: bytes | None = None
+    error: BaseException | None = None
+
+    @property
+    def per_second(self) -> float:
+        """Executions a second."""
+        return self.tried / self.took_s if self.took_s else 0.0
+
+
+def try_one(check: Check, data: bytes) -> BaseException | None:
+    """Return what ``check`` raises for ``data``, SlowInput if it takes too long, else None."""
+    begun_s = time.thread_time()  # not that of other processes on a busy machine
+    try:
+        check(data)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is what we look for
+        return error
+    took_s = time.thread_time() - begun_s
+    return SlowInput(f"{len(data)} bytes took {took_s:.1f} s") if took_s > SLOW_S else None
+
+
+def hunt(check: Check, inputs: Iterable[bytes]) -> Found:
+    """Try ``inputs`` until one fails or there are no more."""
+    tried = 0
+    begun_s = time.monotonic()
+    for data in inputs:
+        tried += 1
+        error = try_one(check, data)
+        if error is not None:
+            return Found(tried, time.monotonic() - begun_s, data, error)
+    return Found(tried, time.monotonic() - begun_s)
+
+
+def mutations(
+    rng: random.Random,
+    seeds: Sequence[bytes],
+    mutator: Mutator | None = None,
+    *,
+    executions: int | None = None,
+    seconds: float | None = None,
+) -> Iterator[bytes]:
+    """Yield the seeds, then mutations of them up to ``executions`` in all or until ``seconds`` are over."""
+    end_s = None if seconds is None else time.monotonic() + seconds
+    yielded = 0
+    for data in seeds:
+        if yielded == executions:
+            return
+        yielded += 1
+        yield data
+    while executions is None or yielded < executions:
+        if end_s is not None and yielded % _BATCH == 0 and time.monotonic() >= end_s:
+            return
+        yielded += 1
+        yield mutate(rng, seeds or [b""], mutator)
+
+
+def cuts(data: bytes, most: int) -> Iterator[bytes]:
+    """Yield ``data`` and up to ``most`` of its beginnings, evenly spaced, the empty one among them."""
+    yield data
+    if most > 0 and data:
+        for end in range(0, len(data), -(-len(data) // most)):
+            yield data[:end]
+
+
+def crash_path(folder: Path, data: bytes) -> Path:
+    """Where a failing input is kept: a name that follows from its octets."""
+    return folder / f"crash-{hashlib.sha256(data).hexdigest()[:16]}"
+
+
+def seeds_in(folder: Path) -> list[Path]:
+    """Return the files of a folder of seeds, kept crashes among them, in order; none where there is no folder."""
+    return sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []

@@ -1,0 +1,103 @@
+"""Which lines a check runs: the coverage that is reported, and what makes an input worth keeping as a seed.
+
+Python's own tracing sees interpreted code only, so coverage is taken with TROUTER_PURE=1. Lines are those of functions
+and methods; what a module runs while it is imported does not count.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import CodeType, FrameType, ModuleType
+from typing import Any, TypeAlias
+
+#: A file and a line of it.
+Line: TypeAlias = tuple[str, int]
+Arc: TypeAlias = tuple[str, int, int]
+
+
+class Coverage:
+    """Counts lines, and steps from line to line (``arcs``), of some modules while ``running``."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        """ImportError for a module that is not there; a compiled one has no lines."""
+        self._files: dict[str, set[Line]] = {}
+        for name in modules:
+            module = import_module(name)
+            for each in _family(module):
+                path = getattr(each, "__file__", None)
+                if isinstance(path, str) and path.endswith(".py"):
+                    self._files[path] = _lines_of(path)
+        self.lines: set[Line] = set()
+        self.arcs: set[Arc] = set()
+
+    @property
+    def total(self) -> int:
+        """How many lines there are."""
+        return sum(map(len, self._files.values()))
+
+    @property
+    def reached(self) -> int:
+        """How many of them have been run."""
+        return sum(line in self._files[line[0]] for line in self.lines)
+
+    def missed(self) -> list[Line]:
+        """Return the lines that have not been run, in order."""
+        return sorted(line for lines in self._files.values() for line in lines if line not in self.lines)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count what runs inside the block."""
+        before = sys.gettrace()
+        sys.settrace(self._enter)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        path = frame.f_code.co_filename
+        if path not in self._files:
+            return None
+        last = 0
+
+        def step(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal last
+            if event == "line":
+                line = frame.f_lineno
+                self.lines.add((path, line))
+                self.arcs.add((path, last, line))
+                last = line
+            return step
+
+        return step
+
+
+def _family(module: ModuleType) -> list[ModuleType]:
+    """A module; of a package, its modules that are imported."""
+    if not hasattr(module, "__path__"):
+        return [module]
+    prefix = f"{module.__name__}."
+    return [each for name, each in list(sys.modules.items()) if name.startswith(prefix) and each is not None]
+
+
+def _lines_of(path: str) -> set[Line]:
+    with open(path, encoding="utf-8") as source:  # noqa: PTH123 - the name as the interpreter has it
+        code = compile(source.read(), path, "exec")
+    return {(path, line) for function in _functions(code) for line in _body(function)}
+
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            if each.co_flags & inspect.CO_OPTIMIZED:
+                yield each
+            yield from _functions(each)
+
+
+def _body(code: CodeType) -> set[int]:
+    """The lines of a function, without the one that begins it."""
+    return {line for _, _, line in code.co_lines() if line is not None and line != code.co_firstlineno}
