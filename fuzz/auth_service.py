@@ -13,9 +13,9 @@ from typing import Any, Final
 import trio
 import trio.testing
 
-from trouter.hooks import Authenticated, AuthServiceFacts, Challenge, Refused
 from trouter.auth import auth_service
 from trouter.auth.grants import NAMELESS, BadGrant, permissions_of, user_of
+from trouter.hooks import Authenticated, AuthServiceFacts, Challenge, Refused
 from trouter.testing.fuzz import behind, frames
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Open, SaslOutcome, decode_performative

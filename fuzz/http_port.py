@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import h11
@@ -21,7 +22,7 @@ from trouter.http.connection import HttpConnection, Service
 from trouter.http.door import Door
 from trouter.http.pages import Pages
 from trouter.http.ports import Secured
-from trouter.http.settings import HttpSettings
+from trouter.http.settings import http_settings
 from trouter.http.upgrade import UpgradeRefused, handshake_in
 from trouter.testing.fuzz import behind, text
 
@@ -65,16 +66,8 @@ class Site:
                 pass
 
 
-def settings_of(how: int) -> HttpSettings:
-    return HttpSettings(
-        healthz=True,
-        metrics=True,
-        websockets=not how & 1,
-        tenant="",
-        root=None,
-        origins=("*",) if how & 2 else (),
-        request_s=5.0,
-    )
+def entity_of(how: int) -> ListenerEntity:
+    return ListenerEntity(http=True, websockets=not how & 1, web_socket_origins=("*",) if how & 2 else ())
 
 
 def check(data: bytes) -> None:
@@ -91,8 +84,9 @@ def check(data: bytes) -> None:
 async def serve(how: int, stream: bytes) -> bytes:
     """What the client reads until the connection ends."""
     near, far = trio.testing.memory_stream_pair()
-    site, settings = Site(), settings_of(how)
-    service = Service(ListenerEntity(http=True), settings, site, Pages(settings, site), Door())
+    site, entity = Site(), entity_of(how)
+    settings = replace(http_settings(entity), console=False)  # files are read in threads, which our clock does not see
+    service = Service(entity, settings, site, Pages(settings, site), Door())
     connection = HttpConnection(Secured(near, None), "127.0.0.1", ("192.0.2.1", 40000), service)
     answered = bytearray()
     step = (1, 7, 100, 10_000)[how >> 2 & 3]

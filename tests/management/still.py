@@ -11,7 +11,6 @@ import trio.testing
 from trouter.config import Configuration, Problem, load
 from trouter.config.changes import created, deleted, updated
 from trouter.config.entities import Entity
-from trouter.config.problems import Problem
 from trouter.config.schema import EntityType
 from trouter.logs import book
 from trouter.management import Agent, ConnectionFacts, ReloadReport
@@ -90,9 +89,6 @@ class StillControl:
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
         policy = Policy.compile(self.configuration.policy, self.configuration.vhosts)
         return explained(policy, question)
-
-    def findings(self) -> Sequence[Problem]:
-        return ()
 
     def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         pass

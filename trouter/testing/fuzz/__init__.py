@@ -1,15 +1,7 @@
 """Fuzz a plugin, or anything that takes octets from strangers: what the router's own targets are run with.
 
-    \"\"\"Any ticket is answered, and none that we did not sign lets a peer in.\"\"\"
-
-    from trouter.hooks import RouterFacts
-    from trouter.testing.fuzz import hook_target, nobody_without
-    import trouter_tickets
-
-    check = hook_target(trouter_tickets, "open_sasl", router=RouterFacts("R", settings={"keyFile": "ticket.key"}))
-    COVERS = ("trouter_tickets",)
-
-Run it with ``python -m trouter.testing.fuzz FILE.py``; docs/fuzzing.md says more.
+A target is a file with a function ``check(data)``, which ``hook_target`` makes for a hook of a plugin. Run it with
+``python -m trouter.testing.fuzz FILE.py``; docs/fuzzing.md has an example in ten lines.
 """
 
 from __future__ import annotations

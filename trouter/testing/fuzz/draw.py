@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, TypeVar
 
-from trouter.hooks.types import (
-    DECISION_ACTIONS,
+from trouter.hooks import ListenerFacts, SslProfileFacts
+from trouter.hooks.consumers import DECISION_ACTIONS
+from trouter.hooks.facts import (
     INSECURE_PLAIN_CHOICES,
     STRIP_ANNOTATIONS_CHOICES,
     UID_MISSING_CHOICES,
-    ListenerFacts,
-    SslProfileFacts,
 )
 
 T = TypeVar("T")

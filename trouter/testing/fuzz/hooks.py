@@ -12,8 +12,16 @@ from typing import Any, Final
 
 import trio
 
-from trouter.hooks import Authenticated, Challenge, Plugins, Refused, RouterFacts, specs
-from trouter.hooks.types import ListenerFacts, PeerFacts
+from trouter.hooks import (
+    Authenticated,
+    Challenge,
+    ListenerFacts,
+    PeerFacts,
+    Plugins,
+    Refused,
+    RouterFacts,
+    specs,
+)
 from trouter.testing.fuzz.draw import Draw
 from trouter.testing.fuzz.hunting import Check
 
@@ -42,7 +50,8 @@ def hook_target(
 ) -> Check:
     """Return a check that asks ``hook`` of ``plugin`` with arguments made of octets, and fails on every fault.
 
-    ``router`` is what the plugin is configured with, if it is; ``fixed`` are arguments that are not made of octets.
+    ``router`` is what the plugin is configured with, if it is; ``fixed`` are arguments that are not made of octets,
+    such as the ``mechanism`` of ``open_sasl``.
     ``judge`` sees the arguments and the answer, and for ``open_sasl`` what each step of the exchange answered.
     ValueError for a hook that no stranger's octets reach.
     """
@@ -72,12 +81,11 @@ def hook_target(
 
 def _exchange_target(plugins: Plugins, fixed: dict[str, Any], judge: Judge | None) -> Check:
     """A mechanism that the plugin serves, a peer, and what that peer says, step by step."""
-    listener = fixed.get("listener", ListenerFacts("fuzzed", "127.0.0.1", "0", allow_insecure_plain="yes"))
-    mechanisms = fixed.get("mechanism") or plugins.sasl_mechanisms(listener)
-    if isinstance(mechanisms, str):
-        mechanisms = (mechanisms,)
+    named = (fixed["mechanism"],) if "mechanism" in fixed else ()
+    listener = ListenerFacts("fuzzed", "127.0.0.1", "0", sasl_mechanisms=named, allow_insecure_plain="yes")
+    mechanisms = named or plugins.sasl_mechanisms(listener)
     if not mechanisms:
-        raise ValueError("the plugin serves no mechanism; configure it with `router`")
+        raise ValueError("the plugin serves no mechanism unless it is named: say mechanism=")
     peer = fixed.get("peer", PeerFacts(1, listener, "192.0.2.1", 40000, encrypted=True, loopback=False))
 
     def check(data: bytes) -> None:
