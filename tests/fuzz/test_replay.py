@@ -124,3 +124,15 @@ def test_cuts_are_bounded_and_reach_from_nothing_to_everything() -> None:
     assert list(cuts(b"ab", 100)) == [b"ab", b"", b"a"]
     assert list(cuts(b"ab", 0)) == [b"ab"]
     assert list(cuts(b"", 5)) == [b""]
+
+
+def invariant_of(name: str) -> str:
+    """The first paragraph of a target's docstring."""
+    text = ast.get_docstring(ast.parse((run.HERE / f"{name}.py").read_text())) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+@pytest.mark.parametrize("name", run.targets())
+def test_the_manual_has_the_invariant_of_a_target(name: str) -> None:
+    page = (run.HERE.parent / "docs" / "fuzzing.md").read_text(encoding="utf-8")
+    assert f"| `{name}` | {invariant_of(name)} |\n" in page
