@@ -148,7 +148,8 @@ def test_a_good_plugin_passes_and_a_broken_one_is_found(hook: str) -> None:
     scope: dict[str, Any] = {"raises": raises}
     exec(source, scope)
     setattr(Broken, hook, hookimpl(scope[hook]))
-    broken = hook_target(Broken(), hook, **({"mechanism": "X"} if hook == "open_sasl" else {}))
+    fixed: dict[str, Any] = {"mechanism": "X"} if hook == "open_sasl" else {}
+    broken = hook_target(Broken(), hook, **fixed)
     assert isinstance(hunt(broken, inputs).error, AssertionError)
 
 

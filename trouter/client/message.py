@@ -103,7 +103,7 @@ class Message:
     def encode(self) -> bytes:
         """The message as it travels; EncodeError if AMQP cannot say it."""
         octets = b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
-        return octets or composite.encode(_NO_HEADER)  # a message has one section at least
+        return octets or _BARE_HEADER  # a message has one section at least
 
     def encode_head(self) -> bytes:
         """The sections that stand before the body."""
@@ -229,6 +229,7 @@ def _content(value: Described, code: int, start: int) -> Any:
 
 
 _NO_HEADER: Final = Header()
+_BARE_HEADER: Final = b"\0\x53\x70\x45"
 _NO_PROPERTIES: Final = Properties()
 _SYMBOLS: Final[dict[str, int]] = {
     "amqp:header:list": HEADER,
