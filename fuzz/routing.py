@@ -94,12 +94,12 @@ def check(data: bytes) -> None:
     assert router.held_bytes() == 0
     good.drop()
     assert not router.core.links
-    assert not router.core.table.records
+    assert not router.core.table.entries
 
 
 def state(router: MemoryRouter) -> tuple[object, ...]:
     core = router.core
-    return sorted(core.table.records), len(core.links), core.unsettled()
+    return sorted(core.table.entries), len(core.links), core.unsettled()
 
 
 def exchange(router: MemoryRouter, sender: MemorySender, receiver: MemoryReceiver, body: bytes) -> None:
