@@ -9,17 +9,11 @@ import pytest
 import trio
 
 from trouter.admission import host_names
+from trouter.admission.admitted import OpenRequest
+from trouter.admission.denials import CONNECTION_DENIED, SESSION_DENIED, Denied
 from trouter.admission.hold import UNFIT, Hold
 from trouter.admission.host_names import HostNames
-from trouter.admission.policing import (
-    CONNECTION_DENIED,
-    EVERYTHING,
-    NOTHING,
-    SESSION_DENIED,
-    Denied,
-    OpenRequest,
-    Policing,
-)
+from trouter.admission.policing import EVERYTHING, NOTHING, Policing
 from trouter.config import load
 from trouter.core.check import RESERVED, TARGET
 from trouter.core.terms import ROUTER_ROLES

@@ -27,8 +27,8 @@ from tests.e2e.test_policy import (
     vhost,
 )
 from tests.routers import DEADLINE_S, RunningRouter, running
+from trouter.admission.denials import SESSION_DENIED
 from trouter.admission.memory import SESSION_BYTES
-from trouter.admission.policing import SESSION_DENIED
 from trouter.wire.performatives import Begin, Close, Detach, End, Error, Flow, Source, Target
 from trouter_plugins.users_file import put_user
 

@@ -14,16 +14,10 @@ from trouter.security.policy import Admission
 from trouter.security.quotas import Share
 from trouter.wire.performatives import Attach, Error, Source, Target
 
+from .admitted import Held
+from .denials import LINK_DENIED, MESSAGE_TOO_LARGE, SESSION_DENIED, TOO_MANY_LINKS, Denied
 from .memory import SESSION_BYTES
-from .policing import (
-    LINK_DENIED,
-    MESSAGE_TOO_LARGE,
-    SESSION_DENIED,
-    TOO_MANY_LINKS,
-    Denied,
-    Held,
-    Policing,
-)
+from .policing import Policing
 
 _OF_MESSAGES: Final = {USER_ID: Denied.USER_ID, NO_TO: Denied.NO_TO}
 

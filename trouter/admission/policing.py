@@ -1,19 +1,16 @@
 """The policy in force, what is counted under it, and who is held to it.
 
-Every denial goes through ``Policing.deny``, whatever denied it: so each gives its counters, one line in the log and one
-record (security.md 4.9). What a denied peer hears is said here too, so that it is the same wherever it is decided.
+Every denial goes through ``Policing.deny``, whatever denied it, and so to ``denials.DenialLog`` (security.md 4.9).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from enum import Enum
-from functools import partial
+from dataclasses import asdict
 from itertools import islice
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 import trio
 
@@ -23,201 +20,27 @@ from trouter.config.schema import camel
 from trouter.core.messagelog import MessageLog
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
-from trouter.hooks import ConnectionRequest, Permissions, Plugins
-from trouter.logs.peer_text import and_more
+from trouter.hooks import Plugins
 from trouter.management.ports import Rights
-from trouter.records import Alarm, PolicyDecision
+from trouter.records import Alarm
 from trouter.security.counts import ConnectionCounts
 from trouter.security.policy import Admission, Denial, Policy, Reason
 from trouter.security.quotas import Alarm as QuotaAlarm
-from trouter.security.quotas import QuotaBook, QuotaRule, Share
-from trouter.telemetry.denials import What
+from trouter.security.quotas import QuotaBook, QuotaRule
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampler, Sampling
-from trouter.wire.performatives import Error
 
-from .denial_text import closed, denied
-from .lockout import place_of
+from .admitted import GONE, Held, Holder, OpenRequest, concerns, for_plugins
+from .denial_text import closed
+from .denials import CONNECTION_DENIED, DenialLog, Denied
+from .policy_counts import VhostCounts
 from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, Target
 
-RESOURCE: Final = "amqp:resource-limit-exceeded"
-CONNECTION_DENIED: Final = Error(RESOURCE, "connection disallowed by local policy")
-SESSION_DENIED: Final = Error(RESOURCE, "session disallowed by local policy")
-TOO_MANY_LINKS: Final = Error(RESOURCE, "link disallowed by local policy")
-LINK_DENIED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
-MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceeded")
-#: Alarms that are told by name; what is beyond is counted only.
+#: Alarms that are shown by name; what is beyond is counted only.
 MAX_SHOWN: Final = 64
-#: Denials that may come as often as the peer likes, but hardly in earnest: told one by one in a second.
-SINGLY: Final = 16
-#: Denials that come with every message or request: in the log at debug level only.
-EACH: Final = 1
-#: Roles of connections of other routers.
-
 NO_SAMPLINGS: Final[Mapping[str, Sampling]] = MappingProxyType({})
 
 log = logging.getLogger("trouter.POLICY")
-
-
-class Row(NamedTuple):
-    """What a denial counts as: the operation and the word for it in records, then fields of both kinds of counters."""
-
-    operation: str
-    reason: str
-    policy: tuple[str, ...] = ()
-    vhost: str = ""
-    #: It may come again and again on one connection: as many are told one by one in a second; 0 for all.
-    singly: int = 0
-
-
-class Denied(Enum):
-    """Everything that can be denied."""
-
-    ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"))
-    OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
-    ORDER = Row("open", "decision", ("vhost_connections_denied",), "connections_denied")
-    TENANT = Row("open", "tenant", ("vhost_connections_denied",))
-    CONNECTOR = Row("open", "connector", ("vhost_connections_denied",))
-    BEGIN = Row("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
-    SENDER = Row("attach", "sender", ("links_denied", "total_denials"), "sender_denied", singly=SINGLY)
-    RECEIVER = Row("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied", singly=SINGLY)
-    TARGET = Row("send", "target", ("messages_denied",), singly=EACH)
-    NO_TO = Row("send", "no-address", ("messages_denied",), singly=EACH)
-    USER_ID = Row("send", "user-id", ("user_id_denied",), singly=EACH)
-    TOO_LARGE = Row(
-        "send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied", singly=SINGLY
-    )
-    DECISION = Row("send", "decision", ("messages_denied",), singly=EACH)
-    MANAGEMENT = Row("manage", "management", ("management_denied",), singly=EACH)
-
-
-class _Told(NamedTuple):
-    """A denial as it is told."""
-
-    row: Row
-    who: OpenRequest | None
-    where: Denial
-    rule: str
-    text: str
-    address: str | None
-    direction: str | None
-
-
-@dataclass(slots=True)
-class PolicyCounts:
-    """What the entity ``policy`` shows."""
-
-    connections_processed: int = 0
-    connections_denied: int = 0
-    connections_current: int = 0
-    links_denied: int = 0
-    max_message_size_denied: int = 0
-    total_denials: int = 0
-    vhost_connections_denied: int = 0
-    messages_denied: int = 0
-    user_id_denied: int = 0
-    management_denied: int = 0
-
-
-@dataclass(slots=True)
-class VhostCounts:
-    """What ``vhostStats`` shows of one vhost."""
-
-    connections_approved: int = 0
-    connections_denied: int = 0
-    session_denied: int = 0
-    sender_denied: int = 0
-    receiver_denied: int = 0
-    max_message_size_denied: int = 0
-    quota_alarms: int = 0
-    open: ConnectionCounts = field(default_factory=ConnectionCounts)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
-    """Who opens a connection, as the policy sees it. ``host`` is an address; ``outgoing``: we called."""
-
-    number: int
-    name: str
-    hostname: str
-    user: str
-    host: str
-    authenticated: bool
-    listener: str = ""
-    role: str = "normal"
-    policy_vhost: str = ""
-    outgoing: bool = False
-    permissions: Permissions | None = None
-
-
-class Holder(Protocol):
-    """The connection itself."""
-
-    def follow(self, admission: Admission) -> None:
-        """Go by other terms from now on, what stands included."""
-
-    def turn_out(self, error: Error) -> None:
-        """Close the connection, saying why."""
-
-    def received_bytes(self) -> int:
-        """Octets that came in on it so far."""
-
-
-class _Nobody:
-    """Stands for a connection that has gone."""
-
-    def follow(self, admission: Admission) -> None: ...
-
-    def turn_out(self, error: Error) -> None: ...
-
-    def received_bytes(self) -> int:
-        return 0
-
-
-_NOBODY: Final = _Nobody()
-
-
-@dataclass(slots=True)
-class Held:
-    """A connection that was let in, and under which terms it is open now. ``name`` is what it is counted under."""
-
-    request: OpenRequest
-    admission: Admission
-    holder: Holder
-    name: str
-    #: The tenant that it belongs to, empty for none.
-    tenant: str = ""
-    #: The quotas that it is held to, None for none.
-    share: Share | None = None
-    #: What it was denied, by the name of the vhost's counter.
-    denials: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """What it is a part of: its vhost, its tenant."""
-        return tuple(dict.fromkeys(filter(None, (self.admission.vhost, self.tenant))))
-
-
-def _request(request: OpenRequest) -> ConnectionRequest:
-    return ConnectionRequest(
-        connection_id=request.number,
-        user=request.user,
-        authenticated=request.authenticated,
-        remote_host=request.host,
-        listener=request.listener,
-        role=request.role,
-        hostname=request.hostname,
-        outgoing=request.outgoing,
-    )
-
-
-def _concerns(target: Target, held: Held) -> bool:
-    """Whether a decision may be about a connection."""
-    if target.action == BLOCK_HOST:
-        return place_of(held.request.host) == target.subject
-    if target.action == SLOW_TENANT:
-        return target.subject in held.scopes
-    return held.request.user == target.subject
 
 
 #: Where no policy is in force, or the requester is not known.
@@ -238,9 +61,10 @@ class Policing:
         sanctions: Sanctions | None = None,
     ) -> None:
         self.policy = Policy.compile(PolicyEntity(), ())
-        self.counts = PolicyCounts()
-        self.vhosts: dict[str, VhostCounts] = {}
-        self.quotas = QuotaBook(now, lambda: Budget(0), self._tell_alarm)
+        self._denials = DenialLog(recorder)
+        self.counts = self._denials.counts
+        self.vhosts = self._denials.vhosts
+        self.quotas = QuotaBook(now, lambda: Budget(0), self._log_alarm)
         self._recorder = recorder
         self._plugins = plugins
         self._held: dict[int, Held] = {}
@@ -274,7 +98,7 @@ class Policing:
             over = self._over(verdict, request)
             quota = "" if over else self.quotas.may_open(verdict.quotas, request.user, request.host)
             if not over and not quota:
-                self._allowed("open", request, verdict, verdict.rule)
+                self._denials.allow("open", request, verdict, verdict.rule)
                 return verdict
             denial = Denial(over[0] if over else Reason.QUOTA, verdict.vhost, verdict.group)
             self._deny_open(request, denial, quota or f"{verdict.vhost}:{verdict.group}:{'+'.join(over)}")
@@ -284,11 +108,11 @@ class Policing:
 
     def deny_tenant(self, request: OpenRequest, why: str) -> None:
         """Refuse a connection through a multi-tenant listener that has no tenant."""
-        self._deny(Denied.TENANT, request, Denial(Reason.NO_VHOST), f"tenant:{why}", request.hostname, None, None)
+        self._denials.deny(Denied.TENANT, request, Denial(Reason.NO_VHOST), f"tenant:{why}", request.hostname)
 
     def is_blocked(self, request: OpenRequest, admission: Admission, tenant: str = "") -> bool:
         """Whether a decision keeps out a connection that may open otherwise; counted and told if so."""
-        held = Held(request, admission, _NOBODY, request.name, tenant)
+        held = Held(request, admission, GONE, request.name, tenant)
         blocked = self._block_on(held)
         if blocked:
             self._deny_by(blocked, held)
@@ -298,7 +122,7 @@ class Policing:
         """Count a connection that was admitted, until ``leave``."""
         held = self._held[request.number] = Held(request, admission, holder, request.name, tenant)
         if admission.vhost:
-            self._counts_of(admission.vhost).connections_approved += 1
+            self._denials.counts_of(admission.vhost).connections_approved += 1
             self._enter(held)
         self._bind(held)
         return held
@@ -311,7 +135,7 @@ class Policing:
         held = self._held.pop(number, None)
         if held is not None:
             log.debug("[C%d] %s", number, closed(held.request.name, resources, held.denials, len(self._held)))
-            held.holder = _NOBODY  # so that it goes at once, with all that refers to it
+            held.holder = GONE  # so that it goes at once, with all that refers to it
             self._unbind(held)
             self._forget(held)
 
@@ -341,7 +165,7 @@ class Policing:
     def _judge(self, policy: Policy, request: OpenRequest) -> Admission | Denial:
         """What the policy says; a plugin may have said first which vhost's it is, or what stands for its addresses."""
         policy_vhost, permissions = request.policy_vhost, request.permissions
-        answer = self._plugins.vhost_policy(_request(request))
+        answer = self._plugins.vhost_policy(for_plugins(request))
         if answer is not None:
             if answer.denied or (answer.vhost and not policy.entity.enable_vhost_policy):
                 return Denial(Reason.PLUGIN, answer.vhost if answer.vhost in policy.vhosts else "")
@@ -365,7 +189,7 @@ class Policing:
 
     def _enter(self, held: Held) -> None:
         """Count it among its vhost's; one client may come to two listeners from the same port."""
-        request, counts = held.request, self._counts_of(held.admission.vhost)
+        request, counts = held.request, self._denials.counts_of(held.admission.vhost)
         held.name = request.name if request.name not in counts.open else f"{request.name}[C{request.number}]"
         counts.open.enter(held.name, request.user, request.host)
 
@@ -379,9 +203,6 @@ class Policing:
         if held.share is not None:
             self.quotas.leave(held.share)
             held.share = None
-
-    def _counts_of(self, vhost: str) -> VhostCounts:
-        return self.vhosts.setdefault(vhost, VhostCounts())
 
     def _forget(self, held: Held) -> None:
         """Count it among its vhost's no longer; a vhost that is gone is forgotten with its last connection."""
@@ -411,7 +232,7 @@ class Policing:
     def follow_order(self, target: Target) -> None:
         """Hold the present connections, other than routers', to a decision that was made or has ended."""
         for held in list(self._held.values()):
-            if not _concerns(target, held):
+            if not concerns(target, held):
                 continue
             if target.action == SLOW_TENANT:
                 self._unbind(held)
@@ -432,7 +253,7 @@ class Policing:
 
     def _deny_by(self, action: str, held: Held) -> None:
         where = Denial(Reason.DECISION, held.admission.vhost, held.admission.group)
-        self._deny(Denied.ORDER, held.request, where, f"decision:{action}", held.request.hostname, None, None)
+        self._denials.deny(Denied.ORDER, held.request, where, f"decision:{action}", held.request.hostname)
 
     def _slowing(self, held: Held) -> Iterator[QuotaRule]:
         """What decisions add to the quotas of a connection."""
@@ -495,7 +316,7 @@ class Policing:
             log.exception("[C%d] cannot follow the policy, connection closed", held.request.number)
             held.holder.turn_out(CONNECTION_DENIED)
 
-    # --- what is told
+    # --- what is logged and recorded
 
     def deny(
         self,
@@ -509,15 +330,15 @@ class Policing:
     ) -> None:
         """Count, log and record a denial; ``text`` says more of it in the log; ``held`` is None before admission."""
         if held is None:
-            self._deny(what, None, Denial(Reason.MAX_CONNECTIONS), rule, text, address, direction)
+            self._denials.deny(what, None, Denial(Reason.MAX_CONNECTIONS), rule, text, address, direction)
         else:
             if what.value.vhost:
                 held.denials[what.value.vhost] = held.denials.get(what.value.vhost, 0) + 1
             admission = held.admission
             where = Denial(Reason.NO_GROUP, admission.vhost, admission.group)
-            self._deny(what, held.request, where, rule, text, address, direction)
+            self._denials.deny(what, held.request, where, rule, text, address, direction)
 
-    def _tell_alarm(self, alarm: QuotaAlarm) -> None:
+    def _log_alarm(self, alarm: QuotaAlarm) -> None:
         """A quota is met, or is not any more: once each."""
         rule, vhost = alarm.rule.name(alarm.measure), alarm.rule.vhost
         state, held = "raised" if alarm.raised else "cleared", "enforced" if alarm.rule.enforced else "alarm only"
@@ -531,7 +352,7 @@ class Policing:
             held,
         )
         if alarm.raised and (vhost in self.vhosts or vhost in self.policy.vhosts):
-            self._counts_of(vhost).quota_alarms += 1
+            self._denials.counts_of(vhost).quota_alarms += 1
         if self._recorder.active:
             subject = f"{rule} {alarm.who}".rstrip()
             self._recorder.emit(
@@ -548,85 +369,11 @@ class Policing:
 
     def _deny_open(self, request: OpenRequest, denial: Denial, rule: str) -> None:
         what = Denied.CONNECTOR if request.outgoing else Denied.OPEN
-        self._deny(what, request, denial, rule, request.hostname, None, None)
-
-    def _deny(
-        self,
-        what: Denied,
-        who: OpenRequest | None,
-        where: Denial,
-        rule: str,
-        text: str,
-        address: str | None,
-        direction: str | None,
-    ) -> None:
-        row = what.value
-        for name in row.policy:
-            setattr(self.counts, name, getattr(self.counts, name) + 1)
-        if row.vhost and where.vhost:
-            counts = self._counts_of(where.vhost)
-            setattr(counts, row.vhost, getattr(counts, row.vhost) + 1)
-        denial = _Told(row, who, where, rule, text, address, direction)
-        if row.singly:
-            number = 0 if who is None else who.number
-            self._recorder.repeats.happened((number, row.reason), row.singly, partial(self._tell_denial, denial))
-        else:
-            self._tell_denial(denial, 1)
-
-    def _tell_denial(self, denial: _Told, count: int) -> None:
-        """One line and one record for a denial, or for as many as came after it."""
-        row, who, where, rule, text, address, direction = denial
-        user, host = ("", text) if who is None else (who.user, who.host)
-        about = text if address is None else address
-        log.log(
-            logging.DEBUG if row.singly == EACH else logging.INFO,
-            "[C%d] %s%s",
-            0 if who is None else who.number,
-            denied(row.operation, row.reason, user, host, where.vhost, rule, about),
-            and_more(count),
-        )
-        self._recorder.denials.note(What(row.operation, row.reason, user, host, where.vhost, rule, about), count)
-        if self._recorder.active:
-            record = self._record(who, where.vhost, where.group, row.operation, rule, row.reason, allow=False)
-            record.addr, record.dir, record.repeat = address, direction, count
-            if record.host is None:
-                record.host = host
-            self._recorder.emit(record)
+        self._denials.deny(what, request, denial, rule, request.hostname)
 
     def allow(self, operation: str, held: Held, rule: str, *, address: str | None, direction: str) -> None:
         """Record that something was allowed."""
-        self._allowed(operation, held.request, held.admission, rule, address, direction)
-
-    def _allowed(
-        self,
-        operation: str,
-        request: OpenRequest,
-        admission: Admission,
-        rule: str,
-        address: str | None = None,
-        direction: str | None = None,
-    ) -> None:
-        if self._recorder.active and not admission.unrestricted:
-            record = self._record(request, admission.vhost, admission.group, operation, rule, "allowed", allow=True)
-            record.addr, record.dir = address, direction
-            self._recorder.emit(record)
-
-    @staticmethod
-    def _record(
-        who: OpenRequest | None, vhost: str, group: str, operation: str, rule: str, reason: str, *, allow: bool
-    ) -> PolicyDecision:
-        return PolicyDecision(
-            conn=0 if who is None else who.number,
-            vhost=vhost or None,
-            user=None if who is None else who.user,
-            host=None if who is None else who.host,
-            group=group or None,
-            op=operation,
-            allow=allow,
-            rule=rule,
-            reason=reason,
-            repeat=1,
-        )
+        self._denials.allow(operation, held.request, held.admission, rule, address, direction)
 
     # --- what management shows
 

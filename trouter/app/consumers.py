@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 import trio
 
 from trouter.admission.decisions import Decisions
-from trouter.admission.policing import Denied, Policing
+from trouter.admission.denials import Denied
+from trouter.admission.policing import Policing
 from trouter.core.inprocess import InsideMessage, Subscription
 from trouter.core.outcomes import ACCEPTED, ACCEPTED_STATE, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from trouter.core.router import Router

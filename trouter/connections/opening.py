@@ -6,8 +6,9 @@ import logging
 from dataclasses import replace
 from typing import Final
 
+from trouter.admission.admitted import Holder, OpenRequest
+from trouter.admission.denials import CONNECTION_DENIED
 from trouter.admission.hold import Hold
-from trouter.admission.policing import CONNECTION_DENIED, Holder, OpenRequest
 from trouter.admission.tenancy import NoTenant, Tenancy
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant

@@ -15,8 +15,8 @@ from typing import Final
 
 import trio
 
+from trouter.admission.denials import SINGLY
 from trouter.admission.hold import Hold
-from trouter.admission.policing import SINGLY
 from trouter.backbone.uplinks import Uplinks
 from trouter.core.attach import DISALLOWED, PeerTerms
 from trouter.core.attach import hold as hold_messages
