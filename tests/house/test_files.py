@@ -21,7 +21,7 @@ MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
 SOURCES = sorted(path for folder in ("trouter", "plugins") for path in (ROOT / folder).rglob("*.py"))
 #: Modules that are still longer, and functions; no entry is added, and each goes when it has been divided.
-LONG_MODULES = {"policing.py"}
+LONG_MODULES: set[str] = set()
 LONG_FUNCTIONS = {"ingress._route"}
 README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")
 TARGETS = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
