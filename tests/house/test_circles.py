@@ -12,7 +12,7 @@ from .sources import PACKAGE, ROOT, imported_by, module_of
 
 #: All rooms, and those of them in which types make no circle either; none may be taken out.
 ROOMS = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
-WITH_TYPES = ROOMS - {"client", "engine", "telemetry", "testing"}
+WITH_TYPES = ROOMS - {"client", "engine", "testing"}
 
 
 def graph(rooms: set[str], *, types: bool) -> dict[str, set[str]]:

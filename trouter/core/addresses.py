@@ -89,7 +89,7 @@ def parse_address(
 
 
 def plain(text: str) -> str:
-    """What is left of an address without scheme, host and one separator at its end: all that it is known by."""
+    """Return an address without scheme, host and one separator at its end: the text that it is known by."""
     path = strip_location(text)
     return path[:-1] if path.endswith((".", "/")) else path
 

@@ -33,7 +33,7 @@ class CachedAnnotations:
         self.loops = False
 
     def plain(self) -> bytes:
-        """For receivers: the annotations that are none of routers'."""
+        """Return the section for receivers: the annotations that are no router's."""
         if self._plain is None:
             came = self.parsed
             self._plain = compose_annotations(came.user, came.user_count, 0, False, None, None, ())
@@ -81,7 +81,7 @@ class AnnotationRewriter:
         self._known: dict[bytes, CachedAnnotations] = {}
 
     def read(self, data: bytes, start: int, end: int) -> CachedAnnotations:
-        """What stands in the section ``data[start:end]``; InvalidAnnotation."""
+        """Return the annotations in the section ``data[start:end]``; InvalidAnnotation."""
         annotations = self._recent
         if annotations is not None and octets.stands_at(annotations.section, data, start, end):
             return annotations

@@ -114,7 +114,7 @@ class Announcer:
             self._conclude(number, reply)
 
     def _conclude(self, number: str, reply: Note | None) -> None:
-        """What became of a request; None for no answer."""
+        """Take the answer to a request, None for no answer in time."""
         key, _ = self._requested.pop(number)
         route = self._routes[key]
         route.asked = False

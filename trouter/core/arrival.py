@@ -12,7 +12,7 @@ DEFAULT_PRIORITY: Final = 4
 
 
 class Arrival:
-    """What forwarders and outgoing links ask of it. Each place where messages come in has one, and keeps it.
+    """The message under way, as forwarders and outgoing links see it. Each incoming link has one, and keeps it.
 
     It holds for one message, from when that is routed to when the next one is; what is kept for longer is noted in a
     ``Message``.

@@ -41,7 +41,7 @@ _NAME_LENGTH: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class AutoLinkRule:
-    """What is configured; ``direction`` is ``in`` for a link on which the container sends."""
+    """An auto link as configured; ``direction`` is ``in`` for a link on which the container sends."""
 
     address: str
     direction: str

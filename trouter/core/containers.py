@@ -45,7 +45,7 @@ class DetachReason(NamedTuple):
 
 
 class LinkOwner(Protocol):
-    """Who made a link of the router's own, or joined a peer's to one."""
+    """The part of the core that made a link of the router's own, or joined a peer's to one."""
 
     def made(self, link: Link) -> bool:
         """Whether the link is one of ours, and not the peer's that it was joined to."""
@@ -190,7 +190,7 @@ class Container:
 
 
 class Containers:
-    """Those that are connected, by the numbers of their connections."""
+    """The containers that are connected, by the numbers of their connections."""
 
     def __init__(self) -> None:
         self._connected: dict[int, Container] = {}
@@ -208,7 +208,7 @@ class Containers:
         return self._connected.get(number)
 
     def meant(self, container_id: str, connection: str) -> list[Container]:
-        """Those that something for a container, or for a connection, is for."""
+        """Return the containers that a route or auto link is for, by its container id or its connection."""
         return [each for each in self if each.is_meant(container_id, connection)]
 
     def __iter__(self) -> Iterator[Container]:
@@ -241,7 +241,7 @@ def takes(connection: Connection, attach: Attach) -> bool:
 
 
 def passed_on(error: Error | None) -> Error | None:
-    """What a peer said of an error as another hears it: whole if that is not much, else the beginning of its text."""
+    """Return a peer's error as another peer gets it: whole if it is short, else the beginning of its parts."""
     if error is None or len(encode(error)) <= _MAX_ERROR_BYTES:
         return error
     return Error(error.condition[:_MAX_CONDITION], (error.description or "")[:_MAX_DESCRIPTION] or None)

@@ -37,7 +37,7 @@ class StreamLinks(Protocol):
 
 
 class Egress(Backlog):
-    """One outgoing link's deliveries, waiting and unsettled."""
+    """One outgoing link: its deliveries, waiting and unsettled."""
 
     __slots__ = (
         "_last_origin",
@@ -222,7 +222,7 @@ class Egress(Backlog):
         return start
 
     def progress(self, out: Delivery) -> None:
-        """More of ``out``'s message is here."""
+        """Send more of ``out``, of whose message more has come."""
         if self._is_next(out):
             self.on_credit(self.link)
 
@@ -249,7 +249,7 @@ class Egress(Backlog):
             self.dry_since_s = self.pulse.now_s
 
     def _give_back_credit(self) -> None:
-        """What could be sent is sent: the rest of the credit goes back if the receiver wants that."""
+        """Give the rest of the credit back, if the receiver drains the link and nothing waits."""
         sender = self.link
         if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
             sender.drained()

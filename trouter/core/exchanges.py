@@ -39,7 +39,7 @@ _SHORT_HEAD_BYTES: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRule:
-    """What an exchange is to be; ``method`` is one of ``keys.SPELLINGS``, ``alternate`` is empty for none."""
+    """An exchange as configured; ``method`` is one of ``keys.SPELLINGS``, ``alternate`` is empty for none."""
 
     name: str
     address: str
@@ -51,7 +51,7 @@ class ExchangeRule:
 
 @dataclass(frozen=True, slots=True)
 class BindingRule:
-    """What goes where: messages whose subject fits ``key`` to the address ``next_hop``."""
+    """A binding as configured: messages whose subject fits ``key`` go to the address ``next_hop``."""
 
     key: str
     next_hop: str

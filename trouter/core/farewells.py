@@ -22,13 +22,13 @@ class Farewell(Protocol):
 
 
 class Farewells:
-    """Those under way, the longest waiting first."""
+    """The detaches under way, the longest waiting first."""
 
     def __init__(self) -> None:
         self._due_s: dict[Farewell, float] = {}
 
     def add(self, farewell: Farewell, now_s: float) -> None:
-        """One end was detached at ``now_s``."""
+        """Wait for the answer to a detach that came at ``now_s``."""
         self._due_s[farewell] = now_s + PATIENCE_S
 
     def discard(self, farewell: Farewell) -> None:

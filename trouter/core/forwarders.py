@@ -74,7 +74,7 @@ class Forwarder:
         self._candidates: dict[str, list[RemoteRouter]] = {}
 
     def add(self, egress: Egress) -> None:
-        """One more consumer, the last in turn."""
+        """Add a consumer, the last in turn."""
         self.consumers.append(egress)
 
     def remove(self, egress: Egress) -> None:
@@ -85,12 +85,12 @@ class Forwarder:
             self._turn -= 1
 
     def add_remote(self, router: RemoteRouter) -> None:
-        """One more router in reach that has consumers."""
+        """Add a router that can be reached and has consumers."""
         insort(self.remotes, router, key=_ROUTER_ID)
         self._generation = -1
 
     def remove_remote(self, router: RemoteRouter) -> None:
-        """It has none any more, or is out of reach."""
+        """Remove a router that has no consumers any more, or is out of reach."""
         self.remotes.remove(router)
         self._generation = -1
 

@@ -17,7 +17,7 @@ MAX_NOTE_BYTES: Final = 65_536
 
 
 class Gatherer(Ingress):
-    """One such link. Every message is accepted; one larger than ``max_bytes`` is thrown away."""
+    """A link whose receiver is the router. Every message is accepted; one over ``max_bytes`` is thrown away."""
 
     __slots__ = ("_gathered", "_max_bytes", "_take")
 

@@ -89,7 +89,7 @@ class KeyTree(Generic[T]):
         self._root: _Node[T] = _Node()
 
     def insert(self, key: str, value: T) -> None:
-        """One more value for ``key``; PatternError."""
+        """Add a value for ``key``; PatternError."""
         self._path(key)[-1].values.append(value)
 
     def remove(self, key: str, value: T) -> None:

@@ -27,7 +27,7 @@ LOOKUP_S: Final = 3.0
 
 
 class LookupResult(Enum):
-    """What is known of a client's address: its messages are routed, or its links are, or these have nowhere to go."""
+    """The answer for a client's address: its messages are routed, or its links are, or these have nowhere to go."""
 
     MESSAGES = "messages"
     LINKS = "links"
@@ -80,7 +80,7 @@ class Lookups:
                 self._send(number)
 
     def lose(self) -> None:
-        """One of the two links is over: take it that messages are routed."""
+        """Answer all queries with MESSAGES: one of the two links is over."""
         self.query_link = None
         for number in list(self._queries):
             self._answer(number, LookupResult.MESSAGES)

@@ -93,7 +93,7 @@ def _count_octets(router: Router) -> int:
 
 @cache
 def _sizes() -> dict[type, int]:
-    """What one object of each type takes, measured on a sample."""
+    """Return what one object of each type takes, in octets, measured on a sample."""
     table, pulse = AddressTable("sample"), Pulse()
     session = Session(ConnectionPort([], Budget(0)), 0, EngineLimits(), [])
     incoming, outgoing = IncomingLink(session, "sample"), OutgoingLink(session, "sample")

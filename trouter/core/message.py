@@ -19,7 +19,7 @@ _SMALL_PIECE = 512
 
 
 class HeadWriter(Protocol):
-    """Who knows what the router says of a message."""
+    """Writes what the router says of a message; see ``Ingress``."""
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
         """``head`` with the router's own annotations, or (``plain``) without those of any router."""

@@ -137,7 +137,7 @@ class Trunk:
 
     @property
     def ready(self) -> bool:
-        """There is all it takes to be a neighbour (inter-router.md 1.5)."""
+        """Whether all links stand that a neighbour needs (inter-router.md 1.5)."""
         both = self.control_in is not None and self.control_out is not None
         return both and self.data_in > 0 and self._ladder[_LAST] is not None
 
@@ -147,13 +147,13 @@ class Trunk:
         self.name = _ROUTER_PREFIX + neighbour
 
     def add_data(self, egress: Egress) -> None:
-        """One more data link to send on; its priority is their order, and the eleventh has none."""
+        """Add a data link to send on; its priority is their order, and the eleventh has none."""
         self._rank(egress, len(self._senders))
         self._senders.append(egress)
         self._climb()
 
     def add_data_in(self, ingress: InEndpoint) -> None:
-        """One more data link that the neighbour sends on; its priority, as with ``add_data``."""
+        """Add a data link that the neighbour sends on; its priority, as with ``add_data``."""
         self._rank(ingress, self.came)
         self.data_in += 1
         self.came += 1
@@ -284,7 +284,7 @@ class Network:
         self._trunks[trunk.number] = trunk
 
     def remove_trunk(self, trunk: Trunk) -> None:
-        """Such a connection is gone; whatever leads over it leads nowhere until the next ways are set."""
+        """Remove the trunk of a connection that is gone; what led over it leads nowhere until the next ways are set."""
         if self._trunks.pop(trunk.number, None) is not None:
             for router in self.routers.values():
                 if router.trunk is trunk:

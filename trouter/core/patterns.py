@@ -130,7 +130,7 @@ class PatternTree(Generic[T]):
         return value
 
     def match(self, value: str) -> T | None:
-        """What the preferred pattern for ``value`` stands for; None if no pattern matches."""
+        """Return the value of the best pattern for ``value``; None if no pattern matches."""
         entry, _ = self._search(split_tokens(value, self._separators))
         return None if entry is None else entry[1]
 

@@ -145,7 +145,7 @@ class RoutedLink:
         return to_container(text, self._hop.route, self._terms.tenant)
 
     def _home(self, text: str) -> str:
-        """What the peer calls what the container calls ``text``."""
+        """Return the peer's name for the address that the container calls ``text``."""
         wanted = _attach_of(self.near)
         own = getattr(wanted.target if self.near.incoming else wanted.source, "address", None)
         if isinstance(own, str) and self._out(own) == text:
@@ -188,7 +188,7 @@ class RoutedLink:
         ingress.follow()
 
     def refused(self, error: Error) -> None:
-        """There will be no link of ours; the session did not come, or cannot take it."""
+        """Refuse the peer's link: the session did not come, or cannot take ours."""
         self._own.leave(self)
         self.near.context = None
         self._router.end(self.near, DetachReason(True, error))
@@ -196,7 +196,7 @@ class RoutedLink:
     # --- the end
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """One end is over: the other hears why, or that it was lost, and its answer goes back."""
+        """End the other end too, for the same reason or because this one was lost; its answer goes back."""
         if self._asker is not None:
             self._answer(link, reason)
             return
@@ -222,7 +222,7 @@ class RoutedLink:
             self._pass_detach_on()
 
     def _pass_detach_on(self) -> None:
-        """What came before the detach has gone out: the other end is detached, and its peer's answer awaited."""
+        """Detach the other end, now that what came before has gone out, and wait for its peer's answer."""
         _, other = self._ends()
         other.context = None
         other.awaited = True
@@ -255,7 +255,7 @@ class RoutedLink:
         return asker, other
 
     def _forget_farewell(self) -> Link:
-        """From here on neither end reports here; the end that waited."""
+        """Have neither end report here any more; return the end that waited."""
         asker, other = self._ends()
         self._router.farewells.discard(self)
         asker.context = None

@@ -84,7 +84,7 @@ class Router:
 
     @property
     def outcomes(self) -> Outcomes:
-        """What became of deliveries, by class of address."""
+        """Return what became of deliveries, by class of address."""
         return self.pulse.outcomes
 
     def next_identity(self) -> int:
@@ -121,7 +121,7 @@ class Router:
         end: Callable[[Session], None],
         log: MessageLog | None = None,
     ) -> None:
-        """The same on a connection between an edge router and one above it, for links attached from here on."""
+        """As ``open_streams``, between an edge router and its interior router, for links attached from here on."""
         open_edge_streams(self, number, capacity, begin, end, log)
 
     def close_edge_streams(self, number: int) -> None:
@@ -355,7 +355,7 @@ class Router:
         return self._watch.blocked(self.pulse.now_s)
 
     def zero_credit_s(self, link: Link) -> float:
-        """For how long ``link`` has been without credit."""
+        """Return for how many seconds ``link`` has been without credit; 0 with credit."""
         sink = link.sink
         return zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Ingress | Egress) else 0.0
 

@@ -52,7 +52,7 @@ class LinkRoute:
 
     @property
     def tree_pattern(self) -> str:
-        """What the route is in a tree of patterns; PatternError when it has no token."""
+        """Return the route as a pattern of the tree; PatternError when it has no token."""
         return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
 
     @property
@@ -307,7 +307,7 @@ def key_of(tree_pattern: str, direction: str) -> str:
 
 
 def identify(key: str) -> Identity:
-    """What makes two keys those of the same pattern, however its separators are written; PatternError."""
+    """Return what is equal for two keys of the same pattern, however its separators are written; PatternError."""
     direction, is_prefix = _MEANING[key[0]]
     return direction, pattern_tokens(prefix_pattern(key[1:]) if is_prefix else key[1:])
 

@@ -76,7 +76,7 @@ def _oper_status(router: Router, endpoint: Endpoint) -> str:
 
 
 def _priority(endpoint: Endpoint) -> UInt:
-    """That of the messages which the link takes; links of clients, and of streams, have none of their own."""
+    """Return the priority of the link's messages; links of clients, and of streams, have none of their own."""
     if endpoint.trunk is None:
         return UInt(DEFAULT_PRIORITY)
     if endpoint.trunk.is_control(endpoint):
@@ -117,7 +117,7 @@ def _tracked(router: Router, entry: AddressEntry) -> Long:
 
 
 def _link_type(_: Router, endpoint: Endpoint) -> str:
-    """Whose messages it carries."""
+    """Return whose messages the link carries, as management names it."""
     if endpoint.trunk is not None:
         return "router-control" if endpoint.trunk.is_control(endpoint) else "inter-router"
     entry = endpoint.entry
@@ -249,6 +249,6 @@ def address_row(router: Router, entry: AddressEntry, names: Sequence[str] = ()) 
 
 
 def router_row(router: Router) -> dict[str, object]:
-    """What the core counts for the router's row, in the row's order."""
+    """Return what the core counts for the router's row, in the row's order."""
     totals = router.pulse.totals
     return {name: read(router, totals) for name, read in ROUTER_COLUMNS.items()}

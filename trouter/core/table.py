@@ -53,7 +53,7 @@ class AddressRule:
 
     @property
     def tree_pattern(self) -> str:
-        """What the rule is in a tree of patterns; PatternError when its prefix has no token."""
+        """Return the rule as a pattern of the tree; PatternError when its prefix has no token."""
         return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
 
 
@@ -325,12 +325,12 @@ class AddressTable:
         return address.key_in_phase(phase) not in self.entries and address.text not in self.named
 
     def name(self, text: str) -> None:
-        """Something configured is about the address ``text``."""
+        """Note that something configured is about the address ``text``."""
         named = self.parse(text).text
         self.named[named] = self.named.get(named, 0) + 1
 
     def unname(self, text: str) -> None:
-        """What ``name`` told is no longer so; KeyError if it never was."""
+        """Undo one call of ``name``; KeyError without one."""
         named = self.parse(text).text
         self.named[named] -= 1
         if not self.named[named]:

@@ -25,7 +25,7 @@ ROUTER_ROLES: Final = frozenset({"inter-router", EDGE_ROLE})
 
 @dataclass(frozen=True, slots=True)
 class PeerTerms:
-    """What holds for every link of one connection."""
+    """The terms that hold for every link of one connection."""
 
     #: Credit of an incoming link, and the backlog from which an outgoing one counts as full; 0 for the default.
     link_capacity: int = DEFAULT_CAPACITY

@@ -73,7 +73,7 @@ class ControlIngress(Ingress):
 
 
 def capability_of(attach: Attach) -> str:
-    """What the attach says of the link on our side of it: one of the routers' capabilities, or nothing."""
+    """Return the router's capability that the attach has on our side of the link; empty for none."""
     terminus = attach.source if attach.role else attach.target
     capabilities = terminus.capabilities if isinstance(terminus, Source | Target) else ()
     return next((each for each in (CONTROL, DATA) if each in capabilities), "")

@@ -205,7 +205,7 @@ class Uplink:
             self._lookups.answered(link)
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """One of our links is over: by the interior router's word, or with its session."""
+        """Act on the end of a link of ours: detached by the interior router, or lost with its session."""
         sink = link.sink
         if self._ended:
             return
@@ -309,7 +309,7 @@ class Uplink:
         return any(each.connection_number != self.number for some in senders for each in some)
 
     def _capability(self, entry: AddressEntry, *, outgoing: bool) -> tuple[str, ...]:
-        """What says which phase of the address is meant, where that is not the configured one."""
+        """Return the capability for the phase of the address, where that is not the configured one."""
         phase = entry.key[1]
         if phase == FALLBACK_PHASE:
             return _FALLBACK

@@ -31,7 +31,7 @@ Endpoint = Ingress | Egress
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to tell about a link, once."""
+    """A line about a link, to be logged once."""
 
     link: IncomingLink | OutgoingLink
     text: str
@@ -140,7 +140,7 @@ class Watch:
 
 
 def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
-    """For how long a link has been without credit; 0 with credit."""
+    """Return for how many seconds a link has been without credit; 0 with credit."""
     since_s = endpoint.dry_since_s
     return max(0.0, now_s - since_s) if endpoint.link.credit <= 0 and since_s >= 0 else 0.0
 
@@ -155,7 +155,7 @@ def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:
 
 
 def _streams(delivery: Delivery) -> bool:
-    """It is marked as a stream, which may take its time."""
+    """Whether the message is marked as a stream, which may take long."""
     message = delivery.message
     return message is not None and message.annotations is not None and message.annotations.parsed.stream
 

@@ -132,7 +132,7 @@ class PeerFault(Exception):
 
     @property
     def scope(self) -> Scope:
-        """What ends because of it."""
+        """Return what the fault ends."""
         return self.fault.value.scope
 
 

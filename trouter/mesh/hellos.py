@@ -50,7 +50,7 @@ class Hellos:
         self._last_s = _NEVER
 
     def open(self, connection: int, cost: int, now_s: float) -> Send:
-        """There is a control link over ``connection``; the hello that goes there at once."""
+        """Send hellos over ``connection`` from now on; return the one that goes at once."""
         link = self.links[connection] = ControlLink(cost)
         return self._say(self._compose(now_s), connection, link)
 

@@ -142,7 +142,7 @@ class Knowledge:
         connection: int,
         now_s: float,
     ) -> None:
-        """What ``node`` has told at ``sequence``."""
+        """Take in the addresses that ``node`` told at ``sequence``."""
         node.mobile_sequence = sequence
         if not self._map(node, told, gone):
             self._complain(MeshFault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, node.id)

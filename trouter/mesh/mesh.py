@@ -79,7 +79,7 @@ class Mesh(Knowledge):
     # --- what happens here
 
     def link_up(self, connection: int, cost: int, now_s: float) -> None:
-        """There is a control link over ``connection``; hellos go there from now on."""
+        """Send hellos over the control link of ``connection`` from now on."""
         self.events.append(self._hellos.open(connection, cost, now_s))
 
     def link_down(self, connection: int, now_s: float) -> None:
@@ -103,7 +103,7 @@ class Mesh(Knowledge):
     # --- time
 
     def tick(self, now_s: float) -> None:
-        """What a second brings: hellos, advertisements, and the end of what was not heard of for too long."""
+        """Do what is due each second: hellos, advertisements, and forgetting routers that were silent for too long."""
         self._renew_bounds()
         self._questions.renew()
         self._own.renew()

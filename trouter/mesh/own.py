@@ -12,7 +12,7 @@ ADDRESSES_PER_TICK: Final = 1_000_000
 
 
 class OwnAddresses:
-    """What the others are to know of the addresses of ``me``."""
+    """The addresses of the router ``me``, as the others are to know them."""
 
     def __init__(self, me: str) -> None:
         self._me = me

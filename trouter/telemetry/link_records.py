@@ -9,14 +9,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.rows import LINK_COLUMNS
 from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
 from trouter.net.owner import owner_of
-from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled
+from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled, Record
 from trouter.wire.performatives import Attach
 
 from .clocks import mono_us, now_us
@@ -24,8 +24,6 @@ from .clocks import mono_us, now_us
 if TYPE_CHECKING:
     from trouter.core.router import Router
     from trouter.engine.link_base import Link
-
-    from .recorder import Recorder
 
 Endpoint = Ingress | Egress
 
@@ -64,10 +62,21 @@ class _Told:
         self.until_us = mono_us()
 
 
+class Emitter(Protocol):
+    """Takes the records that are made here; see ``Recorder``."""
+
+    @property
+    def active(self) -> bool:
+        """Whether any taker wants records."""
+
+    def emit(self, record: Record) -> None:
+        """Hand a record to all takers; it is not the caller's any more."""
+
+
 class LinkRecords:
     """The links of one router. Nothing is remembered of them while no taker wants records."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Emitter) -> None:
         self._recorder = recorder
         self._told: dict[int, _Told] = {}
         self._round: Iterator[Endpoint] = iter(())
