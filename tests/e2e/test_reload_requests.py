@@ -13,6 +13,7 @@ from tests.e2e.peer import Peer
 from tests.e2e.test_reload import FRONT, ROUTER, free_port, is_open, listener, state, used_port
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -120,16 +121,14 @@ def test_a_connector_dials_at_once_says_how_far_it_is_and_hangs_up_when_deleted(
     with node_of(router.port) as node:
         node.create("listener", local(other_port), name="side")
         node.create("connector", {"host": "127.0.0.1", "port": str(other_port)}, name="self")
-        while True:
-            (row,) = node.query("connector")
-            if row["connectionStatus"] == "SUCCESS":
-                break
+        (row,) = until(
+            lambda: [row for row in node.query("connector") if row["connectionStatus"] == "SUCCESS"], "a connection"
+        )
         assert row["failoverUrls"] == f"amqp://127.0.0.1:{other_port}"
         assert "Connection Opened: dir=out" in row["connectionMsg"]
         assert len([each for each in node.query("connection") if each["dir"] == "out"]) == 1
         assert node.ask("DELETE", type="connector", name="self").status == 204
-        while [each for each in node.query("connection") if each["dir"] == "out"]:
-            pass
+        until(lambda: not [each for each in node.query("connection") if each["dir"] == "out"], "the end of it")
 
 
 def test_reload_by_request_answers_with_the_report(start_router: StartRouter) -> None:

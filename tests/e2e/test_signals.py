@@ -9,8 +9,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from tests.e2e.peer import Peer, message
+from tests.e2e.peer import Link, Peer, message
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, RunningRouter, StartRouter, process
+from tests.waiting import until
 from trouter.wire.performatives import Accepted, Attach, Close, Detach, Disposition, Flow, Source, Target, Transfer
 
 FORCED = "amqp:connection:forced"
@@ -34,14 +35,29 @@ def expect_forced_close(peer: Peer) -> None:
 
 def wait_until_refused(port: int) -> None:
     """Connect until nobody listens any more; connections that come too late are dropped."""
-    while True:
+
+    def is_refused() -> bool:
         try:
             with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as late:
                 assert late.recv(1) == b""
         except ConnectionRefusedError:
-            return
+            return True
         except ConnectionResetError:
-            continue
+            pass
+        return False
+
+    until(is_refused, "a refusal")
+
+
+def drain_with_one_under_way(router: RunningRouter, receiver: Peer, sender: Peer) -> tuple[Link, int]:
+    """Stop the router while a message waits for its receiver's outcome; the receiver's link and the delivery."""
+    source = receiver.attach_receiver("a", credit=10)
+    link = sender.attach_sender("a")
+    delivery = sender.send_message(link, b"under way")
+    sender.be_heard()
+    send(router)
+    router.wait_for_line("Stopping: draining")
+    return source, delivery
 
 
 def test_term_ends_idle_connections_with_a_reason_and_the_process_with_status_0(router: RunningRouter) -> None:
@@ -56,12 +72,7 @@ def test_term_ends_idle_connections_with_a_reason_and_the_process_with_status_0(
 def test_term_lets_unsettled_deliveries_finish(start_router: StartRouter) -> None:
     router = start_router(PATIENT)
     with Peer(router.port) as receiver, Peer(router.port) as sender:
-        source = receiver.attach_receiver("a", credit=10)
-        link = sender.attach_sender("a")
-        delivery = sender.send_message(link, b"under way")
-        sender.be_heard()
-        send(router)
-        router.wait_for_line("Stopping: draining")
+        source, delivery = drain_with_one_under_way(router, receiver, sender)
         assert receiver.take_message(source) == message(b"under way")
         assert sender.expect_outcome(delivery) == Accepted()
         expect_forced_close(sender)
@@ -72,12 +83,7 @@ def test_term_lets_unsettled_deliveries_finish(start_router: StartRouter) -> Non
 def test_a_draining_router_takes_no_links_and_no_connections(start_router: StartRouter) -> None:
     router = start_router(PATIENT)
     with Peer(router.port) as receiver, Peer(router.port) as sender:
-        source = receiver.attach_receiver("a", credit=10)
-        link = sender.attach_sender("a")
-        delivery = sender.send_message(link, b"under way")
-        sender.be_heard()
-        send(router)
-        router.wait_for_line("Stopping: draining")
+        source, delivery = drain_with_one_under_way(router, receiver, sender)
         wait_until_refused(router.port)
         answer = sender.attach(Attach("late", 9, False, source=Source(), target=Target("a"), initial_delivery_count=0))
         assert answer.target is None

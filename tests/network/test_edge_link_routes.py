@@ -16,6 +16,7 @@ from tests.e2e.by_proton import Client, Ear
 from tests.management.node import node_of
 from tests.networks import EDGE_LISTENER, client_port, edge, edge_port, interior, network
 from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -62,8 +63,7 @@ def keys(router: RunningRouter) -> set[str]:
 
 def wait_for_keys(router: RunningRouter, wanted: set[str], gone: bool = False) -> None:
     """Wait until a router knows that links to such addresses are routed, or knows it of none of them."""
-    while (not wanted.isdisjoint(keys(router))) if gone else (not wanted <= keys(router)):
-        pass
+    until(lambda: wanted.isdisjoint(keys(router)) if gone else wanted <= keys(router), f"a change of {wanted}")
 
 
 @pytest.fixture(params=PLACES)

@@ -14,6 +14,7 @@ from tests.e2e.by_proton import Client, Ear, said
 from tests.management.node import node_of
 from tests.networks import client_port, network
 from tests.routers import DEADLINE_S, RunningRouter
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +53,7 @@ def routers(there: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def wait_for_key(router: RunningRouter, key: str, gone: bool = False) -> None:
     """Wait until a router knows that links to such addresses are routed, or that they are no longer."""
     with node_of(client_port(router)) as node:
-        while gone is any(row["key"] == key for row in node.query("router.address", ["key"])):
-            pass
+        until(lambda: gone is not any(row["key"] == key for row in node.query("router.address", ["key"])), key)
 
 
 @pytest.fixture(params=NAMES)
