@@ -145,7 +145,7 @@ $(NODE_READY): console/package-lock.json
 	@touch $@
 
 # The router runs without it, too.
-console-if-possible: node-system
+console-if-possible: system
 	@$(MAKE) --no-print-directory console || echo "make: the web console is not built, for the reason above" >&2
 
 bench: build bench-system $(VENV)/bench
