@@ -90,7 +90,7 @@ def test_this_machine_is_exempt_unless_it_is_configured(handshakes: Handshakes) 
 
 
 def test_zero_is_no_limit(handshakes: Handshakes) -> None:
-    handshakes.rules = replace(RULES, most=0, most_by_place=0, arrivals_per_second=0, least_rate=0)
+    handshakes.rules = replace(RULES, max_handshakes=0, max_by_place=0, arrivals_per_second=0, least_rate=0)
     take(handshakes, 2000)
     assert not any(handshakes.too_fast(HOST) for _ in range(2000))
 

@@ -36,7 +36,7 @@ class Connected:
     def force_close(self, error: Error) -> None:
         self.closed_with = error
 
-    def withhold(self, withheld: bool) -> None:
+    def suspend_credit(self, withheld: bool) -> None:
         """No messages are kept of any of these."""
 
 

@@ -10,8 +10,8 @@ import trio
 
 from trouter.admission import host_names
 from trouter.admission.admitted import OpenRequest
+from trouter.admission.connection_policy import UNFIT, ConnectionPolicy
 from trouter.admission.denials import CONNECTION_DENIED, SESSION_DENIED, Denied
-from trouter.admission.hold import UNFIT, Hold
 from trouter.admission.host_names import HostNames
 from trouter.admission.policing import EVERYTHING, NOTHING, Policing
 from trouter.config import load
@@ -39,7 +39,7 @@ class Takes:
         self.records.append(record)
 
 
-class Holder:
+class PolicedConnection:
     def __init__(self) -> None:
         self.followed: list[Admission] = []
         self.errors: list[Error] = []
@@ -72,10 +72,10 @@ def request(number: int = 1, user: str = "alice", hostname: str = "one", **more:
     return OpenRequest(number, name, hostname, user, "192.0.2.1", **{"authenticated": True, **more})
 
 
-def enter(made: Policing, who: OpenRequest) -> Holder:
+def enter(made: Policing, who: OpenRequest) -> PolicedConnection:
     admission = made.admit(who)
     assert admission is not None
-    holder = Holder()
+    holder = PolicedConnection()
     made.hold(who, admission, holder)
     return holder
 
@@ -117,7 +117,7 @@ def test_what_is_allowed_is_recorded_too_and_messages_are_told_together() -> Non
     assert (record.op, record.allow, record.rule) == ("open", True, "one:all:remoteHosts:1")
     for _ in range(5):
         made.deny(Denied.USER_ID, made._held[1], "user-id", text="bob")
-    made._recorder.repeats.tell()
+    made._recorder.repeats.write()
     told = [each.repeat for each in takes.records[1:] if isinstance(each, PolicyDecision)]
     assert told == [1, 4]
 
@@ -130,7 +130,7 @@ def test_what_a_peer_repeats_floods_neither_log_nor_records(what: Denied, caplog
     caplog.set_level("INFO", "trouter.POLICY")
     for number in range(100):
         made.deny(what, made._held[1], "one:all:rule", address=f"q{number}")
-    made._recorder.repeats.tell()
+    made._recorder.repeats.write()
     told = [each for each in takes.records if isinstance(each, PolicyDecision)]
     assert [(each.addr, each.repeat) for each in told] == [*((f"q{number}", 1) for number in range(16)), ("q16", 84)]
     assert len(caplog.messages) == 17
@@ -179,7 +179,7 @@ def test_who_is_exempt(role: str, outgoing: bool) -> None:
     bound = outgoing and role in {"normal", "route-container"}  # the vhost has no group $connector
     assert (pinned is None) == bound
     if exempt and pinned is not None:
-        made.hold(request(7, role=role, outgoing=outgoing), pinned, Holder())
+        made.hold(request(7, role=role, outgoing=outgoing), pinned, PolicedConnection())
         assert made.rights(7).level == "admin"
 
 
@@ -195,7 +195,7 @@ def test_who_cannot_follow_a_change_is_turned_out_and_the_others_are_judged() ->
     """Else one connection could keep a change from all who opened after it."""
     made, _ = policing()
 
-    class Fails(Holder):
+    class Fails(PolicedConnection):
         def follow(self, admission: Admission) -> None:
             super().follow(admission)
             raise RuntimeError("made up")
@@ -218,8 +218,8 @@ def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
     who = request(1)
     admission = made.admit(who)
     assert admission is not None
-    held = made.hold(who, admission, Holder())
-    check = Hold(made, Plugins(), held, stamps=False).check(of_tenant=False)
+    held = made.hold(who, admission, PolicedConnection())
+    check = ConnectionPolicy(made, Plugins(), held, stamps=False).check(of_tenant=False)
     assert check is not None
     assert not check.allows(b"a" * 5000)
     check.notify(TARGET, "a" * 4096)
@@ -310,7 +310,7 @@ def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> N
     made, takes = policing("")
     enter(made, request(role="route-container"))
     takes.records.clear()
-    hold = Hold(made, Plugins(), made._held[1], stamps=False)
+    hold = ConnectionPolicy(made, Plugins(), made._held[1], stamps=False)
     assert hold.check(of_tenant=False) is None
     check = hold.check(of_tenant=True)
     assert check is not None
@@ -353,10 +353,10 @@ def test_who_came_without_a_policy_is_judged_by_it_whatever_a_vhost_without_a_na
 # --- what messages and sessions are held to
 
 
-def hold_of(made: Policing, who: OpenRequest, *, stamps: bool = False) -> Hold:
+def hold_of(made: Policing, who: OpenRequest, *, stamps: bool = False) -> ConnectionPolicy:
     admission = made.admit(who)
     assert admission is not None
-    return Hold(made, Plugins(), made.hold(who, admission, Holder()), stamps=stamps)
+    return ConnectionPolicy(made, Plugins(), made.hold(who, admission, PolicedConnection()), stamps=stamps)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,11 @@ REPLACED = {
 #: The rooms below the router's own, in which these are refused too: an address is no record, and calls have the field's
 #: names.
 ROOMS = ("core", "engine", "hooks", "mesh")
+#: The router's own rooms, in which a call that writes a line or a record says so, and a bound is a maximum.
+OWN_ROOMS = ("admission", "app", "auth", "backbone", "connections", "net", "telemetry", "tls")
+OWN_NAMES = re.compile(r"Ear|Entrance|Held|Hold|Holder|OutgoingPeer|_*(tell|most)(_\w+)?|_*MOST(_\w+)?")
+#: A keyword of the room of records.
+KEYWORDS = {"most"}
 NAMES = re.compile(r"Record|Ear|_*(tell|hear|ask|most)(_\w+)?|_*MOST(_\w+)?")
 SOURCES = [path for path in tracked_files() if path.suffix == ".py"]
 
@@ -51,6 +56,19 @@ def test_a_room_below_the_router_calls_things_by_their_names(path: Path) -> None
     assert {name for name in names if NAMES.fullmatch(name)} == set()
 
 
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if path.parts[-2] in OWN_ROOMS and path.parts[-3] == "trouter"],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_room_of_the_router_calls_things_by_their_names(path: Path) -> None:
+    with tokenize.open(path) as source:
+        names = {token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.NAME}
+    assert {name for name in names if OWN_NAMES.fullmatch(name)} - KEYWORDS == set()
+
+
 def test_the_pattern_of_names_finds_the_old_ones() -> None:
     assert all(NAMES.fullmatch(name) for name in ("Record", "_tell_users", "ask", "most", "_MOST_ORIGINS"))
+    assert all(OWN_NAMES.fullmatch(name) for name in ("Hold", "_tell_end", "tell", "MOST"))
+    assert not any(OWN_NAMES.fullmatch(name) for name in ("Holders", "told", "teller"))
     assert not any(NAMES.fullmatch(name) for name in ("Recorder", "asked", "almost", "teller"))

@@ -90,7 +90,7 @@ class StillControl:
         policy = Policy.compile(self.configuration.policy, self.configuration.vhosts)
         return explained(policy, question)
 
-    def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+    def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         pass
 
 

@@ -20,9 +20,9 @@ def test_the_first_are_told_one_by_one_and_what_follows_together() -> None:
         made.happened("x", 2, teller(told, str(number)))
     made.happened("y", 2, teller(told, "y"))
     assert told == [("0", 1), ("1", 1), ("y", 1)]
-    made.tell()
+    made.write()
     assert told[3:] == [("2", 4)]
-    made.tell()
+    made.write()
     assert len(told) == 4
     made.happened("x", 2, teller(told, "again"))
     assert told[4:] == [("again", 1)]
@@ -34,5 +34,5 @@ def test_no_more_subjects_are_counted_than_there_is_room_for() -> None:
         for _ in range(2):
             made.happened(number, 1, teller(told, str(number)))
     assert len(told) == repeats.MAX_SUBJECTS + 4
-    made.tell()
+    made.write()
     assert len(told) == 2 * repeats.MAX_SUBJECTS + 4

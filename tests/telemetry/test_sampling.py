@@ -28,8 +28,8 @@ def message(body: object, content_type: str = "application/json") -> bytes:
     return encode(properties) + encode(section)
 
 
-def sampled(octets: bytes, *fields: str, most_bytes: int = 1000) -> MessageSampled:
-    sampling = Sampling(1, most_bytes, frozenset(fields), Bucket(10, 0.0), KEY)
+def sampled(octets: bytes, *fields: str, max_bytes: int = 1000) -> MessageSampled:
+    sampling = Sampling(1, max_bytes, frozenset(fields), Bucket(10, 0.0), KEY)
     return sample_of(sampling, {"conn": 1, "vhost": "acme"}, 7, "orders", octets)
 
 
@@ -112,7 +112,7 @@ def test_a_vhost_says_what_is_recorded(tmp_path: Path) -> None:
     more = f"sampleBytes: 10, sampleHashFields: 'card, holder', sampleKeyFile: {tmp_path}/key"
     configuration = load(text="router { id: A }\n" + VHOST.format(more))
     sampling = samplings_of(configuration.vhosts, 0.0)["acme"]
-    assert (sampling.one_in, sampling.most_bytes, sampling.key) == (2, 10, KEY)
+    assert (sampling.one_in, sampling.max_bytes, sampling.key) == (2, 10, KEY)
     assert sampling.hashed == {"card", "holder"}
     assert sampling.bucket.rate == MAX_PER_SECOND
     assert KEY.decode() not in repr(sampling)

@@ -31,7 +31,7 @@ class OpenRequest:
     permissions: Permissions | None = None
 
 
-class Holder(Protocol):
+class PolicedConnection(Protocol):
     """The connection itself."""
 
     def follow(self, admission: Admission) -> None:
@@ -59,12 +59,12 @@ GONE: Final = _Gone()
 
 
 @dataclass(slots=True)
-class Held:
+class AdmittedConnection:
     """A connection that was let in, and under which terms it is open now. ``name`` is what it is counted under."""
 
     request: OpenRequest
     admission: Admission
-    holder: Holder
+    connection: PolicedConnection
     name: str
     #: The tenant that it belongs to, empty for none.
     tenant: str = ""
@@ -92,7 +92,7 @@ def for_plugins(request: OpenRequest) -> ConnectionRequest:
     )
 
 
-def concerns(target: Target, held: Held) -> bool:
+def concerns(target: Target, held: AdmittedConnection) -> bool:
     """Whether a decision may be about a connection."""
     if target.action == BLOCK_HOST:
         return place_of(held.request.host) == target.subject

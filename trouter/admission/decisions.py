@@ -55,15 +55,15 @@ class Decisions:
         self._now = now
         self._bell = trio.Event()
 
-    def carry_out(self, decision: Decision, by: str, most: int) -> Rejected | None:
+    def carry_out(self, decision: Decision, by: str, limit: int) -> Rejected | None:
         """Do as it says; why not. There may be ``most`` sanctions at one time."""
-        rejected = self._obey(decision, by, most)
+        rejected = self._obey(decision, by, limit)
         if rejected is not None:
             self._records.refused("CREATE", KIND, identity_of(target_of(decision)))
             log.warning("decision %.128r of user %.128r refused: %s", decision.id, by, rejected.reason)
         return rejected
 
-    def _obey(self, decision: Decision, by: str, most: int) -> Rejected | None:
+    def _obey(self, decision: Decision, by: str, limit: int) -> Rejected | None:
         seen = self._sanctions.seen(decision)
         if seen:
             return None
@@ -77,8 +77,8 @@ class Decisions:
         lasts_s = decision.until_us / _MICROSECONDS - self._calendar()
         if lasts_s <= 0:
             return Rejected("until_us has passed")
-        if self._sanctions.get(target) is None and len(self._sanctions) >= most:
-            return Rejected(f"{most} decisions are in force already", FULL)
+        if self._sanctions.get(target) is None and len(self._sanctions) >= limit:
+            return Rejected(f"{limit} decisions are in force already", FULL)
         why = self._spared(decision)
         if why:
             return Rejected(why, NOT_ALLOWED)

@@ -135,8 +135,8 @@ def lockout_rules(router: RouterEntity) -> LockoutRules:
 def handshake_rules(router: RouterEntity) -> HandshakeRules:
     """Return the rules for connections that have not come as far as their Open."""
     return HandshakeRules(
-        most=router.max_handshakes,
-        most_by_place=router.max_handshakes_per_host,
+        max_handshakes=router.max_handshakes,
+        max_by_place=router.max_handshakes_per_host,
         least_rate=router.min_handshake_rate,
         arrivals_per_second=router.accept_rate_per_host,
         arrivals_at_once=router.accept_burst_per_host,

@@ -29,8 +29,8 @@ class HandshakeRules:
     """The numbers; 0 stands for no limit."""
 
     #: At a time: all, and from one place.
-    most: int = 1000
-    most_by_place: int = 20
+    max_handshakes: int = 1000
+    max_by_place: int = 20
     #: Octets a second that a peer has to send, once it has begun to.
     least_rate: int = 64
     #: Connections from one place: a second, and at once.
@@ -130,10 +130,10 @@ class Handshakes:
         rules, kind = self.rules, role in ROUTER_ROLES
         if within(rules.exempt, host):
             return ""
-        if rules.most and self._counts[kind, ""] >= rules.most:
-            return f"maxHandshakes {rules.most}"
-        if rules.most_by_place and self._counts[kind, place_of(host)] >= rules.most_by_place:
-            return f"maxHandshakesPerHost {rules.most_by_place} from {place_of(host)}"
+        if rules.max_handshakes and self._counts[kind, ""] >= rules.max_handshakes:
+            return f"maxHandshakes {rules.max_handshakes}"
+        if rules.max_by_place and self._counts[kind, place_of(host)] >= rules.max_by_place:
+            return f"maxHandshakesPerHost {rules.max_by_place} from {place_of(host)}"
         return ""
 
     def begin(self, host: str, role: str) -> Newcomer:

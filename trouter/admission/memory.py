@@ -76,7 +76,7 @@ class Consumer(Protocol):
     def force_close(self, error: Error) -> None:
         """Close it with ``error``."""
 
-    def withhold(self, withheld: bool) -> None:
+    def suspend_credit(self, suspended: bool) -> None:
         """Let the peer have no more credit for now, or again what it is owed."""
 
 
@@ -134,7 +134,7 @@ class MemoryWatch:
         """Watch the memory until cancelled."""
         while True:
             await trio.sleep(LOOK_S)
-            hub.tell_time()
+            hub.update_clock()
             if self.look(connections.values()):
                 hub.flush()
 
@@ -146,7 +146,7 @@ class MemoryWatch:
             raised = percent >= (mark - LATITUDE if self._raised[mark] else mark)
             if raised != self._raised[mark]:
                 self._raised[mark] = raised
-                self._tell(mark, severity, percent, raised)
+                self._log_alarm(mark, severity, percent, raised)
         self._closing &= {each.number for each in connections} if self._closing else set()
         if not self._raised[STARVE_AT]:
             return self._starve({})
@@ -160,10 +160,10 @@ class MemoryWatch:
         before, self._starved = self._starved, wanted
         for number, connection in before.items():
             if number not in wanted:
-                connection.withhold(False)
+                connection.suspend_credit(False)
         for number, connection in wanted.items():
             if number not in before:
-                connection.withhold(True)
+                connection.suspend_credit(True)
         return before.keys() != wanted.keys()
 
     def _close(self, connections: Collection[Consumer], excess_bytes: int) -> None:
@@ -179,7 +179,7 @@ class MemoryWatch:
             if excess_bytes <= 0:
                 return
 
-    def _tell(self, mark: int, severity: str, percent: int, raised: bool) -> None:
+    def _log_alarm(self, mark: int, severity: str, percent: int, raised: bool) -> None:
         log.log(
             logging.WARNING if raised else logging.INFO,
             "ALARM memory %s: %d percent of maxMemoryBytes %d are taken, the mark is %d",

@@ -19,7 +19,7 @@ async def keep_pace(quotas: QuotaBook, hub: Hub) -> None:
     looked_at_s = 0.0
     while True:
         await trio.sleep(TICK_S if quotas.busy else LOOK_S)
-        hub.tell_time()
+        hub.update_clock()
         if quotas.tick():
             hub.flush()
         if trio.current_time() - looked_at_s >= LOOK_S:

@@ -30,7 +30,7 @@ from trouter.security.quotas import QuotaBook, QuotaRule
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampler, Sampling
 
-from .admitted import GONE, Held, Holder, OpenRequest, concerns, for_plugins
+from .admitted import GONE, AdmittedConnection, OpenRequest, PolicedConnection, concerns, for_plugins
 from .denial_text import closed
 from .denials import CONNECTION_DENIED, DenialLog, Denied
 from .policy_counts import VhostCounts
@@ -67,7 +67,7 @@ class Policing:
         self.quotas = QuotaBook(now, lambda: Budget(0), self._log_alarm)
         self._recorder = recorder
         self._plugins = plugins
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, AdmittedConnection] = {}
         #: What is recorded of messages, by vhost.
         self.samplings = NO_SAMPLINGS
         self._sanctions = Sanctions(now) if sanctions is None else sanctions
@@ -112,15 +112,17 @@ class Policing:
 
     def is_blocked(self, request: OpenRequest, admission: Admission, tenant: str = "") -> bool:
         """Whether a decision keeps out a connection that may open otherwise; counted and told if so."""
-        held = Held(request, admission, GONE, request.name, tenant)
+        held = AdmittedConnection(request, admission, GONE, request.name, tenant)
         blocked = self._block_on(held)
         if blocked:
             self._deny_by(blocked, held)
         return bool(blocked)
 
-    def hold(self, request: OpenRequest, admission: Admission, holder: Holder, tenant: str = "") -> Held:
+    def hold(
+        self, request: OpenRequest, admission: Admission, connection: PolicedConnection, tenant: str = ""
+    ) -> AdmittedConnection:
         """Count a connection that was admitted, until ``leave``."""
-        held = self._held[request.number] = Held(request, admission, holder, request.name, tenant)
+        held = self._held[request.number] = AdmittedConnection(request, admission, connection, request.name, tenant)
         if admission.vhost:
             self._denials.counts_of(admission.vhost).connections_approved += 1
             self._enter(held)
@@ -135,11 +137,11 @@ class Policing:
         held = self._held.pop(number, None)
         if held is not None:
             log.debug("[C%d] %s", number, closed(held.request.name, resources, held.denials, len(self._held)))
-            held.holder = GONE  # so that it goes at once, with all that refers to it
+            held.connection = GONE  # so that it goes at once, with all that refers to it
             self._unbind(held)
             self._forget(held)
 
-    def held(self, number: int) -> Held | None:
+    def held(self, number: int) -> AdmittedConnection | None:
         """The connection of this number, if it is in."""
         return self._held.get(number)
 
@@ -187,24 +189,24 @@ class Policing:
         open_now = ConnectionCounts() if counts is None else counts.open
         return open_now.over(admission.limits, request.user, request.host)
 
-    def _enter(self, held: Held) -> None:
+    def _enter(self, held: AdmittedConnection) -> None:
         """Count it among its vhost's; one client may come to two listeners from the same port."""
         request, counts = held.request, self._denials.counts_of(held.admission.vhost)
         held.name = request.name if request.name not in counts.open else f"{request.name}[C{request.number}]"
         counts.open.enter(held.name, request.user, request.host)
 
-    def _bind(self, held: Held) -> None:
+    def _bind(self, held: AdmittedConnection) -> None:
         """Hold it to the quotas of its admission."""
         quotas, request = (*held.admission.quotas, *self._slowing(held)), held.request
         if quotas:
-            held.share = self.quotas.share(quotas, request.user, request.host, held.holder.received_bytes)
+            held.share = self.quotas.share(quotas, request.user, request.host, held.connection.received_bytes)
 
-    def _unbind(self, held: Held) -> None:
+    def _unbind(self, held: AdmittedConnection) -> None:
         if held.share is not None:
             self.quotas.leave(held.share)
             held.share = None
 
-    def _forget(self, held: Held) -> None:
+    def _forget(self, held: AdmittedConnection) -> None:
         """Count it among its vhost's no longer; a vhost that is gone is forgotten with its last connection."""
         vhost = held.admission.vhost
         counts = self.vhosts.get(vhost)
@@ -217,7 +219,7 @@ class Policing:
         if counts is not None and not len(counts.open) and vhost not in self.policy.vhosts:
             del self.vhosts[vhost]
 
-    def sampler(self, held: Held, log: MessageLog | None) -> Sampler | None:
+    def sampler(self, held: AdmittedConnection, log: MessageLog | None) -> Sampler | None:
         """What records messages that come on a connection, and tells ``log`` of them; None for nothing."""
         sampling = self.samplings.get(held.admission.vhost)
         if sampling is None or held.request.role in ROUTER_ROLES:
@@ -240,9 +242,9 @@ class Policing:
                 self._follow(held)
             elif blocked := self._block_on(held):
                 self._deny_by(blocked, held)
-                held.holder.turn_out(CONNECTION_DENIED)
+                held.connection.turn_out(CONNECTION_DENIED)
 
-    def _block_on(self, held: Held) -> str:
+    def _block_on(self, held: AdmittedConnection) -> str:
         """The decision that blocks a connection, by its name; empty for none."""
         request = held.request
         if request.role in ROUTER_ROLES or request.outgoing:
@@ -251,11 +253,11 @@ class Policing:
             return BLOCK_HOST
         return LOCK_USER if self._sanctions.blocks_user(request.user, *held.scopes) else ""
 
-    def _deny_by(self, action: str, held: Held) -> None:
+    def _deny_by(self, action: str, held: AdmittedConnection) -> None:
         where = Denial(Reason.DECISION, held.admission.vhost, held.admission.group)
         self._denials.deny(Denied.ORDER, held.request, where, f"decision:{action}", held.request.hostname)
 
-    def _slowing(self, held: Held) -> Iterator[QuotaRule]:
+    def _slowing(self, held: AdmittedConnection) -> Iterator[QuotaRule]:
         """What decisions add to the quotas of a connection."""
         if held.request.role in ROUTER_ROLES:
             return
@@ -280,7 +282,7 @@ class Policing:
             verdict = self._judge(policy, held.request)
             if isinstance(verdict, Denial):
                 self._deny_open(held.request, verdict, verdict.rule)
-                held.holder.turn_out(CONNECTION_DENIED)
+                held.connection.turn_out(CONNECTION_DENIED)
             elif verdict != held.admission or sampled.get(verdict.vhost) is not samplings.get(verdict.vhost):
                 self._move(held, verdict)
 
@@ -288,13 +290,13 @@ class Policing:
         """Use the same policy with other addresses for its host names; only new connections are judged by them."""
         self.policy = policy
 
-    def _stays(self, held: Held, before: Policy, policy: Policy) -> bool:
+    def _stays(self, held: AdmittedConnection, before: Policy, policy: Policy) -> bool:
         """Whether the change is not for this connection: its vhost has it so, or had it so and is gone."""
         vhost = held.admission.vhost
         found = policy.vhosts.get(vhost) or before.vhosts.get(vhost)
         return found is not None and bool(vhost) and found.entity.apply_to == "new"
 
-    def _move(self, held: Held, admission: Admission) -> None:
+    def _move(self, held: AdmittedConnection, admission: Admission) -> None:
         """Go on under other terms, in another vhost if need be."""
         moved = held.admission.vhost != admission.vhost
         if moved:
@@ -308,20 +310,20 @@ class Policing:
             self._bind(held)
         self._follow(held)
 
-    def _follow(self, held: Held) -> None:
+    def _follow(self, held: AdmittedConnection) -> None:
         """Let a connection go by its terms as they are now."""
         try:
-            held.holder.follow(held.admission)
+            held.connection.follow(held.admission)
         except Exception:
             log.exception("[C%d] cannot follow the policy, connection closed", held.request.number)
-            held.holder.turn_out(CONNECTION_DENIED)
+            held.connection.turn_out(CONNECTION_DENIED)
 
     # --- what is logged and recorded
 
     def deny(
         self,
         what: Denied,
-        held: Held | None,
+        held: AdmittedConnection | None,
         rule: str,
         *,
         text: str = "",
@@ -371,7 +373,9 @@ class Policing:
         what = Denied.CONNECTOR if request.outgoing else Denied.OPEN
         self._denials.deny(what, request, denial, rule, request.hostname)
 
-    def allow(self, operation: str, held: Held, rule: str, *, address: str | None, direction: str) -> None:
+    def allow(
+        self, operation: str, held: AdmittedConnection, rule: str, *, address: str | None, direction: str
+    ) -> None:
         """Record that something was allowed."""
         self._denials.allow(operation, held.request, held.admission, rule, address, direction)
 

@@ -21,13 +21,13 @@ class Turns:
         return len(self._limiters)
 
     @asynccontextmanager
-    async def of(self, place: str, most: int) -> AsyncIterator[None]:
+    async def of(self, place: str, limit: int) -> AsyncIterator[None]:
         """Hold one of the ``most`` turns of ``place``; wait until there is one. For an empty place there always is."""
         if not place:
             yield
             return
-        limiter = self._limiters.setdefault(place, trio.CapacityLimiter(most))
-        limiter.total_tokens = most
+        limiter = self._limiters.setdefault(place, trio.CapacityLimiter(limit))
+        limiter.total_tokens = limit
         turn = object()
         try:
             await limiter.acquire_on_behalf_of(turn)

@@ -163,7 +163,7 @@ class Control:
         """What the policy in force decides on a connection, and why."""
         return explained(self._parts.policing.policy, question)
 
-    def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+    def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that no configuration creates."""
         self._change_records.done(operation, kind, identity, values)
 
@@ -211,7 +211,7 @@ class Control:
         settings = configuration.router.plugin_settings
         self._consumers.become(self._parts.plugins.consumers(router_facts(configuration), settings))
 
-    def tell_start(self) -> None:
+    def record_start(self) -> None:
         """Let it be recorded that the first configuration is in force."""
         configuration = self._configuration
         self._change_records.reloaded(configuration.source, by="start", changed=len(configuration.entities))
@@ -272,7 +272,7 @@ class Control:
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
         """Make an entity and put it into service; ChangeRefused, and nothing of it is left."""
-        records = self._change_records.telling("CREATE", kind.full_name, name or "", attributes)
+        records = self._change_records.recording("CREATE", kind.full_name, name or "", attributes)
         async with self._turn():
             with records as change:
                 configuration, entity = created(self._configuration, kind, name, attributes)
@@ -283,7 +283,7 @@ class Control:
 
     async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
         """Change attributes of an entity; ChangeRefused, and it is as it was."""
-        records = self._change_records.telling("UPDATE", entity.type.full_name, entity.identity, attributes)
+        records = self._change_records.recording("UPDATE", entity.type.full_name, entity.identity, attributes)
         async with self._turn():
             with records as change:
                 change.before = present = self._present(entity)
@@ -296,7 +296,7 @@ class Control:
 
     async def delete(self, entity: Entity) -> None:
         """Take an entity out of service; connections that came through it stay. ChangeRefused."""
-        records = self._change_records.telling("DELETE", entity.type.full_name, entity.identity, {})
+        records = self._change_records.recording("DELETE", entity.type.full_name, entity.identity, {})
         async with self._turn():
             with records as change:
                 change.before = present = self._present(entity)

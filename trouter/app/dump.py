@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from trouter.connections.connector import Connector
 
 #: Lines of one kind: connections, links, addresses.
-MOST: Final = 20_000
+MAX_LINES: Final = 20_000
 #: Tasks with the same name under the same parent that are shown one by one.
 TASKS_ALIKE: Final = 4
 #: Items gathered between two turns of the scheduler.
@@ -235,7 +235,7 @@ def address_line(entry: AddressEntry) -> str:
 
 def bounded(items: Iterable[T]) -> Iterator[T]:
     """Yield the first ``MOST`` of the present items."""
-    return iter(list(islice(items, MOST)))
+    return iter(list(islice(items, MAX_LINES)))
 
 
 def text(words: object) -> str:

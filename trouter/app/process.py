@@ -176,7 +176,7 @@ class RouterProcess:
         await nursery.start(agent.run)
         change.apply()
         nursery.start_soon(self._assembly.telemetry.run)  # which looks first whether there are takers of records
-        self.control.tell_start()
+        self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 

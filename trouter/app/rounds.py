@@ -27,11 +27,11 @@ async def make_rounds(hub: Hub, connections: Connections, links: LinkRecords, gu
         now_s = trio.current_time()
         connections.look(now_s)
         guard.handshakes.cut_slow()
-        _tell_stalls(hub.router, links, now_s)
+        _log_stalls(hub.router, links, now_s)
         hub.flush()
 
 
-def _tell_stalls(router: Router, links: LinkRecords, now_s: float) -> None:
+def _log_stalls(router: Router, links: LinkRecords, now_s: float) -> None:
     """Apart, for what a task that sleeps has in hand is not gone when it is over."""
     for notice in router.scan(now_s):
         links.stalled(router, notice)

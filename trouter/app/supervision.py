@@ -29,19 +29,19 @@ class Supervisor:
 
     def ready(self) -> None:
         """Notify the manager that every listener is open."""
-        self._tell("READY=1")
+        self._notify("READY=1")
 
     def stopping(self) -> None:
         """Notify the manager that the router is stopping."""
-        self._tell("STOPPING=1")
+        self._notify("STOPPING=1")
 
     async def watch(self) -> None:
         """Give signs of life for as long as the loop turns."""
         while self.pause_s is not None and self._address:
-            self._tell("WATCHDOG=1")
+            self._notify("WATCHDOG=1")
             await trio.sleep(self.pause_s)
 
-    def _tell(self, line: str) -> None:
+    def _notify(self, line: str) -> None:
         if not self._address:
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:

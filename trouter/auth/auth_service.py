@@ -89,7 +89,7 @@ class RemoteAuthService:
     ) -> None:
         """``now`` is the breaker's clock."""
         self.terms = terms
-        self.breaker = Breaker(self._tell, now)
+        self.breaker = Breaker(self._log_state, now)
         self._secure = secure
         self._recorder = recorder
 
@@ -147,7 +147,7 @@ class RemoteAuthService:
         log.warning("authServicePlugin %s: %s", self.facts.name, why)
         return Refused(f"the authentication service {self.facts.name}: {why}", temporary=True)
 
-    def _tell(self, opened: bool) -> None:
+    def _log_state(self, opened: bool) -> None:
         """The breaker has opened or closed: the log and the records say so."""
         facts = self.facts
         if opened:

@@ -191,7 +191,7 @@ class Login:
             return answer
         verdict = self._guard.lockout.judge(self.facts.remote_host, answer.user, right=right, waited_s=self._waited_s)
         if verdict.began:
-            self._tell_lock(answer.user)
+            self._log_lock(answer.user)
         if verdict.wait_s is None:
             return Refused(THROTTLED, temporary=True, user=answer.user)
         await self._wait(verdict.wait_s)
@@ -266,7 +266,7 @@ class Login:
             refusal.reason,
         )
 
-    def _tell_lock(self, user: str) -> None:
+    def _log_lock(self, user: str) -> None:
         rules = self._guard.lockout.rules
         alarm = Alarm(
             name="auth-lockout",

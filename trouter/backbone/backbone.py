@@ -93,7 +93,7 @@ class Backbone:
         self._scrubbed_s = float("-inf")
         network = router.network
         network.on_control = self._take
-        network.on_local = self._tell_local
+        network.on_local = self._advertise_local
         network.on_trunk = self._look_at
 
     # --- connections
@@ -164,7 +164,7 @@ class Backbone:
             self._send_to(hop, way.data)
         self._work()
 
-    def _tell_local(self, key: str, hint: int, present: bool) -> None:
+    def _advertise_local(self, key: str, hint: int, present: bool) -> None:
         if present:
             self.mesh.add_address(key, hint)
         else:
@@ -190,7 +190,7 @@ class Backbone:
             self._network.set_ways(self.mesh.paths, self.mesh.neighbours)
             reach = len(self.mesh.paths.next_hop)
             links_log.info("the ways through the network are set anew: %s; %d routers in reach", event.why, reach)
-            self._tell_paths()
+            self._log_paths()
         elif isinstance(event, AddressesChanged):
             self._network.map(event.router, event.added, event.deleted)
             mobile_log.debug(
@@ -220,7 +220,7 @@ class Backbone:
                 event.times,
             )
 
-    def _tell_paths(self) -> None:
+    def _log_paths(self) -> None:
         """Log what was computed, in the words of the older router: programs draw networks from them."""
         paths = self.mesh.paths
         links_log.info("Computed next hops: %r", dict(sorted(paths.next_hop.items())))

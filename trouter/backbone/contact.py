@@ -40,7 +40,7 @@ async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
     """Tick for ever, at the same moments of every second however long a tick takes, or however late it is."""
     due_s = trio.current_time()
     while True:
-        hub.tell_time()
+        hub.update_clock()
         backbone.tick()
         hub.flush()
         due_s = next_due_s(due_s, trio.current_time())
@@ -48,7 +48,7 @@ async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
             silent_s = backbone.silent_at_s + _AFTER_S
             await trio.sleep_until(min(due_s, silent_s))
             if trio.current_time() >= silent_s:
-                hub.tell_time()
+                hub.update_clock()
                 backbone.check_silence()
                 hub.flush()
 

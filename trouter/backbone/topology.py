@@ -253,7 +253,7 @@ class Topology:
             event.detail,
         )
         self._say(f"{whose} {shown(event.who)} ([C{event.connection}], {event.detail})", now_s)
-        self._tell_alarm(event.who, "raised", event.detail)
+        self._record_alarm(event.who, "raised", event.detail)
 
     def _one_id_count(self) -> int:
         return sum(self._mesh.faults[fault] for fault in ONE_ID)
@@ -267,10 +267,10 @@ class Topology:
                 log.info(
                     "nothing was heard for %.0f s of a second router with the id %s", QUIET_ABOUT_ID_S, shown(router)
                 )
-                self._tell_alarm(router, "cleared", None)
+                self._record_alarm(router, "cleared", None)
             self._shared.clear()
 
-    def _tell_alarm(self, router: str, state: str, detail: str | None) -> None:
+    def _record_alarm(self, router: str, state: str, detail: str | None) -> None:
         self._recorder.emit(
             Alarm(name="duplicateRouterId", severity="critical", subject=router, state=state, value=detail)
         )

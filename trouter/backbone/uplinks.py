@@ -21,7 +21,7 @@ from trouter.wire.performatives import Error
 log = logging.getLogger("trouter.ROUTER")
 
 
-class Holder(Protocol):
+class UplinkOwner(Protocol):
     """An owner of an open connection to an interior router."""
 
     @property
@@ -43,59 +43,59 @@ class Uplinks:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._open: list[Holder] = []
+        self._open: list[UplinkOwner] = []
         self._active: Uplink | None = None
 
     def is_active(self, number: int) -> bool:
         """Whether an open connection is the one that is used."""
         return self._active is not None and self._active.number == number
 
-    def enter(self, holder: Holder) -> None:
+    def enter(self, owner: UplinkOwner) -> None:
         """A connection is open."""
-        self._open.append(holder)
+        self._open.append(owner)
         if self._active is None:
             self.go_on()
         else:
-            log.info("uplink [C%d] stands by", holder.number)
+            log.info("uplink [C%d] stands by", owner.number)
 
-    def leave(self, holder: Holder) -> None:
+    def leave(self, owner: UplinkOwner) -> None:
         """A connection is over; to be told before its links are lost, ``go_on`` after that.
 
         A second call does nothing.
         """
-        if holder not in self._open:
+        if owner not in self._open:
             return
-        self._open.remove(holder)
-        if self._active is not None and self._active.number == holder.number:
+        self._open.remove(owner)
+        if self._active is not None and self._active.number == owner.number:
             self._active.end()
             self._active = None
-            log.info("Edge connection (id=%d) to interior lost", holder.number)
+            log.info("Edge connection (id=%d) to interior lost", owner.number)
 
     def go_on(self) -> None:
         """Go by the connection that is open the longest, if none is active."""
         if self._active is not None:
             return
-        for holder in list(self._open):
+        for owner in list(self._open):
             try:
-                sessions = holder.begin_uplink(SESSIONS)
-                container, capacity = holder.uplink_container()
+                sessions = owner.begin_uplink(SESSIONS)
+                container, capacity = owner.uplink_container()
                 uplink = Uplink(self._hub.router, container, sessions, capacity)
-                uplink.on_broken = lambda why, holder=holder: self._break(holder, why)  # type: ignore[misc]
-                uplink.on_trouble = lambda why, number=holder.number: log.error("[C%d] %s", number, why)  # type: ignore[misc]
+                uplink.on_broken = lambda why, owner=owner: self._break(owner, why)  # type: ignore[misc]
+                uplink.on_trouble = lambda why, number=owner.number: log.error("[C%d] %s", number, why)  # type: ignore[misc]
                 self._active = uplink
                 uplink.begin()
             except (Misuse, AttachRefused) as error:
                 self._active = None
-                self._break(holder, f"an uplink needs {SESSIONS} sessions with links: {error}")
+                self._break(owner, f"an uplink needs {SESSIONS} sessions with links: {error}")
                 continue
-            log.info("Edge connection (id=%d) to interior established", holder.number)
+            log.info("Edge connection (id=%d) to interior established", owner.number)
             return
 
-    def _break(self, holder: Holder, why: str) -> None:
+    def _break(self, owner: UplinkOwner, why: str) -> None:
         """The connection is of no use: close it, so that it is made anew."""
-        log.error("[C%d] the uplink cannot be used: %s", holder.number, why)
-        self.leave(holder)
-        holder.turn_out(Error("amqp:not-allowed", why[:200]))
+        log.error("[C%d] the uplink cannot be used: %s", owner.number, why)
+        self.leave(owner)
+        owner.turn_out(Error("amqp:not-allowed", why[:200]))
 
     async def find(self, link: Link, terms: PeerTerms) -> LookupResult:
         """What the interior router knows of the address that a client attaches to; soon, whatever it does."""

@@ -92,7 +92,7 @@ class AcceptedLogin:
         self._newcomer.answered(trio.current_time())
         if entered:
             self.user = self._login.user
-            self._services.hub.tell_time()
+            self._services.hub.update_clock()
         if entered or isinstance(event, SaslMechanismsWanted):
             self._connection.receive_data(b"")
         return True

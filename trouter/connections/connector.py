@@ -180,10 +180,10 @@ class Connector:
                 return sock
             except OSError as error:
                 why = cause(error)
-        self._tell_failure(endpoint, why)
+        self._log_failure(endpoint, why)
         return None
 
-    def _tell_failure(self, endpoint: Endpoint, why: str) -> None:
+    def _log_failure(self, endpoint: Endpoint, why: str) -> None:
         self._message = f"Connection to {endpoint.host}:{endpoint.port} failed: {why}"
         self._failover.failed()
         log.info("%s", self._message)
@@ -235,7 +235,7 @@ class Connector:
             with trio.CancelScope() as self._idle:
                 met = await self._services.secure.dial(sock, facts, self.entity, endpoint.host, known)
         except (OSError, TlsFailed) as error:
-            self._tell_failure(endpoint, str(error))
+            self._log_failure(endpoint, str(error))
             return None
         return None if self._stopped else met
 

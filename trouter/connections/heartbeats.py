@@ -19,7 +19,7 @@ async def drop_silent(hub: Hub, connections: Connections) -> None:
     """Look for ever; a connection that is dropped gets no close, so that the other end takes it for broken."""
     while True:
         await trio.sleep(LOOK_S)
-        hub.tell_time()
+        hub.update_clock()
         for number in hub.router.edges.silent():
             if number in connections:
                 connections[number].cut(f"no heartbeat for more than {SILENCE_S:g} s")

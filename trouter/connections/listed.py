@@ -134,10 +134,10 @@ class ListedConnection:
 
     def about(self) -> dict[str, Any]:
         """Return what every record about the connection says."""
-        remote, hold, tenant = self.engine.remote_open, self._admission.hold, self._admission.tenant
+        remote, policy, tenant = self.engine.remote_open, self._admission.policy, self._admission.tenant
         vhost = remote.hostname if remote is not None else None
-        if hold is not None:
-            vhost = hold.admission.vhost or vhost
+        if policy is not None:
+            vhost = policy.admission.vhost or vhost
         return {
             "conn": self.number,
             "vhost": vhost or None,
@@ -176,9 +176,9 @@ class ListedConnection:
         """Return the connection as one on which the router attaches links of its own."""
         return self._sessions.as_container(self._settings.given_name)
 
-    def withhold(self, withheld: bool) -> None:
+    def suspend_credit(self, suspended: bool) -> None:
         """Let the peer have no more credit for now, or again what it is owed."""
-        self._sessions.withhold(withheld)
+        self._sessions.suspend_credit(suspended)
 
     def check_standing(self) -> None:
         """Close the connection if the credentials that it came in with are good no longer."""

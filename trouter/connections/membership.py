@@ -124,11 +124,11 @@ class Membership:
         self._watcher = UNWATCHED
 
     def begin_uplink(self, count: int) -> list[Session]:
-        """See ``uplinks.Holder``."""
+        """See ``uplinks.UplinkOwner``."""
         return self._sessions.begin_own(count)
 
     def uplink_container(self) -> tuple[Container, int]:
-        """See ``uplinks.Holder``."""
+        """See ``uplinks.UplinkOwner``."""
         return self._sessions.as_container(self._settings.given_name), self._settings.link_capacity
 
     def _begin_stream(self) -> Session:

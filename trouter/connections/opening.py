@@ -6,9 +6,9 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from trouter.admission.admitted import Holder, OpenRequest
+from trouter.admission.admitted import OpenRequest, PolicedConnection
+from trouter.admission.connection_policy import ConnectionPolicy
 from trouter.admission.denials import CONNECTION_DENIED
-from trouter.admission.hold import Hold
 from trouter.admission.tenancy import NoTenant, Tenancy
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
@@ -31,7 +31,7 @@ server_log = logging.getLogger("trouter.SERVER")
 class OpenAdmission:
     """The admission of one connection: its tenant, and what the policy holds it to; both None until ``admit``."""
 
-    __slots__ = ("_facts", "_hostname", "_login", "_services", "_settings", "hold", "tenant")
+    __slots__ = ("_facts", "_hostname", "_login", "_services", "_settings", "policy", "tenant")
 
     def __init__(self, facts: PeerFacts, settings: PeerSettings, services: Services, login: PeerLogin) -> None:
         self._facts = facts
@@ -40,9 +40,9 @@ class OpenAdmission:
         self._login = login
         self._hostname: str | None = None
         self.tenant: Tenant | None = None
-        self.hold: Hold | None = None
+        self.policy: ConnectionPolicy | None = None
 
-    def admit(self, remote: Open, holder: Holder) -> Error | None:
+    def admit(self, remote: Open, holder: PolicedConnection) -> Error | None:
         """Admit a connection whose peer sent ``remote``, or return the error that turns it away.
 
         A tenant that no client may have is refused before the policy is asked.
@@ -66,7 +66,7 @@ class OpenAdmission:
         if policing.is_blocked(request, admission, tenant):
             return CONNECTION_DENIED
         held = policing.hold(request, admission, holder, tenant)
-        self.hold = Hold(policing, self._services.plugins, held, stamps=self._settings.stamp_user_id)
+        self.policy = ConnectionPolicy(policing, self._services.plugins, held, stamps=self._settings.stamp_user_id)
         return None
 
     def stays(self, vhost: str) -> bool:

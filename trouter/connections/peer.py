@@ -169,7 +169,7 @@ class Peer:
 
     async def _receive_early(self) -> None:
         """Take in what came before our turn."""
-        self._hub.tell_time()
+        self._hub.update_clock()
         if self._transport.receive_early(self._security.early):
             self._hub.flush()
             await self._handle_events()
@@ -223,8 +223,8 @@ class Peer:
         settings, services, listed = self._settings, self._services, self.listed
         self._login.opens()
         error = self._admission.admit(remote, self)
-        hold = self._admission.hold
-        if error is not None or hold is None:
+        policy = self._admission.policy
+        if error is not None or policy is None:
             self._turn_away(error)
             return
         self._login.close()
@@ -232,9 +232,9 @@ class Peer:
         components = settings.logged_components
         log = MessageLog(components, self._log_message) if components else None
         self._membership.come(remote, self._login.user, log)
-        self._sessions.admit(self._admission.terms(self._membership, log), hold)
+        self._sessions.admit(self._admission.terms(self._membership, log), policy)
         if not self._login.outgoing:
-            limit_by_group(hold.admission.settings, self.connection)
+            limit_by_group(policy.admission.settings, self.connection)
         self.connection.open()
         self._membership.join(remote)
         services.connections.add(listed)
@@ -309,8 +309,8 @@ class Peer:
         self._services.ticker.remove(self.connection)
         self._services.connections.remove(self._number)
         self._membership.lose_all_links()
-        if self._admission.hold is not None:
-            self._admission.hold.leave(self._sessions.had)
+        if self._admission.policy is not None:
+            self._admission.policy.leave(self._sessions.had)
         self._sessions.forget()
         self._membership.leave()
         self._hub.flush()

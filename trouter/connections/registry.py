@@ -86,7 +86,7 @@ class ConnectionFacts(Protocol):
     def cut(self, why: str) -> None:
         """Drop the connection without a word to the other end."""
 
-    def withhold(self, withheld: bool) -> None:
+    def suspend_credit(self, suspended: bool) -> None:
         """Let the other end have no more credit for now, or again what it is owed."""
 
     def check_standing(self) -> None:

@@ -15,11 +15,11 @@ from typing import Final
 
 import trio
 
+from trouter.admission.connection_policy import ConnectionPolicy
 from trouter.admission.denials import SINGLY
-from trouter.admission.hold import Hold
 from trouter.backbone.uplinks import Uplinks
 from trouter.core.attach import DISALLOWED, PeerTerms
-from trouter.core.attach import hold as hold_messages
+from trouter.core.attach import hold as check_messages
 from trouter.core.containers import Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -50,7 +50,7 @@ container_log = logging.getLogger("trouter.CONTAINER")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
-class ClosedGate:
+class NoCredit:
     """Lets no credit through."""
 
     def take(self, link: object, count: int) -> int:
@@ -58,7 +58,7 @@ class ClosedGate:
         return 0
 
 
-CLOSED: Final = ClosedGate()
+NO_CREDIT: Final = NoCredit()
 
 
 class Sessions:
@@ -77,8 +77,8 @@ class Sessions:
         self._uplinks = uplinks
         #: What holds for links that are attached from now on.
         self.terms = PeerTerms()
-        self._hold: Hold | None = None
-        self._withheld = False
+        self._policy: ConnectionPolicy | None = None
+        self._suspended = False
         self._container: Container | None = None
         self._turn_out = turn_out
         self._hub = hub
@@ -97,11 +97,11 @@ class Sessions:
         #: Where the attaches and detaches of a session wait for its task, as long as there are any.
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
-    def admit(self, terms: PeerTerms, hold: Hold) -> None:
+    def admit(self, terms: PeerTerms, policy: ConnectionPolicy) -> None:
         """The connection is open, under these terms."""
-        self._hold = hold
-        self._connection.oversize_error = hold.oversize_error
-        self._go_by(self._under(terms, hold))
+        self._policy = policy
+        self._connection.oversize_error = policy.oversize_error
+        self._go_by(self._under(terms, policy))
 
     def _go_by(self, terms: PeerTerms) -> None:
         self.terms = terms
@@ -116,12 +116,12 @@ class Sessions:
             self._container = Container(self._connection, self.terms, container_id, name, self.terms.role)
         return self._container
 
-    def withhold(self, withheld: bool) -> None:
+    def suspend_credit(self, suspended: bool) -> None:
         """Let the peer have no more credit for now, or again what it is owed."""
-        if self._hold is None:
+        if self._policy is None:
             return
-        self._withheld = withheld
-        self._go_by(self._under(self.terms, self._hold))
+        self._suspended = suspended
+        self._go_by(self._under(self.terms, self._policy))
         for session in self._connection.sessions():
             for link in session.all_links():
                 # what routers tell each other of the network goes on: without it there would be none
@@ -129,25 +129,27 @@ class Sessions:
                     link.sink.gate = self.terms.gate
                     link.sink.top_up()
 
-    def _under(self, terms: PeerTerms, hold: Hold) -> PeerTerms:
+    def _under(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
         """The same terms, with what the policy says."""
-        gate: Gate | None = hold.share if hold.share is not None and hold.share.paces else None
-        gate = CLOSED if self._withheld else gate
-        check = hold.check(of_tenant=terms.tenant is not None)
-        return replace(terms, check=check, max_message_bytes=hold.max_message_bytes, gate=gate, tap=hold.tap(terms.log))
+        gate: Gate | None = policy.share if policy.share is not None and policy.share.paces else None
+        gate = NO_CREDIT if self._suspended else gate
+        check = policy.check(of_tenant=terms.tenant is not None)
+        return replace(
+            terms, check=check, max_message_bytes=policy.max_message_bytes, gate=gate, tap=policy.tap(terms.log)
+        )
 
     def forget(self) -> None:
         """The connection is gone: let go of what refers back to it."""
-        self._hold = None
+        self._policy = None
         self._container = None
         self._turn_out = _nobody_hears
 
     def judge_again(self) -> None:
         """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
-        hold, router = self._held(), self._hub.router
-        self._connection.oversize_error = hold.oversize_error
-        self._go_by(self._under(self.terms, hold))
-        hold.count_sessions(self._of_peer)
+        policy, router = self._policy_now(), self._hub.router
+        self._connection.oversize_error = policy.oversize_error
+        self._go_by(self._under(self.terms, policy))
+        policy.count_sessions(self._of_peer)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
             session.count_in(self._shares())
@@ -156,31 +158,31 @@ class Sessions:
             if getattr(sink, "identity", 0) not in router.links or attach is None:
                 continue
             own = router.is_own(link)
-            error = None if own else hold.may_attach(attach, partial(kept.__getitem__, link.incoming))
+            error = None if own else policy.may_attach(attach, partial(kept.__getitem__, link.incoming))
             if error is not None:
                 self._uncount(link)
                 router.detach(link, True, error)
-                self._tell_end(link, "detached by policy", False)
+                self._log_end(link, "detached by policy", False)
                 self._records.gone(router, link, "policy", closed=True, condition=error.condition)
                 continue
             kept[link.incoming] += not own
-            if not own and hold.share is not None and sink not in hold.share.links:
-                hold.share.attached(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
+            if not own and policy.share is not None and sink not in policy.share.links:
+                policy.share.attached(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
             if isinstance(sink, Ingress):
-                hold_messages(sink, self.terms.check)
+                check_messages(sink, self.terms.check)
                 sink.log = self.terms.tap or self.terms.log
             if isinstance(link, IncomingLink):
                 link.max_message_bytes = self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 sink.gate = self.terms.gate
-                sink.top_up()  # what was withheld
+                sink.top_up()  # what was kept back
 
-    def _held(self) -> Hold:
-        assert self._hold is not None  # noqa: S101 - no session begins before the opens
-        return self._hold
+    def _policy_now(self) -> ConnectionPolicy:
+        assert self._policy is not None  # noqa: S101 - no session begins before the opens
+        return self._policy
 
     def _shares(self) -> list[Budget] | None:
         """Where the octets that are kept of its messages are counted besides."""
-        share = self._held().share
+        share = self._policy_now().share
         return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
 
     def _address_key(self, attach: Attach) -> str | None:
@@ -198,7 +200,7 @@ class Sessions:
     def _uncount(self, link: Link) -> None:
         """The link is gone; a second call does nothing."""
         self._routed.discard(getattr(link.sink, "identity", 0))
-        share = None if self._hold is None else self._hold.share
+        share = None if self._policy is None else self._policy.share
         if share is not None:
             if isinstance(link.sink, Ingress):
                 share.end_sending(link.sink)
@@ -226,10 +228,10 @@ class Sessions:
         """Answer the peer's begin, or note that it answered ``ours``."""
         limits = self._connection.limits
         if session.remote_channel > limits.channel_max:  # it came with the open, before the peer heard how many
-            channel, most = session.remote_channel, limits.channel_max
-            self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=most))
+            channel, limit = session.remote_channel, limits.channel_max
+            self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=limit))
             return
-        error = None if ours else self._held().may_begin(self._of_peer)
+        error = None if ours else self._policy_now().may_begin(self._of_peer)
         if error is not None:
             session.end(error)
             return
@@ -245,14 +247,14 @@ class Sessions:
         session = event.session
         if event.fault is not None:
             what = f"{self._label} Session on channel {session.channel}"
-            tell = partial(_tell_session_end, what, str(event.fault))
-            self._repeats.happened((self._label, "session"), SINGLY, tell)
+            write = partial(_log_session_end, what, str(event.fault))
+            self._repeats.happened((self._label, "session"), SINGLY, write)
         self._lose_links(session, event.error)
         session.end()
         self._connection.drop_session(session)
         self._own.discard(session)
-        if self._begun.pop(session, None) is not None and self._hold is not None:
-            self._hold.count_sessions(self._of_peer)
+        if self._begun.pop(session, None) is not None and self._policy is not None:
+            self._policy.count_sessions(self._of_peer)
 
     async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
         """Hand an attach or detach to its session's task in ``nursery``; waits while too many stand before it.
@@ -260,7 +262,7 @@ class Sessions:
         An attach of another router, of which no third router has to be asked, is answered here.
         """
         if isinstance(event, LinkDetached) and event.fault is not None and event.fault.fault is Fault.MESSAGE_SIZE:
-            self._tell_too_large()
+            self._count_too_large()
         session = self._begun.get(event.link.session)
         if session is None:
             return
@@ -277,9 +279,9 @@ class Sessions:
         except trio.WouldBlock:
             await inbox.send(event)
 
-    def _tell_too_large(self) -> None:
+    def _count_too_large(self) -> None:
         """A message was too large: count it, and end the connection if it is to end."""
-        self._held().too_large()
+        self._policy_now().too_large()
         error = self._connection.oversize_error
         if error is not None:
             self._turn_out(error)
@@ -343,40 +345,40 @@ class Sessions:
         link = event.link
         if type(link.sink) is not LinkSink:  # it has an owner: the peer answered our attach
             self._hub.router.answered(link)
-            self._tell_attached(link, event.attach)
+            self._log_attached(link, event.attach)
             return
         if self._hub.router.pulse.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
-        hold, key = self._held(), None
+        policy, key = self._policy_now(), None
         error = None
-        if hold.share is not None:
+        if policy.share is not None:
             key = self._address_key(event.attach)
-            error = hold.may_add_link(event.attach, key)
+            error = policy.may_add_link(event.attach, key)
         if error is None and len(self._routed) >= self.max_links:
-            error = hold.too_many(event.attach)
-        error = error or hold.may_attach(event.attach, partial(self._count, link.incoming))
+            error = policy.too_many(event.attach)
+        error = error or policy.may_attach(event.attach, partial(self._count, link.incoming))
         if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
         if error is None:
             if self._hub.router.attach(link, self.terms, goes_up=found is LookupResult.LINKS) is DISALLOWED:
-                self._held().tell_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
+                self._policy_now().deny_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)
         sink = link.sink
-        if hold.share is not None and isinstance(sink, Ingress | Egress):
-            hold.share.attached(sink, key or getattr(sink.entry, "key", None))
+        if policy.share is not None and isinstance(sink, Ingress | Egress):
+            policy.share.attached(sink, key or getattr(sink.entry, "key", None))
         if identity := getattr(sink, "identity", 0):
             self._routed.add(identity)
         if isinstance(sink, Ingress | Egress):
-            self._tell_attached(link, event.attach)
+            self._log_attached(link, event.attach)
         else:
-            tell = partial(_tell_attach, f"{self._label} Link refused", link.incoming, event.attach)
-            self._repeats.happened((self._label, "attach"), SINGLY, tell)
+            write = partial(_log_attach, f"{self._label} Link refused", link.incoming, event.attach)
+            self._repeats.happened((self._label, "attach"), SINGLY, write)
 
-    def _tell_attached(self, link: Link, attach: Attach) -> None:
+    def _log_attached(self, link: Link, attach: Attach) -> None:
         identity = getattr(link.sink, "identity", 0)
-        _tell_attach(f"{self._label}[L{identity}] Link attached", link.incoming, attach)
+        _log_attach(f"{self._label}[L{identity}] Link attached", link.incoming, attach)
         self._records.attached(link, attach)
 
     def _count(self, incoming: bool) -> int:
@@ -398,7 +400,7 @@ class Sessions:
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
         self._hub.router.detach(link, event.closed, heard=_heard(event))
-        self._tell_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
+        self._log_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
     def ended(self, link: Link, reason: DetachReason) -> None:
@@ -406,7 +408,7 @@ class Sessions:
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
         why = "" if reason.error is None else f": {reason.error.description or reason.error.condition}"
-        self._tell_end(link, "detached by the router", blocked, why)
+        self._log_end(link, "detached by the router", blocked, why)
         condition = None if reason.error is None else reason.error.condition
         self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
 
@@ -428,10 +430,10 @@ class Sessions:
             self._uncount(link)
         router.lose_session(session, error)
         for link, was_blocked in zip(held, blocked, strict=True):
-            self._tell_end(link, "lost", was_blocked)
+            self._log_end(link, "lost", was_blocked)
             self._records.gone(router, link, "lost", closed=True)
 
-    def _tell_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
+    def _log_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
         """Log that a link is gone, and what came and went on it."""
         sink = link.sink
         if isinstance(sink, Ingress | Egress):
@@ -439,7 +441,7 @@ class Sessions:
             core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
 
 
-def _tell_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> None:
+def _log_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> None:
     """Log how an attach was answered, for ``count`` that were answered so."""
     core_log.info(
         "%s: dir=%s source=%s target=%s%s",
@@ -451,7 +453,7 @@ def _tell_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> N
     )
 
 
-def _tell_session_end(what: str, fault: object, count: int) -> None:
+def _log_session_end(what: str, fault: object, count: int) -> None:
     """Log that the peer's faults ended so many sessions."""
     container_log.info("%s ended: %s%s", what, fault, and_more(count))
 

@@ -136,7 +136,7 @@ async def _delete(node: Node, _: Request, found: Found) -> Answer:
         row = found.provider.row(found.key)
         if row is None or not found.provider.forgive(found.key):
             raise not_found(f"there is no such {found.kind.short} any more")
-        node.control.tell_change("DELETE", found.kind.full_name, str(row["identity"]), {})
+        node.control.record_change("DELETE", found.kind.full_name, str(row["identity"]), {})
         return answer({}, NO_CONTENT)
     if found.kind.short == SCOPED:
         delete_scoped(node, found)

@@ -47,7 +47,7 @@ async def _update_connection(node: Node, attributes: Mapping[str, Any], found: F
         connection.trace = _boolean("enableProtocolTrace", trace)
     changed = {"adminStatus": status, "enableProtocolTrace": None if trace is None else str(connection.trace)}
     told = {name: value for name, value in changed.items() if value is not None}
-    node.control.tell_change("UPDATE", found.kind.full_name, str(connection.number), told)
+    node.control.record_change("UPDATE", found.kind.full_name, str(connection.number), told)
     if status == "deleted":
         log.info("[C%d] closed by management", connection.number)
         connection.force_close(Error("amqp:connection:forced", "closed by management"))

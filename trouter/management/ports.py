@@ -165,7 +165,7 @@ class Control(Protocol):
         The keys of ``question`` are those of POLICY_QUESTION; what is not asked is absent.
         """
 
-    def tell_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
+    def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that no configuration creates; ``values`` are the new attribute values."""
 
 

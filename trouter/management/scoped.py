@@ -46,14 +46,14 @@ def create_scoped(node: Node, request: Request, kind: EntityType, name: str, att
     if not added:
         raise Refusal(_FULL, f"a connection has at most {MAX_SCOPED} link routes of its own")
     told = {"pattern": route.pattern, "direction": route.direction}
-    node.control.tell_change("CREATE", kind.full_name, name or str(number), told)
+    node.control.record_change("CREATE", kind.full_name, name or str(number), told)
     return shown_entity(Found(provider, number), CREATED)
 
 
 def delete_scoped(node: Node, found: Found) -> None:
     """End one of the requester's own."""
     node.router.routes.remove_scoped(found.key)
-    node.control.tell_change("DELETE", found.kind.full_name, str(found.key), {})
+    node.control.record_change("DELETE", found.kind.full_name, str(found.key), {})
 
 
 def _route_of(kind: EntityType, name: str, attributes: Mapping[str, Any]) -> LinkRoute:

@@ -22,7 +22,7 @@ class Hub:
         #: Connections with something to write; engine and core append, ``flush`` empties it.
         self.outbox: list[Connection] = []
 
-    def tell_time(self) -> None:
+    def update_clock(self) -> None:
         """Let the core know what time it is; once per round of reads."""
         self.router.pulse.now_s = trio.current_time()
 

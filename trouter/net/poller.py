@@ -74,7 +74,7 @@ class Poller:
             self._epoll.close()
 
     def _serve(self, ready: list[tuple[int, int]]) -> None:
-        self._hub.tell_time()
+        self._hub.update_clock()
         for number, _ in ready:
             reader = self._readers.get(number)
             if reader is None:

@@ -44,7 +44,7 @@ class ChangeRecords:
         self._connections = connections
 
     @contextmanager
-    def telling(self, operation: str, kind: str, name: str, asked: Mapping[str, object]) -> Iterator[Changing]:
+    def recording(self, operation: str, kind: str, name: str, asked: Mapping[str, object]) -> Iterator[Changing]:
         """A change of an entity is made within this; ``asked`` are the attributes that the request named."""
         change = Changing()
         status = _STATUS[operation]
@@ -55,9 +55,9 @@ class ChangeRecords:
             raise
         finally:
             if self._recorder.active:
-                self._tell(operation, kind, name, asked, change, status)
+                self._record(operation, kind, name, asked, change, status)
 
-    def _tell(
+    def _record(
         self, operation: str, kind: str, name: str, asked: Mapping[str, object], change: Changing, status: int
     ) -> None:
         before = None if change.before is None else row(change.before)

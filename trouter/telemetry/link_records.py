@@ -114,7 +114,7 @@ class LinkRecords:
             return
         self._stalled.discard(endpoint.identity)
         told = self._told.pop(endpoint.identity, None) or _Told(endpoint, 0, _counts(endpoint))
-        self._tell(router, endpoint, told, final=True)
+        self._record(router, endpoint, told, final=True)
         self._recorder.emit(
             LinkDetached(
                 **_about(link),
@@ -150,17 +150,17 @@ class LinkRecords:
             )
         )
 
-    def look(self, router: Router, most: int) -> None:
+    def look(self, router: Router, limit: int) -> None:
         """Tell what came and went on the next ``most`` links, if anything did."""
-        portion = list(islice(self._round, most))
-        if len(portion) < most:
+        portion = list(islice(self._round, limit))
+        if len(portion) < limit:
             self._round = iter(list(router.links.values()))
-            portion += islice(self._round, most - len(portion))
+            portion += islice(self._round, limit - len(portion))
         for endpoint in portion:
             if endpoint.identity in router.links:
                 told = self._told.get(endpoint.identity)
                 if told is not None:
-                    self._tell(router, endpoint, told, final=False)
+                    self._record(router, endpoint, told, final=False)
                 else:  # the link is older than the recording; its records begin now
                     self._told[endpoint.identity] = _Told(endpoint, 0, _counts(endpoint))
 
@@ -169,7 +169,7 @@ class LinkRecords:
         self._told.clear()
         self._stalled.clear()
 
-    def _tell(self, router: Router, endpoint: Endpoint, told: _Told, *, final: bool) -> None:
+    def _record(self, router: Router, endpoint: Endpoint, told: _Told, *, final: bool) -> None:
         """Tell what changed. Of a link on which nothing moved nothing is told, except at its end."""
         counts, until_us = _counts(endpoint), mono_us()
         since_us, told.until_us = told.until_us, until_us

@@ -67,13 +67,13 @@ class Observers:
 
     async def _hand_on(self) -> None:
         taken = self._stream.take()
-        await trio.to_thread.run_sync(self._tell, taken, abandon_on_cancel=True, limiter=self._thread)
+        await trio.to_thread.run_sync(self._notify, taken, abandon_on_cancel=True, limiter=self._thread)
         faults = Counter({each: count for each, count in self._plugins.culprits.items() if each.hook == "observe"})
         for culprit, count in (faults - self._faults).items():
             self._recorder.emit(fault_record(culprit, "ignored", count))
         self._faults = faults
 
-    def _tell(self, taken: Taken) -> None:
+    def _notify(self, taken: Taken) -> None:
         for record in taken.records:
             self._observe(record)
         if taken.lost:

@@ -60,19 +60,19 @@ class Telemetry:
         try:
             while True:
                 await trio.sleep(LOOK_S)
-                self._recorder.repeats.tell()
+                self._recorder.repeats.write()
                 if self._recorder.active:
                     await self._look()
                 else:
                     self._idle()
         finally:
-            self._recorder.repeats.tell()
-            self._tell_faults()
-            self._tell_latency()
+            self._recorder.repeats.write()
+            self._record_faults()
+            self._record_latency()
 
     async def _look(self) -> None:
         self._look_at_clock()
-        self._tell_faults()
+        self._record_faults()
         self._time_addresses(self._addresses())
         interval_s = self._interval_s() or DEFAULT_INTERVAL_S
         self._due = min(self._due + len(self._router.links) * LOOK_S / interval_s, len(self._router.links))
@@ -82,7 +82,7 @@ class Telemetry:
             self._recorder.links.look(self._router, portion)
             await trio.lowlevel.checkpoint()
         if trio.current_time() - self._sketched_at_s >= interval_s:
-            self._tell_latency()
+            self._record_latency()
 
     def _idle(self) -> None:
         """Forget what was so far: a taker that comes later gets none of it."""
@@ -93,7 +93,7 @@ class Telemetry:
         self._offset_us = _offset_us()
         self._faults = Counter(self._plugins.culprits)
 
-    def _tell_faults(self) -> None:
+    def _record_faults(self) -> None:
         """Record what plugins did wrong; what they did in observing is recorded where they are called."""
         faults = Counter(self._plugins.culprits)
         for culprit, count in (faults - self._faults).items():
@@ -101,7 +101,7 @@ class Telemetry:
                 self._recorder.emit(fault_record(culprit, "denied", count))
         self._faults = faults
 
-    def _tell_latency(self) -> None:
+    def _record_latency(self) -> None:
         self._sketched_at_s = trio.current_time()
         since_us, at_us = self._sketches.since_us, now_us()
         for sketch in self._sketches.take(at_us):
@@ -124,13 +124,13 @@ class Telemetry:
                 )
             )
 
-    def _time_addresses(self, most: int) -> None:
+    def _time_addresses(self, max_addresses: int) -> None:
         """Have the times of so many addresses counted from here on."""
         pulse = self._router.pulse
         if pulse.times is None:
-            pulse.times = TimesByAddress(most) if most else None
-        elif most:
-            pulse.times.max_addresses = most
+            pulse.times = TimesByAddress(max_addresses) if max_addresses else None
+        elif max_addresses:
+            pulse.times.max_addresses = max_addresses
         else:
             pulse.times.take()
             pulse.times = None

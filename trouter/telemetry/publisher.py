@@ -68,7 +68,7 @@ class Publisher:
                 self._hub.flush()
 
     def _send(self, record: Record) -> None:
-        self._hub.tell_time()
+        self._hub.update_clock()
         self._hub.router.send(self.address, message_of(record.tag, numbered(self._next, record)))
         self._next += 1
 

@@ -12,19 +12,19 @@ from typing import Final
 #: Subjects that are counted at a time; with more of them, everything is told by itself.
 MAX_SUBJECTS: Final = 10_000
 
-#: Tells of this many at once.
-Tell = Callable[[int], None]
+#: Writers of this many at once.
+Writer = Callable[[int], None]
 
 
 class _Subject:
     """What came from one since the last round, and how the rest of it is told."""
 
-    __slots__ = ("singly", "tell", "together")
+    __slots__ = ("singly", "together", "write")
 
     def __init__(self) -> None:
         self.singly = 0
         self.together = 0
-        self.tell: Tell = _nothing
+        self.write: Writer = _nothing
 
 
 def _nothing(count: int) -> None:
@@ -37,30 +37,30 @@ class Repeats:
     def __init__(self) -> None:
         self._subjects: dict[Hashable, _Subject] = {}
 
-    def happened(self, subject: Hashable, singly: int, tell: Tell) -> None:
+    def happened(self, subject: Hashable, singly: int, write: Writer) -> None:
         """Once more for ``subject``: told at once if fewer than ``singly`` were since the last round, else by it.
 
-        ``tell`` of the first that is held back speaks for all that follow it.
+        ``write`` of the first that is held back speaks for all that follow it.
         """
         known = self._subjects.get(subject)
         if known is None:
             if len(self._subjects) < MAX_SUBJECTS:
                 known = self._subjects[subject] = _Subject()
             else:
-                tell(1)
+                write(1)
                 return
         if known.singly < singly:
             known.singly += 1
-            tell(1)
+            write(1)
             return
         if not known.together:
-            known.tell = tell
+            known.write = write
         known.together += 1
 
-    def tell(self) -> None:
-        """The round, about once a second: tell what was held back, and begin anew."""
+    def write(self) -> None:
+        """The round, about once a second: write what was held back, and begin anew."""
         if self._subjects:
             subjects, self._subjects = self._subjects, {}
             for each in subjects.values():
                 if each.together:
-                    each.tell(each.together)
+                    each.write(each.together)

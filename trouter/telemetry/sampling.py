@@ -29,7 +29,7 @@ from trouter.wire.types import Described
 MAX_PER_SECOND: Final = 100
 #: Larger bodies are not searched for fields.
 MAX_SEARCHED_BYTES: Final = 65_536
-LEAST_KEY_BYTES, MOST_KEY_BYTES = 16, 4096
+MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 4096
 _DIGITS: Final = 32
 _PROPERTIES, _DATA, _VALUE = 0x73, 0x75, 0x77
 _FIRST_BODY: Final = 0x75
@@ -42,7 +42,7 @@ class Sampling:
     """What is recorded of the messages of one vhost's users."""
 
     one_in: int
-    most_bytes: int
+    max_bytes: int
     hashed: frozenset[str]
     bucket: Bucket
     key: bytes = field(default=b"", repr=False)
@@ -89,11 +89,11 @@ def _read_key(path: str | None) -> bytes:
         raise ValueError("sampleHashFields needs a key, in a file of 16 octets or more")
     try:
         with opened(path) as file:
-            key = file.read(MOST_KEY_BYTES + 1)
+            key = file.read(MAX_KEY_BYTES + 1)
     except OSError as error:
         raise ValueError(f"the key cannot be read: {reason(error)}") from None
-    if not LEAST_KEY_BYTES <= len(key) <= MOST_KEY_BYTES:
-        raise ValueError(f"a key has {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} octets; this file has another number")
+    if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
+        raise ValueError(f"a key has {MIN_KEY_BYTES} to {MAX_KEY_BYTES} octets; this file has another number")
     return key
 
 
@@ -149,8 +149,8 @@ def sample_of(
         shown = hide(body, sampling) if whole else None
         record.hashed = sorted(sampling.hashed if shown is not None else {ALL})
     if shown is not None:
-        record.body = base64.b64encode(shown[: sampling.most_bytes]).decode()
-        record.cut = True if len(shown) > sampling.most_bytes else record.cut
+        record.body = base64.b64encode(shown[: sampling.max_bytes]).decode()
+        record.cut = True if len(shown) > sampling.max_bytes else record.cut
     return record
 
 

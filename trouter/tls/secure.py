@@ -131,7 +131,7 @@ class Secure:
             self._profiles = profiles
         return PendingSecure(self, await profiles.prepare(configuration, tolerant=tolerant))
 
-    def tell(self, renewal: Renewal) -> None:
+    def log_renewal(self, renewal: Renewal) -> None:
         """Log and record what came of a look at a profile's files."""
         name, problem = renewal.profile, renewal.problem
         if problem:
@@ -191,7 +191,7 @@ class Secure:
                 why = f"timed out: no open within {timeout_s:g} s"
         except (TlsFailed, OSError) as error:
             why, alert = str(error), getattr(error, "alert", "")
-        self._tell_failure(facts, why, alert)
+        self._log_failure(facts, why, alert)
         return None
 
     async def _accept_tls(
@@ -292,7 +292,7 @@ class Secure:
             return "its sslProfile is gone"
         return await self._profiles.objection(security.chain, security.profile, security.trusted_file)
 
-    def _tell_failure(self, facts: PeerFacts, why: str, alert: str) -> None:
+    def _log_failure(self, facts: PeerFacts, why: str, alert: str) -> None:
         listener, number = facts.listener, facts.connection_id
         log.info(
             "%sConnection from %s:%d (to %s:%s) failed: %s",
@@ -315,7 +315,7 @@ class Secure:
         if profiles is None:
             return
         for renewal in await profiles.renew():
-            self.tell(renewal)
+            self.log_renewal(renewal)
         if await profiles.mended():
             await self.take_up()
         for name, days, left_s in profiles.endings():
@@ -365,7 +365,7 @@ class PendingSecure:
         if self.profiles is not None:
             self.profiles.apply()
             for renewal in self.profiles.renewals:
-                self.secure.tell(renewal)
+                self.secure.log_renewal(renewal)
             self.secure.close_outdated()
 
     def drop(self) -> None:

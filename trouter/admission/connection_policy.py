@@ -14,7 +14,7 @@ from trouter.security.policy import Admission
 from trouter.security.quotas import Share
 from trouter.wire.performatives import Attach, Error, Source, Target
 
-from .admitted import Held
+from .admitted import AdmittedConnection
 from .denials import LINK_DENIED, MESSAGE_TOO_LARGE, SESSION_DENIED, TOO_MANY_LINKS, Denied
 from .memory import SESSION_BYTES
 from .policing import Policing
@@ -25,10 +25,10 @@ _OF_MESSAGES: Final = {USER_ID: Denied.USER_ID, NO_TO: Denied.NO_TO}
 UNFIT: Final = "unfit-address"
 
 
-class Hold:
+class ConnectionPolicy:
     """One connection's. ``stamps``: messages without a user-id are given the user's name."""
 
-    def __init__(self, policing: Policing, plugins: Plugins, held: Held, *, stamps: bool) -> None:
+    def __init__(self, policing: Policing, plugins: Plugins, held: AdmittedConnection, *, stamps: bool) -> None:
         self._policing = policing
         self._plugins = plugins
         self._held = held
@@ -72,12 +72,12 @@ class Hold:
         if admission.unrestricted and not own and stamp is None and not of_tenant:
             return None
         may_send = None if admission.unrestricted else self._may_send
-        return MessageCheck(name if own else None, stamp, may_send, self._tell)
+        return MessageCheck(name if own else None, stamp, may_send, self._deny_message)
 
     def _may_send(self, address: str) -> bool:
         return self.admission.may_send(address).allowed
 
-    def _tell(self, what: str, text: str) -> None:
+    def _deny_message(self, what: str, text: str) -> None:
         """A message was denied."""
         if what == TARGET:
             verdict = self.admission.may_send(text)
@@ -90,8 +90,8 @@ class Hold:
 
     def may_begin(self, others: int) -> Error | None:
         """Whether the peer may begin one more session beside its ``others``, which is counted then; why not."""
-        most, share = self.admission.settings.max_sessions, self._held.share
-        if most is not None and others >= most:
+        limit, share = self.admission.settings.max_sessions, self._held.share
+        if limit is not None and others >= limit:
             rule = self._rule("maxSessions")
         else:
             rule = share.may_keep(SESSION_BYTES) if others and share is not None else ""
@@ -138,7 +138,7 @@ class Hold:
         self._policing.deny(what, self._held, rule, address=address, direction=direction)
         return TOO_MANY_LINKS if verdict.too_many else LINK_DENIED
 
-    def tell_closed(self, attach: Attach, rule: str) -> None:
+    def deny_closed(self, attach: Attach, rule: str) -> None:
         """An address was not the peer's to use, by a ``rule`` beside the policy: count and record it."""
         self._deny_link(attach, rule)
 
