@@ -73,7 +73,7 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         session_window_frames=0 if entity.max_session_frames is None else entity.max_session_frames or 0x7FFFFFFF,
         idle_timeout_s=float(entity.idle_timeout_seconds),
         max_events=EVENTS_AT_ONCE,
-        max_links=min(ends.MOST_LINKS, 2 * max_links),  # those that are refused, and not detached yet, among them
+        max_links=min(ends.MAX_LINKS_GIVEN, 2 * max_links),  # those that are refused, and not detached yet, among them
         max_buffered_bytes=_cap(entity, entity.max_buffered_bytes, ends.MAX_BUFFERED_BYTES),
     )
     if entity.role in ROUTER_ROLES:

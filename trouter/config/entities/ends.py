@@ -18,7 +18,7 @@ MAX_LINKS_SECURE: Final = 1000
 MAX_LINKS: Final = 32768
 MAX_UNSETTLED: Final = 10_000
 MAX_BUFFERED_BYTES: Final = 64 << 20
-MOST_LINKS: Final = 65536
+MAX_LINKS_GIVEN: Final = 65536
 
 
 def role(doc: str) -> Any:
@@ -58,7 +58,7 @@ def max_sessions() -> Any:
 
 def max_links() -> Any:
     default = f"{MAX_LINKS}, {MAX_LINKS_SECURE} with secureDefaults"
-    return _cap("Links on one connection; more are refused.", default, MOST_LINKS)
+    return _cap("Links on one connection; more are refused.", default, MAX_LINKS_GIVEN)
 
 
 def max_unsettled() -> Any:
