@@ -87,13 +87,13 @@ def test_a_newcomer_sees_a_network_at_work_and_ends_it(tmp_path: Path) -> None:
             "router.address", ["name", "deliveriesIngress", "deliveriesEgress"], "_edge/branch/$management"
         )
         shown.wait_for(
-            "watcher",
+            "operator",
             addresses,
             lambda found: any(row["name"] == "M0orders" and row["deliveriesIngress"] > 10 for row in found),
         )
         links = query("router.link", ["owningAddr", "linkDir", "unsettledCount"], "_topo/0/south/$management")
         shown.wait_for(
-            "watcher",
+            "operator",
             links,
             lambda found: any(row["owningAddr"] == "M0reports" and row["unsettledCount"] == 10 for row in found),
         )
@@ -126,7 +126,7 @@ def test_each_login_sees_what_is_said_of_it(tmp_path: Path) -> None:
         for user, status in (("watcher", 403), ("operator", 201)):
             assert shown.ask(user, create)[0]["status"] == status
         there = {**create, "to": "_topo/0/north/$management"}
-        assert shown.ask("watcher", there)[0]["status"] == 403
+        assert shown.ask("operator", there)[0]["status"] == 201
 
 
 def test_where_a_router_ends_so_does_all_of_it(tmp_path: Path) -> None:

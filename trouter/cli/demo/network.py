@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 #: Users whose passwords are printed, and what they may do.
 LOGINS: Final = {
-    "operator": "sees all routers, and changes the router `main`",
-    "watcher": "sees all routers, and changes nothing",
+    "operator": "sees and changes all routers",
+    "watcher": "sees the router main, and changes nothing",
     "acme": "sees the tenant acme.example alone",
     "umbrella": "sees the tenant umbrella.example alone",
 }
@@ -70,7 +70,7 @@ router {{
 }}
 policy {{
     enableVhostPolicy: yes
-    routerManagement: read
+    routerManagement: admin
 }}
 address {{
     prefix: prices
@@ -107,7 +107,7 @@ vhost {{
         watchers: {{
             users: watcher
             remoteHosts: 127.0.0.1
-            targets: $management, _topo/*, _edge/*
+            targets: $management
             allowDynamicSource: yes
             allowAnonymousSender: yes
             management: read
