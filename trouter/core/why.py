@@ -207,7 +207,7 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
     busy = [each for each in consumers if each.load() > 0]
     stuck = [each for each in consumers if router.deliveries_stuck(each.link) > 0]
     unpaid = [each for each in consumers if each.link.credit <= 0]
-    if not served.forwarder.subscriptions and len(unpaid) == len(consumers):
+    if consumers and not served.forwarder.subscriptions and len(unpaid) == len(consumers):
         return f"{where}consumers without credit: {_name(unpaid)}"
     for reason, text in _BLOCKED.items():
         blocked = [each for each in busy if each.backlog > 0 and _waits_for(each) == reason]
@@ -221,6 +221,9 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
     if thirsty and len(thirsty) == len(entry.senders) and busy:
         holder = max(busy, key=Egress.load)
         return f"{where}senders without credit: {_name([holder])} has {holder.load()} waiting or unsettled"
+    if thirsty and len(thirsty) == len(entry.senders) and not consumers:
+        waiting = sum(each.unsettled for each in thirsty)
+        return f"{where}senders without credit: other routers have {waiting} of their deliveries waiting or unsettled"
     behind = [each for each in busy if each.backlog > 0]
     if behind:
         return f"{where}flowing, but {_name(behind)} {'is' if len(behind) == 1 else 'are'} behind"
@@ -269,7 +272,8 @@ def _waits_for(endpoint: Egress | Ingress) -> str:
 
 def _moves(router: Router, entry: AddressEntry) -> bool:
     now_s = router.pulse.now_s
-    return any(each.pace.rate(settled_count(each), now_s) > 0 for each in entry.forwarder.consumers)
+    ends: tuple[Egress | Ingress, ...] = (*entry.forwarder.consumers, *_senders(entry))
+    return any(each.pace.rate(settled_count(each), now_s) > 0 for each in ends)
 
 
 def _fallback(entry: AddressEntry) -> AddressEntry | None:

@@ -25,6 +25,8 @@ export interface RouterTables {
   readonly at: number;
   /** Why the last poll failed, wholly or in part: "no answer within 5 s", or the description of a refusal. */
   readonly error?: string;
+  /** Why tables of the router are not shown, by entity: what the policy or the router's version refuses. */
+  readonly refused?: Readonly<Partial<Record<Entity, string>>>;
 }
 
 /** All tables of all routers as last seen. */

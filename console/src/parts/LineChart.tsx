@@ -19,6 +19,8 @@ interface Given {
   readonly series: readonly ChartSeries[];
   readonly unit?: string;
   readonly height?: number;
+  /** Fill what is below each line, as for series that are stacked on each other, the highest first. */
+  readonly isFilled?: boolean;
   /** Show only so much of the past; everything if absent. */
   readonly lastMs?: number;
 }
@@ -39,7 +41,7 @@ function join(series: readonly ChartSeries[], since: number): Joined {
   return (tables.length === 0 ? [[]] : uPlot.join(tables)) as Joined;
 }
 
-function optionsFor(labels: readonly string[], isDark: boolean, unit: string, width: number, height: number): uPlot.Options {
+function optionsFor(labels: readonly string[], isDark: boolean, isFilled: boolean, unit: string, width: number, height: number): uPlot.Options {
   const colours = isDark ? DARK : LIGHT;
   const axis = {
     stroke: isDark ? "#c7c7c7" : "#4d4d4d",
@@ -55,6 +57,7 @@ function optionsFor(labels: readonly string[], isDark: boolean, unit: string, wi
         label,
         stroke: colours[index % colours.length] ?? "#0066cc",
         width: 2,
+        ...(isFilled ? { fill: `${colours[index % colours.length] ?? "#0066cc"}55` } : {}),
         spanGaps: false,
         value: (_plot: uPlot, value: number | null) => (value === null ? "-" : `${NUMBER.format(value)}${unit}`),
       })),
@@ -67,14 +70,14 @@ function optionsFor(labels: readonly string[], isDark: boolean, unit: string, wi
 }
 
 /** Lines over time, several in one picture, with a table of the same numbers for those who cannot see it. */
-export function LineChart({ label, series, unit = "", height = 220, lastMs }: Given) {
+export function LineChart({ label, series, unit = "", height = 220, lastMs, isFilled = false }: Given) {
   const [isTable, setIsTable] = useState(false);
   return (
     <figure className="console-chart" aria-label={label}>
       {isTable ? (
         <ChartTable label={label} series={series} />
       ) : (
-        <Canvas label={label} series={series} unit={unit} height={height} lastMs={lastMs} />
+        <Canvas label={label} series={series} unit={unit} height={height} lastMs={lastMs} isFilled={isFilled} />
       )}
       <Button variant="link" isInline onClick={() => setIsTable(!isTable)} aria-label={`${isTable ? "Show as picture" : "Show as table"}: ${label}`}>
         {isTable ? "Show as picture" : "Show as table"}
@@ -83,7 +86,7 @@ export function LineChart({ label, series, unit = "", height = 220, lastMs }: Gi
   );
 }
 
-function Canvas({ label, series, unit, height, lastMs }: Given & { unit: string; height: number }) {
+function Canvas({ label, series, unit, height, lastMs, isFilled }: Given & { unit: string; height: number; isFilled: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const { isDark } = useTheme();
@@ -95,7 +98,7 @@ function Canvas({ label, series, unit, height, lastMs }: Given & { unit: string;
     const element = place.current;
     if (element === null) return;
     const labels = JSON.parse(names) as string[];
-    const made = new uPlot(optionsFor(labels, isDark, unit, element.clientWidth || 600, height), held.current, element);
+    const made = new uPlot(optionsFor(labels, isDark, isFilled, unit, element.clientWidth || 600, height), held.current, element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth || 600, height }));
     observer.observe(element);
@@ -104,7 +107,7 @@ function Canvas({ label, series, unit, height, lastMs }: Given & { unit: string;
       made.destroy();
       plot.current = undefined;
     };
-  }, [names, isDark, unit, height]);
+  }, [names, isDark, isFilled, unit, height]);
   useEffect(() => {
     held.current = data;
     plot.current?.setData(data);

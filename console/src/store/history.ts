@@ -1,6 +1,7 @@
 /** Series of numbers over time, kept in memory while the page is open. */
 
 import { create } from "zustand";
+import { useShallow } from "zustand/react/shallow";
 
 import type { Entity, History, Snapshot } from "../model/types";
 import { addInterest, onSnapshot } from "./snapshot";
@@ -120,4 +121,9 @@ function perSecond(
 /** The series `key`: one that record() fills, or one that follow() has begun. */
 export function useHistory(key: string): History {
   return store(({ series }) => series[key] ?? EMPTY);
+}
+
+/** The series of all these keys, in their order; see useHistory. */
+export function useHistories(keys: readonly string[]): readonly History[] {
+  return store(useShallow(({ series }) => keys.map((key) => series[key] ?? EMPTY)));
 }

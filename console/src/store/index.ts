@@ -2,7 +2,7 @@
 
 export { ManagementError } from "../amqp/errors";
 export type { ManagementRequest } from "../amqp/management";
-export { MAX_SAMPLES, MAX_SERIES, follow, followed, historyKey, parseKey, record, unfollow, useHistory } from "./history";
+export { MAX_SAMPLES, MAX_SERIES, follow, followed, historyKey, parseKey, record, unfollow, useHistories, useHistory } from "./history";
 export type { SeriesKey } from "./history";
 export type { Wanted } from "./interests";
 export { manage } from "./link";

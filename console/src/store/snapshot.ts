@@ -3,6 +3,7 @@
 import { useEffect } from "react";
 import { create } from "zustand";
 
+import { ManagementError } from "../amqp/errors";
 import { query } from "../amqp/management";
 import type { Entity, RouterRef, RouterTables, Row, Snapshot } from "../model/types";
 import { ordersFor, type Interest, type Wanted } from "./interests";
@@ -10,11 +11,17 @@ import { link } from "./link";
 
 /** How often the poller looks for what is due, and at most how often the page is drawn anew for it. */
 const TICK_MS = 100;
+/** Answers that another request a moment later would not change: not allowed, unknown, not implemented. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 403, 404, 501]);
+/** A table that was refused is asked for again after so long: each refusal is a denial in the router's counts. */
+const REFUSED_MS = 60_000;
 
 interface Polled {
   router: RouterRef;
   tables: Partial<Record<Entity, readonly Row[]>>;
   errors: Map<Entity, string>;
+  /** What the router refused to show, and when it is asked for again. */
+  refused: Map<Entity, { why: string; until: number }>;
   /** When each table was last asked for, and which are under way. */
   asked: Map<Entity, { at: number; attributes: string }>;
   underWay: Set<Entity>;
@@ -40,6 +47,7 @@ export function pollRouters(routers: readonly RouterRef[]): void {
         router,
         tables: {},
         errors: new Map(),
+        refused: new Map(),
         asked: new Map(),
         underWay: new Set(),
         at: 0,
@@ -70,6 +78,7 @@ export function markLost(why: string): void {
   for (const entry of polled.values()) {
     entry.errors.set("", why);
     entry.asked.clear();
+    entry.refused.clear();
   }
   changed = true;
 }
@@ -87,7 +96,8 @@ function askDue(entry: Polled): void {
     const last = entry.asked.get(entity);
     const wanted = attributes === "all" ? "all" : attributes.join();
     // What is wanted anew is asked for at once, whenever the last answer came.
-    const due = last?.attributes !== wanted || now - last.at >= everyMs;
+    const isRefused = now < (entry.refused.get(entity)?.until ?? 0);
+    const due = !isRefused && (last?.attributes !== wanted || now - last.at >= everyMs);
     if (due && !entry.underWay.has(entity)) {
       entry.asked.set(entity, { at: now, attributes: wanted });
       void fetchTable(entry, entity, attributes);
@@ -105,17 +115,26 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
     entry.at = Date.now();
     entry.errors.delete(entity);
     entry.errors.delete("");
+    entry.refused.delete(entity);
   } catch (error) {
-    if (link() === connection) entry.errors.set(entity, error instanceof Error ? error.message : String(error));
+    if (link() !== connection) return;
+    const why = error instanceof Error ? error.message : String(error);
+    if (error instanceof ManagementError && REFUSALS.has(error.status)) {
+      entry.refused.set(entity, { why, until: performance.now() + REFUSED_MS });
+      entry.errors.delete(entity);
+    } else {
+      entry.errors.set(entity, why);
+    }
   } finally {
     entry.underWay.delete(entity);
     changed = true;
   }
 }
 
-function shown({ router, tables, at, errors, gone }: Polled): RouterTables {
+function shown({ router, tables, at, errors, refused, gone }: Polled): RouterTables {
   const error = gone ?? errors.get("") ?? [...errors.values()][0];
-  return { id: router.id, address: router.address, tables, at, ...(error === undefined ? {} : { error }) };
+  const told = { id: router.id, address: router.address, tables, at, ...(error === undefined ? {} : { error }) };
+  return refused.size === 0 ? told : { ...told, refused: Object.fromEntries([...refused].map(([entity, { why }]) => [entity, why])) };
 }
 
 function commit(): void {
@@ -142,6 +161,7 @@ export function onSnapshot(listener: (snapshot: Snapshot) => void): () => void {
 /** Ask for this table of this router at the next tick, as after a change. */
 export function refresh(routerId: string, entity: Entity): void {
   polled.get(routerId)?.asked.delete(entity);
+  polled.get(routerId)?.refused.delete(entity);
 }
 
 /**

@@ -1,0 +1,181 @@
+/** Alarms about routers, their configuration and their clients' logins. */
+import { bounded, rows, shown, type Alarm } from "./alarm";
+import { count, duration, numberOf, textOf } from "./numbers";
+import type { Row, RouterTables } from "./types";
+
+/** Denied logins are an alarm for so long, in ms. */
+export const DENIALS_MS = 15 * 60_000;
+/** A certificate that ends within so many days is told of, and within so many is grave. */
+export const ENDS_SOON_DAYS = 30;
+export const ENDS_NOW_DAYS = 7;
+const DAY_S = 86_400;
+
+const total = (found: readonly Row[], attribute: string): number =>
+  found.reduce((all, row) => all + (numberOf(row[attribute]) ?? 0), 0);
+
+/** Tell of a router that does not answer. */
+export function unreachable(router: RouterTables): Alarm[] {
+  if (router.error === undefined || Object.keys(router.tables).length > 0) return [];
+  return [
+    {
+      key: `unreachable:${router.id}`,
+      severity: "danger",
+      router: router.id,
+      title: `Router ${shown(router.id)} does not answer`,
+      detail: router.error,
+      to: "/topology",
+    },
+  ];
+}
+
+/** Tell of logins denied within DENIALS_MS. */
+export function deniedLogins(router: RouterTables, nowMs: number): Alarm[] {
+  const recent = rows(router, "denial").filter(
+    (row) => row["operation"] === "login" && nowMs - (numberOf(row["at"]) ?? 0) <= DENIALS_MS,
+  );
+  const last = recent[recent.length - 1];
+  if (last === undefined) return [];
+  const times = total(recent, "count");
+  return [
+    {
+      key: `logins:${router.id}`,
+      severity: "warning",
+      router: router.id,
+      title: times === 1 ? "A login was denied" : `${times.toLocaleString("en")} logins were denied`,
+      detail: `Last ${textOf(last["user"]) || "a client without a name"} from ${textOf(last["host"])}: ${textOf(last["reason"])}`,
+      to: "/policy/denials",
+    },
+  ];
+}
+
+/** Tell of users who are locked out. */
+export function lockedUsers(router: RouterTables): Alarm[] {
+  const locked = rows(router, "authLockout").filter((row) => row["locked"] === true);
+  return bounded(router, "locked", "users locked out", locked.map((row) => ({
+    key: `locked:${router.id}:${textOf(row["identity"])}`,
+    severity: "warning",
+    router: router.id,
+    title: `User ${shown(textOf(row["user"]))} is locked out at ${shown(textOf(row["host"]))}`,
+    detail: `For another ${duration(numberOf(row["lockedSeconds"]) ?? 0)}`,
+    to: "/entities/authLockout",
+  })));
+}
+
+/** Tell of certificates that end within ENDS_SOON_DAYS. */
+export function certificates(router: RouterTables, nowMs: number): Alarm[] {
+  const alarms: Alarm[] = [];
+  for (const profile of rows(router, "sslProfile")) {
+    const endS = numberOf(profile["certificateEnds"]);
+    if (endS === null) continue;
+    const leftS = endS - nowMs / 1000;
+    if (leftS > ENDS_SOON_DAYS * DAY_S) continue;
+    const name = shown(textOf(profile["name"]));
+    alarms.push({
+      key: `certificate:${router.id}:${name}`,
+      severity: leftS <= ENDS_NOW_DAYS * DAY_S ? "danger" : "warning",
+      router: router.id,
+      title: leftS <= 0 ? `The certificate of ${name} has ended` : `The certificate of ${name} ends in ${duration(leftS)}`,
+      detail: new Date(endS * 1000).toLocaleString(),
+      to: "/entities/sslProfile",
+    });
+  }
+  return alarms;
+}
+
+/** Tell of records and log lines that are lost. */
+export function lostRecords(router: RouterTables): Alarm[] {
+  const alarms: Alarm[] = [];
+  for (const log of rows(router, "recordLog")) {
+    const lost = numberOf(log["recordsLost"]) ?? 0;
+    if (lost === 0) continue;
+    alarms.push({
+      key: `records:${router.id}:${textOf(log["identity"])}`,
+      severity: "danger",
+      router: router.id,
+      title: `${count(lost, "record")} of ${shown(textOf(log["name"]))} ${lost === 1 ? "is" : "are"} lost`,
+      detail: "The disk or the queue had no room for them",
+      to: "/entities/recordLog",
+    });
+  }
+  const lines = numberOf(rows(router, "router")[0]?.["logLinesLost"]) ?? 0;
+  if (lines > 0)
+    alarms.push({
+      key: `lines:${router.id}`,
+      severity: "warning",
+      router: router.id,
+      title: `${count(lines, "log line")} ${lines === 1 ? "is" : "are"} lost`,
+      detail: "The output of the log could not be written",
+      to: "/entities/log",
+    });
+  return alarms;
+}
+
+/** Return whether a listener's host is one that other machines reach. */
+export function isPublic(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
+  return !(bare === "localhost" || bare === "::1" || bare.startsWith("127.") || bare.startsWith("::ffff:127."));
+}
+
+/** Tell of listeners that other machines reach and no policy holds. */
+export function openListeners(router: RouterTables): Alarm[] {
+  const policy = rows(router, "policy")[0];
+  if (policy === undefined || policy["enableVhostPolicy"] === true) return [];
+  const open = rows(router, "listener").filter(
+    (row) => !["inter-router", "edge"].includes(textOf(row["role"])) && isPublic(textOf(row["host"])),
+  );
+  return bounded(router, "open", "listeners without a policy are open to other machines", open.map((row) => ({
+    key: `open:${router.id}:${textOf(row["identity"])}`,
+    severity: "warning",
+    router: router.id,
+    title: `Listener ${shown(textOf(row["name"]))} is open to other machines, and no policy holds its clients`,
+    detail: `${textOf(row["host"]) || "every address"} at port ${textOf(row["port"])}: every client may send, receive and manage`,
+    to: "/entities/listener",
+  })));
+}
+
+/** Tell of what is configured and not served. */
+export function notServed(router: RouterTables): Alarm[] {
+  const problems = rows(router, "finding").filter((row) => row["severity"] === "problem");
+  if (problems.length === 0) return [];
+  return [
+    {
+      key: `served:${router.id}`,
+      severity: "danger",
+      router: router.id,
+      title: `${count(problems.length, "part")} of the configuration ${problems.length === 1 ? "is" : "are"} not served`,
+      detail: problems.map((row) => textOf(row["entity"]) || textOf(row["section"])).slice(0, 3).join(", "),
+      to: "/overview?at=configuration",
+    },
+  ];
+}
+
+/** Tell of connectors without a connection. */
+export function failedConnectors(router: RouterTables): Alarm[] {
+  const failed = rows(router, "connector").filter((row) => ["CONNECTING", "FAILED"].includes(textOf(row["connectionStatus"])));
+  return bounded(router, "connectors", "connectors without a connection", failed.map((row) => ({
+    key: `connector:${router.id}:${textOf(row["identity"])}`,
+    severity: "warning",
+    router: router.id,
+    title: `Connector ${shown(textOf(row["name"]))} has no connection`,
+    detail: textOf(row["connectionMsg"]) || `${textOf(row["host"])}:${textOf(row["port"])}`,
+    to: "/entities/connector",
+  })));
+}
+
+/** Tell of quotas that are met. */
+export function quotas(router: RouterTables): Alarm[] {
+  return rows(router, "vhostStats").flatMap((row) => {
+    const raised = row["quotaAlarmsRaised"];
+    if (!Array.isArray(raised) || raised.length === 0) return [];
+    return [
+      {
+        key: `quota:${router.id}:${textOf(row["hostname"])}`,
+        severity: "warning" as const,
+        router: router.id,
+        title: `Quotas of vhost ${shown(textOf(row["hostname"]))} are met`,
+        detail: raised.slice(0, 3).map(textOf).join(", "),
+        to: "/policy",
+      },
+    ];
+  });
+}

@@ -1,0 +1,40 @@
+/** What an operator should look at now, told from the tables of all routers. */
+import type { Alarm, Rule, Severity } from "./alarm";
+import {
+  certificates, deniedLogins, failedConnectors, lockedUsers, lostRecords, notServed, openListeners, quotas, unreachable,
+} from "./alarm-router";
+import { blockedLinks, stuckDeliveries } from "./alarm-traffic";
+import type { Snapshot } from "./types";
+
+export type { Alarm, Severity } from "./alarm";
+export { addressPage } from "./alarm-traffic";
+
+const RANK: Readonly<Record<Severity, number>> = { danger: 0, warning: 1, info: 2 };
+
+const RULES: readonly Rule[] = [
+  unreachable, notServed, lostRecords, certificates, blockedLinks, stuckDeliveries, deniedLogins, lockedUsers, quotas,
+  failedConnectors, openListeners,
+];
+
+/** The tables and attributes that alarms are told from. */
+export const ALARM_TABLES: Readonly<Record<string, readonly string[] | "all">> = {
+  "router.link": [
+    "identity", "linkType", "linkDir", "owningAddr", "undeliveredCount", "zeroCreditSeconds", "deliveriesStuck",
+  ],
+  router: "all",
+  sslProfile: "all",
+  recordLog: "all",
+  listener: "all",
+  connector: "all",
+  policy: "all",
+  vhostStats: "all",
+  finding: "all",
+  denial: "all",
+  authLockout: "all",
+};
+
+/** Return everything that is to be looked at, the gravest first. `nowMs` is in ms since 1970. */
+export function alarms(snapshot: Snapshot, nowMs: number): Alarm[] {
+  const found = snapshot.routers.flatMap((router) => RULES.flatMap((rule) => rule(router, nowMs)));
+  return found.sort((one, other) => RANK[one.severity] - RANK[other.severity]);
+}

@@ -1,0 +1,62 @@
+import { useId } from "react";
+import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/esm/components/FormSelect";
+import { TextInput } from "@patternfly/react-core/dist/esm/components/TextInput";
+
+import { cut, visible } from "../../model/text";
+
+interface Text {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly placeholder?: string;
+  /** What the field suggests while it is typed into. */
+  readonly suggestions?: readonly string[];
+}
+
+/** A labelled field for one line of text. */
+export function TextField({ label, value, onChange, placeholder, suggestions = [] }: Text) {
+  const id = useId();
+  return (
+    <div className="console-field">
+      <label htmlFor={id}>{label}</label>
+      <TextInput
+        id={id}
+        value={value}
+        placeholder={placeholder}
+        onChange={(_event, text) => onChange(text)}
+        list={suggestions.length > 0 ? `${id}-list` : undefined}
+        autoComplete="off"
+        spellCheck={false}
+      />
+      {suggestions.length > 0 && (
+        <datalist id={`${id}-list`}>
+          {suggestions.slice(0, 200).map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      )}
+    </div>
+  );
+}
+
+interface Choice {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly options: readonly (readonly [value: string, label: string])[];
+}
+
+/** A labelled choice of one out of several. */
+export function ChoiceField({ label, value, onChange, options }: Choice) {
+  const id = useId();
+  return (
+    <div className="console-field">
+      <label htmlFor={id}>{label}</label>
+      <FormSelect id={id} value={value} onChange={(_event, chosen) => onChange(chosen)}>
+        {options.map(([each, shown]) => (
+          <FormSelectOption key={each} value={each} label={cut(visible(shown), 80)} />
+        ))}
+      </FormSelect>
+    </div>
+  );
+}

@@ -1,0 +1,51 @@
+import { Label } from "@patternfly/react-core/dist/esm/components/Label";
+
+import { textOf } from "../../model/numbers";
+import { cut, visible } from "../../model/text";
+import type { Snapshot } from "../../model/types";
+import { useMissing } from "../common/known";
+import { Panel } from "../common/Panel";
+
+const WORDS: Readonly<Record<string, readonly ["danger" | "warning" | "info", string]>> = {
+  problem: ["danger", "Not served"],
+  unsafe: ["warning", "Unsafe"],
+  warning: ["info", "Note"],
+};
+const RANK = ["problem", "unsafe", "warning"];
+
+/** What is configured and not served, or unsafe, or worth knowing: the findings of all routers, the gravest first. */
+export function Configuration({ snapshot }: { snapshot: Snapshot }) {
+  const missing = useMissing(snapshot, "finding");
+  const found = snapshot.routers
+    .flatMap((router) => (router.tables["finding"] ?? []).map((row) => ({ router: router.id, row })))
+    .sort((one, other) => RANK.indexOf(textOf(one.row["severity"])) - RANK.indexOf(textOf(other.row["severity"])));
+  return (
+    <Panel title="Configured and not served" id="overview-configuration" missing={missing} isWide>
+      {found.every(({ row }) => row["severity"] !== "problem") && <p>Everything that is configured is served.</p>}
+      {found.length > 0 && (
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+        <div className="console-bounded" tabIndex={0} role="region" aria-label="Findings about the configuration">
+          <ul className="console-list" aria-label="Findings">
+            {found.map(({ router, row }) => {
+              const [status, word] = WORDS[textOf(row["severity"])] ?? ["info", textOf(row["severity"])];
+              const cure = textOf(row["cure"]);
+              return (
+                <li key={`${router} ${textOf(row["identity"])}`} className="console-item">
+                  <Label status={status} isCompact>
+                    {word}
+                  </Label>
+                  <bdi>
+                    {cut(visible(`${textOf(row["entity"]) || textOf(row["section"])}: ${textOf(row["message"])}`), 500)}
+                  </bdi>
+                  <span className="console-subtle">
+                    <bdi>{cut(visible(`${router}, ${textOf(row["place"])}${cure === "" ? "" : `: ${cure}`}`), 500)}</bdi>
+                  </span>
+                </li>
+              );
+            })}
+          </ul>
+        </div>
+      )}
+    </Panel>
+  );
+}
