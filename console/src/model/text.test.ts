@@ -12,8 +12,8 @@ describe("visible", () => {
   });
 
   it("writes out control characters and invisible ones", () => {
-    expect(visible("a\u0000b\u001b[31mc\u200bd\ufeffe\u0085")).toBe("a␀b<U+001B>[31mc<U+200B>d<U+FEFF>e<U+0085>");
-    expect(visible("one\ntwo\r\n")).toBe("one␊two␍␊");
+    expect(visible("a\u0000b\u001b[31mc\u200bd\ufeffe\u0085")).toBe("a<NUL>b<U+001B>[31mc<U+200B>d<U+FEFF>e<U+0085>");
+    expect(visible("one\ntwo\r\n")).toBe("one<LF>two<CR><LF>");
   });
 
   it("writes out half of a surrogate pair and keeps whole ones", () => {

@@ -4,9 +4,9 @@
 // lines and paragraphs, and the letters that have no shape.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u17b4|\u17b5/gu;
 
-const NAMED: Readonly<Record<string, string>> = { "\n": "\u240a", "\r": "\u240d", "\t": "\u2409", "\0": "\u2400" };
+const NAMED: Readonly<Record<string, string>> = { "\n": "<LF>", "\r": "<CR>", "\t": "<TAB>", "\0": "<NUL>" };
 
-/** Return `text` with every control character, direction mark and invisible character written out as <U+202E>. */
+/** Return `text` with every control character, direction mark and invisible character written out, such as <U+202E> or <LF>. */
 export function visible(text: string): string {
   return text.replace(
     HIDDEN,
