@@ -303,6 +303,23 @@ class RouterMachine(RuleBasedStateMachine):
                 assert session.held_bytes >= 0
 
     @invariant()
+    def windows_stay_within_what_was_agreed(self) -> None:
+        for client in self.router.clients:
+            if client.dropped:
+                continue
+            for session in [*client.server.sessions(), *client.connection.sessions()]:
+                assert -session.window_frames <= session.incoming_window <= session.window_frames
+                assert 0 <= session.remote_incoming_window <= LIMITS.window_frames
+
+    @invariant()
+    def each_end_settles_a_delivery_once(self) -> None:
+        for receiver in self.receiving:
+            for message in receiver.received:
+                settled = [settled for _, settled in message.history].count(True)
+                assert settled <= 1
+                assert not (message.settled and message.history)
+
+    @invariant()
     def each_receiver_hears_of_a_message_once(self) -> None:
         for receiver in self.receiving:
             numbers = Counter(number_of(message) for message in receiver.received)
@@ -350,12 +367,24 @@ class RouterMachine(RuleBasedStateMachine):
         for egress in self.router.core.egresses():
             assert (egress.unsettled, egress.backlog) == (0, 0)
         for client in self.router.clients:
+            self.both_ends_count_the_same_frames(client)
             for session in client.server.sessions():
                 assert session.incoming.count == session.outgoing.count == 0
             client.drop()
         assert not self.router.core.table.entries
         assert not self.router.core.links
         assert self.router.held_bytes() == 0
+
+    def both_ends_count_the_same_frames(self, client: MemoryClient) -> None:
+        """All is quiet: nothing is on its way, and a sender knows of no more room than there is."""
+        if client.dropped:
+            return
+        ours, theirs = client.server.sessions(), client.connection.sessions()
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            for here, there in ((one, other), (other, one)):
+                assert here.next_incoming_id == there.next_outgoing_id
+                assert there.remote_incoming_window <= here.incoming_window
 
     def every_message_has_its_end(self) -> None:
         for sent in self.sent:
