@@ -1,0 +1,142 @@
+"""Clients that attach, send, drain, detach and are killed in any order: what the policy counted of them is 0 again.
+
+Each client sends a talk made at random, all of it valid in itself, to a whole router with policy and quotas; the octets
+of all of them are mixed, and each ends as a socket does: in order, half closed, or with a reset.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import trio
+import trio.lowlevel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.parts.encoder import conversation
+from trouter.testing import LoopbackRouter, open_router
+
+QUOTAS = "maxLinks: 1000\n maxAddresses: 1000\n maxMessagesPerSecond: 100000\n maxBufferedBytes: 100000000"
+CONFIGURATION = f"""
+router {{
+    id: R
+}}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    authenticatePeer: no
+}}
+policy {{
+    enableVhostPolicy: yes
+}}
+vhost {{
+    hostname: $default
+    allowUnknownUser: yes
+    {QUOTAS}
+    perUser: {{ {QUOTAS.replace(chr(10), chr(10) + " ")}
+    }}
+    groups: {{
+        $default: {{
+            remoteHosts: *
+            sources: *
+            targets: *
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
+        }}
+    }}
+}}
+"""
+ENDS = ("reset", "half", "close")
+DEADLINE_S = 60.0
+
+
+class Client:
+    """A socket with what it still has to send."""
+
+    def __init__(self, port: int, rng: random.Random) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setblocking(False)
+        self.left = conversation(rng)
+        self.end = rng.choice(ENDS)
+
+    def step(self, count: int) -> bool:
+        """Send a piece; False once all is sent, and the socket has ended."""
+        piece, self.left = self.left[:count], self.left[count:]
+        try:
+            if piece:
+                self.socket.sendall(piece)
+                return True
+            self.finish()
+        except OSError:
+            self.socket.close()
+        return False
+
+    def finish(self) -> None:
+        if self.end == "half":
+            self.socket.shutdown(socket.SHUT_WR)
+            return
+        if self.end == "reset":
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+
+def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
+    """Everything that is counted of clients, by name."""
+    policing = router.process.services.policing
+    yield "connections", policing.counts.connections_current
+    yield "held", len(policing._held)
+    for name, vhost in policing.vhosts.items():
+        yield f"open of {name}", len(vhost.open)
+    for key, meter in policing.quotas._meters.items():
+        yield f"links of {key}", meter.links
+        yield f"addresses of {key}", dict(meter.addresses)
+        yield f"senders of {key}", meter.senders
+        yield f"connections of {key}", meter.connections
+        yield f"octets of {key}", meter.buffer.held
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 2**32))
+def test_when_the_clients_are_gone_nothing_is_counted_of_them(number: int) -> None:
+    trio.run(storm, number)
+
+
+async def storm(number: int) -> None:
+    rng = random.Random(number)
+    async with open_router(CONFIGURATION) as router:
+        core = router.process.router
+        own = set(core.links), set(core.table.entries)
+        clients = [Client(router.ports[0], rng) for _ in range(12)]
+        waiting = clients[:]
+        while waiting:
+            client = rng.choice(waiting)
+            if not client.step(rng.choice((1, 20, 200, 5000))):
+                waiting.remove(client)
+            await trio.lowlevel.checkpoint()
+        policing = router.process.services.policing
+        with trio.fail_after(DEADLINE_S):
+            while policing.counts.connections_current or policing.counts.connections_processed < len(clients):
+                for client in clients:
+                    drain(client)
+                await trio.sleep(0.01)
+        assert sum(vhost.connections_approved for vhost in policing.vhosts.values()) > 0
+        assert {name: count for name, count in counters(router) if count} == {}
+        assert (set(core.links), set(core.table.entries)) == own
+
+
+def drain(client: Client) -> None:
+    """Read what the router says, so that it can end; close where it has ended."""
+    if client.socket.fileno() < 0:
+        return
+    try:
+        while client.socket.recv(65536):
+            pass
+    except BlockingIOError:
+        return
+    except OSError:
+        pass
+    client.socket.close()
