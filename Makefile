@@ -166,6 +166,7 @@ pipeline-demo: build
 docs: venv
 	$(PY) -m trouter.config.manual docs/configuration.md
 	$(PY) -m trouter.config.migration docs/migration.md
+	$(PY) -m trouter.config.limits_page docs/limits.md
 
 # The environment: exactly the locked versions, from whatever index pip is configured for.
 venv: $(VENV)/locked

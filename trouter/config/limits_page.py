@@ -1,0 +1,74 @@
+"""The manual's page on limits, written from the one table; `make docs` puts it where it belongs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from trouter.config.limits import LIMITS, Limit
+from trouter.config.manual import CHANGE
+from trouter.config.schema import Attribute
+from trouter.config.types import CONFIGURED
+
+INTRODUCTION: Final = """\
+# Limits
+
+*This page is written from the table of limits in `trouter/config/limits.py` (`make docs`).*
+
+Every limit has a value, and something that happens at it. Nothing grows without one. Where a peer is sent an AMQP error,
+its condition stands in a column of its own; what ends (link, session, connection) is its scope. *Change* tells when
+another value of the attribute takes effect, as in [configuration.md](configuration.md): *live* at once, *next* for what
+comes afterwards, *restart* with the next start. A metric, or an attribute of management, that counts what happens is
+named where there is one.
+
+| limit | default | at it | condition sent | metric | set by | change |
+|---|---|---|---|---|---|---|
+"""
+NOTES: Final = """
+A place is an IPv4 address or an IPv6 network of 64 bits. [authentication.md](authentication.md) says what does not
+hold for this machine, and how that is changed.
+
+The limits of HTTP listeners are listed in [metrics.md](metrics.md).
+"""
+
+_CONDITION: Final = re.compile(r"(?:,| with)? `(amqp:[\w:-]+)`")
+
+
+def page() -> str:
+    """Return the whole page."""
+    return INTRODUCTION + "".join(_row(limit) for limit in LIMITS) + NOTES
+
+
+def attributes_of(limit: Limit) -> list[Attribute]:
+    """Return the attributes that set a limit, from the table of attributes; KeyError for one that is not there."""
+    names = re.findall(r"`(\w+)`", limit.set_by)
+    kinds = [kind for kind in CONFIGURED if re.search(rf"\b{kind.section}\b", limit.set_by)]
+    found = [row for kind in kinds for name in names if (row := kind.field_spelled(name)) is not None]
+    if names and {row.name for row in found} != set(names):
+        raise KeyError(limit.set_by)
+    return found
+
+
+def conditions_of(limit: Limit) -> list[str]:
+    """Return the conditions that peers are sent at a limit, each once."""
+    return list(dict.fromkeys(_CONDITION.findall(limit.at)))
+
+
+def _row(limit: Limit) -> str:
+    changes = dict.fromkeys(CHANGE[row.reload] for row in attributes_of(limit))
+    cells = (
+        limit.name,
+        limit.value,
+        _CONDITION.sub("", limit.at),
+        ", ".join(f"`{condition}`" for condition in conditions_of(limit)) or "-",
+        limit.metric or "-",
+        limit.set_by or "-",
+        ", ".join(changes) or "-",
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
