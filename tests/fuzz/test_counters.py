@@ -6,6 +6,7 @@ of all of them are mixed, and each ends as a socket does: in order, half closed,
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import struct
@@ -111,21 +112,30 @@ async def storm(number: int) -> None:
         core = router.process.router
         own = set(core.links), set(core.table.entries)
         clients = [Client(router.ports[0], rng) for _ in range(12)]
-        waiting = clients[:]
-        while waiting:
-            client = rng.choice(waiting)
-            if not client.step(rng.choice((1, 20, 200, 5000))):
-                waiting.remove(client)
-            await trio.lowlevel.checkpoint()
+        with contextlib.ExitStack() as sockets:
+            for client in clients:
+                sockets.callback(client.socket.close)
+            await play(router, clients, rng)
         policing = router.process.services.policing
-        with trio.fail_after(DEADLINE_S):
-            while policing.counts.connections_current or policing.counts.connections_processed < len(clients):
-                for client in clients:
-                    drain(client)
-                await trio.sleep(0.01)
         assert sum(vhost.connections_approved for vhost in policing.vhosts.values()) > 0
         assert {name: count for name, count in counters(router) if count} == {}
         assert (set(core.links), set(core.table.entries)) == own
+
+
+async def play(router: LoopbackRouter, clients: list[Client], rng: random.Random) -> None:
+    """Send everything in pieces, mixed, and wait until the router has seen the end of all connections."""
+    waiting = clients[:]
+    while waiting:
+        client = rng.choice(waiting)
+        if not client.step(rng.choice((1, 20, 200, 5000))):
+            waiting.remove(client)
+        await trio.lowlevel.checkpoint()
+    counts = router.process.services.policing.counts
+    with trio.fail_after(DEADLINE_S):
+        while counts.connections_current or counts.connections_processed < len(clients):
+            for client in clients:
+                drain(client)
+            await trio.sleep(0.01)
 
 
 def drain(client: Client) -> None:

@@ -18,10 +18,10 @@ INTRODUCTION: Final = """\
 *This page is written from the table of limits in `trouter/config/limits.py` (`make docs`).*
 
 Every limit has a value, and something that happens at it. Nothing grows without one. Where a peer is sent an AMQP
-error, its condition stands in a column of its own; what ends (link, session, connection) is its scope. *Change* tells when
-another value of the attribute takes effect, as in [configuration.md](configuration.md): *live* at once, *next* for what
-comes afterwards, *restart* with the next start. A metric, or an attribute of management, that counts what happens is
-named where there is one.
+error, its condition stands in a column of its own; what ends (link, session, connection) is its scope. *Change* tells
+when another value of the attribute takes effect, as in [configuration.md](configuration.md): *live* at once, *next*
+for what comes afterwards, *restart* with the next start. A metric, or an attribute of management, that counts what
+happens is named where there is one.
 
 | limit | default | at it | condition sent | metric | set by | change |
 |---|---|---|---|---|---|---|
