@@ -21,7 +21,7 @@ MAY_IMPORT = {
     # The words of peers, and their frames, as a line of the log shows them.
     "logs": ("config", "wire", "core.counters"),
     "management": ("config", "core", "wire", "engine", "logs"),
-    "http": ("config",),
+    "http": ("config", "net.accepting"),
     # The router's own rooms, each above those that it may import: the process is the roof.
     "net": ("config", "core", "engine", "wire"),
     "telemetry": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import logging
 import socket
@@ -15,6 +14,7 @@ from trouter.admission.handshakes import Newcomer
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts
+from trouter.net.accepting import accept_all
 from trouter.net.sockets import close_all
 from trouter.tls.secure import PLAINTEXT, Met, SecurityLayer
 from trouter.wire.performatives import Error
@@ -25,13 +25,8 @@ from .peer import Peer
 from .settings import listener_settings
 from .shared import Services
 
-#: Connections taken from one socket before other tasks get their turn.
-ACCEPTS_IN_A_ROW: Final = 16
 #: After a client was turned away, none is accepted for so long: a flood is met in heaps, not one wake-up for each.
 FLOOD_PAUSE_S: Final = 0.01
-#: How long to wait when the system has no more descriptors or memory for a connection.
-OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
-_OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 log = logging.getLogger("trouter.SERVER")
 error_log = logging.getLogger("trouter.ERROR")
@@ -88,6 +83,7 @@ class Listener:
         #: Connections taken so far, and those turned away.
         self.accepted = 0
         self.refused = 0
+        self._refused_before = 0
         #: Set when the listener has stopped and its last peer has gone.
         self.done = trio.Event()
         self._router_id = router_id
@@ -113,7 +109,7 @@ class Listener:
                 with self._accepting:
                     async with trio.open_nursery() as accepting:
                         for sock in self.sockets:
-                            accepting.start_soon(self._accept, sock, nursery)
+                            accepting.start_soon(accept_all, self, sock, nursery, log)
             finally:
                 self.close()
         self.done.set()
@@ -161,39 +157,29 @@ class Listener:
             guard.handshakes.end(newcomer)
             self._services.policing.left()
 
-    async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
-        in_a_row, refused = 0, self.refused
-        while True:
-            rate = self._rate
-            if rate is not None:
-                await rate.wait_turn()
-            try:
-                accepted, address = sock.accept()
-            except BlockingIOError:
-                in_a_row = 0
-                if self.refused == refused:
-                    await trio.lowlevel.wait_readable(sock)
-                else:
-                    refused = self.refused
-                    await trio.sleep(FLOOD_PAUSE_S)
-                continue
-            except OSError as error:
-                if self._accepting.cancel_called:
-                    return
-                if error.errno in _OVERLOAD:
-                    log.error("cannot accept on %s: %s; pausing", self.entity.name or self.entity.port, error.strerror)
-                    await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
-                continue
-            if rate is not None:
-                rate.take()
-            self._admit(accepted, address, nursery)
-            in_a_row += 1
-            if in_a_row >= ACCEPTS_IN_A_ROW:
-                in_a_row = 0
-                await trio.lowlevel.checkpoint()
+    @property
+    def stopped(self) -> bool:
+        """Whether the listener takes no more connections."""
+        return self._accepting.cancel_called
 
-    def _admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
+    async def wait_turn(self) -> None:
+        """Return when ``acceptRate`` lets one more connection be taken."""
+        if self._rate is not None:
+            await self._rate.wait_turn()
+
+    async def wait_readable(self, sock: socket.socket) -> None:
+        """Return when another connection has come; a moment later where clients are turned away."""
+        if self.refused == self._refused_before:
+            await trio.lowlevel.wait_readable(sock)
+        else:
+            self._refused_before = self.refused
+            await trio.sleep(FLOOD_PAUSE_S)
+
+    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
+        """Serve a connection that has come, or close it."""
         entity = self.entity
+        if self._rate is not None:
+            self._rate.take()
         if self._accepting.cancel_called:  # it came in the turn in which we stopped
             sock.close()
             return

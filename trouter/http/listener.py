@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import socket
-from typing import Final
 
 import trio
 
 from trouter.config import ListenerEntity
+from trouter.net.accepting import accept_all
 
 from .connection import HttpConnection, Service
 from .door import Door
 from .pages import Pages
 from .ports import Secured, Site
 from .settings import MAX_PLAIN, http_settings
-
-#: Connections taken from one socket before other tasks get their turn.
-ACCEPTS_IN_A_ROW: Final = 16
-#: How long to wait when the system has no more descriptors or memory for a connection.
-OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
-_OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 log = logging.getLogger("trouter.HTTP")
 
@@ -63,7 +56,7 @@ class HttpListener:
                 with self._accepting:
                     async with trio.open_nursery() as accepting:
                         for sock in self.sockets:
-                            accepting.start_soon(self._accept, sock, nursery)
+                            accepting.start_soon(accept_all, self, sock, nursery, log)
             finally:
                 self.close()
         self.done.set()
@@ -83,35 +76,22 @@ class HttpListener:
         for sock in self.sockets:
             sock.close()
 
-    async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
-        in_a_row = 0
-        while True:
-            await self._wait_turn()
-            try:
-                accepted, address = sock.accept()
-            except BlockingIOError:
-                in_a_row = 0
-                await trio.lowlevel.wait_readable(sock)
-                continue
-            except OSError as error:
-                if self._accepting.cancel_called:
-                    return
-                if error.errno in _OVERLOAD:
-                    log.error("cannot accept on %s: %s; pausing", self.entity.name or self.entity.port, error.strerror)
-                    await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
-                continue
-            self._admit(accepted, address, nursery)
-            in_a_row += 1
-            if in_a_row >= ACCEPTS_IN_A_ROW:
-                in_a_row = 0
-                await trio.lowlevel.checkpoint()
+    @property
+    def stopped(self) -> bool:
+        """Whether the listener takes no more connections."""
+        return self._accepting.cancel_called
 
-    async def _wait_turn(self) -> None:
+    async def wait_readable(self, sock: socket.socket) -> None:
+        """Return when another connection has come."""
+        await trio.lowlevel.wait_readable(sock)
+
+    async def wait_turn(self) -> None:
         """With ``acceptRate`` connections come one by one, that many a second."""
         if self.entity.accept_rate is not None:
             await trio.sleep_until(self._next_accept_s)
 
-    def _admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
+    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
+        """Serve a connection that has come, or close it."""
         entity = self.entity
         if self._accepting.cancel_called:  # it came in the turn in which we stopped
             sock.close()
