@@ -20,10 +20,17 @@ export interface Traffic {
 /** The sender offers a message this often, as far as it has credit. */
 const EVERY_MS = 50;
 
-/** Return a connection to the router that listens on `port`, open; it ends with the test's process at the latest. */
-export async function connectTo(port: number, containerId: string): Promise<Connection> {
+/**
+ * Return a connection to the router that listens on `port`, open, with these properties in its open; it ends with the test's
+ * process at the latest.
+ */
+export async function connectTo(
+  port: number,
+  containerId: string,
+  properties: Readonly<Record<string, string>> = {},
+): Promise<Connection> {
   const container = rhea.create_container({ id: containerId });
-  const connection = container.connect({ host: "127.0.0.1", port, username: "anonymous", reconnect: false });
+  const connection = container.connect({ host: "127.0.0.1", port, username: "anonymous", reconnect: false, properties });
   // A router that a test kills takes the client with it.
   connection.on("disconnected", () => undefined);
   connection.on("error", () => undefined);

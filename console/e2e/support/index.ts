@@ -57,8 +57,17 @@ export function watch(page: Page): string[] {
   return wrong;
 }
 
+/** Wait until colours have finished changing; what is halfway between two themes has neither's contrast. */
+async function settled(page: Page): Promise<void> {
+  await page.evaluate(async () => {
+    const ending = document.getAnimations().filter((animation) => animation.effect?.getTiming().iterations !== Infinity);
+    await Promise.allSettled(ending.map((animation) => animation.finished));
+  });
+}
+
 /** Fail if axe finds anything serious or critical on the page. */
 export async function expectAccessible(page: Page): Promise<void> {
+  await settled(page);
   const { violations } = await new AxeBuilder({ page }).analyze();
   const found = violations
     .filter((violation) => violation.impact === "serious" || violation.impact === "critical")

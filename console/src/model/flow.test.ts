@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
 
 import { FIRST, LATER } from "./fixtures/network";
-import { filterFlows, flowCounts, rates, totals, type Flow } from "./flow";
+import { filterFlows, flowCounts, rates, totals, type Flow, type FlowCounts } from "./flow";
 import { MOST_SHOWN, chordShape, sankeyShape } from "./flowshapes";
-import type { RouterTables } from "./types";
+import { seenTables } from "./rows";
+import type { RouterTables, Snapshot } from "./types";
 
+const counts = (snapshot: Snapshot): FlowCounts =>
+  flowCounts(snapshot, seenTables(new Map(), snapshot, "router.link"));
 const EVERYTHING = { addresses: null, routers: null, withInternal: true };
 const USERS = { ...EVERYTHING, withInternal: false };
 
@@ -12,7 +15,7 @@ const find = (flows: readonly Flow[], from: string, address: string, to: string)
   flows.find((flow) => flow.from === from && flow.address === address && flow.to === to)?.value ?? 0;
 
 describe("flows of a live network", () => {
-  const perSecond = rates(flowCounts(FIRST), flowCounts(LATER));
+  const perSecond = rates(counts(FIRST), counts(LATER));
 
   it("name the router where messages came in, the address and the router where they left", () => {
     // Twenty a second come in at A and ten at B; the consumer behind B takes all of them.
@@ -29,7 +32,7 @@ describe("flows of a live network", () => {
   });
 
   it("count totals from the beginning of the links", () => {
-    expect(find(totals(flowCounts(LATER)), "A", "queue.1", "B")).toBeGreaterThan(1000);
+    expect(find(totals(counts(LATER)), "A", "queue.1", "B")).toBeGreaterThan(1000);
   });
 
   it("are filtered by address and router", () => {
@@ -38,8 +41,8 @@ describe("flows of a live network", () => {
     const ends = filterFlows(perSecond, { ...USERS, routers: new Set(["C"]) });
     expect(ends.every((flow) => flow.from === "C" || flow.to === "C")).toBe(true);
     expect(ends.length).toBeGreaterThan(1);
-    const before = filterFlows(totals(flowCounts(LATER)), EVERYTHING).length;
-    expect(filterFlows(totals(flowCounts(LATER)), USERS).length).toBeLessThan(before);
+    const before = filterFlows(totals(counts(LATER)), EVERYTHING).length;
+    expect(filterFlows(totals(counts(LATER)), USERS).length).toBeLessThan(before);
   });
 });
 
@@ -58,18 +61,18 @@ const counter = (id: string, at: number, histogram: number[], index: number): Ro
 describe("rates", () => {
   it("go by each router's own numbering of the others", () => {
     const [one, two] = [counter("near", 1000, [0, 0, 0, 10], 3), counter("near", 3000, [0, 0, 0, 30], 3)];
-    const found = rates(flowCounts({ at: 1000, routers: [one] }), flowCounts({ at: 3000, routers: [two] }));
+    const found = rates(counts({ at: 1000, routers: [one] }), counts({ at: 3000, routers: [two] }));
     expect(found).toEqual([{ from: "far", address: "a", to: "near", value: 10 }]);
   });
 
   it("count from zero when a router began anew", () => {
     const [one, two] = [counter("near", 1000, [500], 3), counter("near", 2000, [4], 3)];
-    const found = rates(flowCounts({ at: 1000, routers: [one] }), flowCounts({ at: 2000, routers: [two] }));
+    const found = rates(counts({ at: 1000, routers: [one] }), counts({ at: 2000, routers: [two] }));
     expect(found).toEqual([{ from: "near", address: "a", to: "near", value: 4 }]);
   });
 
   it("are none for a router that has not answered again", () => {
-    const one = flowCounts({ at: 1000, routers: [counter("near", 1000, [500], 3)] });
+    const one = counts({ at: 1000, routers: [counter("near", 1000, [500], 3)] });
     expect(rates(one, one)).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 /** Who sends how much to whom: deliveries by the router where they came in, the address, and the router where they left. */
 
 import { addressOfKey, isUserKey } from "./keys";
-import { routersById, rowsOf, textOf } from "./rows";
+import { routersById, rowsOf, textOf, type SeenTable } from "./rows";
 import type { Row, RouterTables, Snapshot } from "./types";
 
 /** What goes from one router's clients over one address to another router's clients. */
@@ -87,14 +87,18 @@ function idsByIndex(router: RouterTables): ReadonlyMap<number, string> {
   return ids;
 }
 
-/** Return the deliveries that left the network at each interior router, by where they came in, as counted so far. */
-export function flowCounts(snapshot: Snapshot): FlowCounts {
+/**
+ * Return the deliveries that left the network at each interior router, by where they came in, as counted so far. `seen` has
+ * the moments at which the tables of links were fetched.
+ */
+export function flowCounts(snapshot: Snapshot, seen: ReadonlyMap<string, SeenTable>): FlowCounts {
   const at = new Map<string, number>();
   const cells = new Map<string, Flow>();
   const routed = new RoutedLinks(snapshot);
   for (const router of snapshot.routers) {
-    if (router.address.startsWith("_edge/") || router.tables["router.link"] === undefined) continue;
-    at.set(router.id, router.at);
+    const table = seen.get(router.id);
+    if (router.address.startsWith("_edge/") || table === undefined) continue;
+    at.set(router.id, table.at);
     const ids = idsByIndex(router);
     for (const link of rowsOf(router, "router.link")) {
       if (textOf(link, "linkDir") !== "out" || routed.trunk(router.id, link) !== undefined) continue;

@@ -130,12 +130,15 @@ export function placeNodes(topology: Topology, known: Places): Places {
   return places;
 }
 
-/** Return the angles at which the lines to other routers, or to its own owner, leave the node. */
+/** Its name stands below a node. */
+const BELOW = Math.PI / 2;
+
+/** Return the angles at which the node's name stands and the lines to other routers, or to its own owner, leave. */
 function directions(topology: Topology, owner: TopologyNode, places: Places): readonly number[] {
   const self = places.get(owner.id);
   if (self === undefined) return [];
-  if (owner.owner !== null) return [Math.atan2(-self.y, -self.x)];
-  const angles: number[] = [];
+  if (owner.owner !== null) return [BELOW, Math.atan2(-self.y, -self.x)];
+  const angles = [BELOW];
   for (const edge of topology.edges.values()) {
     if (edge.kind !== "inter-router" || (edge.source !== owner.id && edge.target !== owner.id)) continue;
     const other = places.get(edge.source === owner.id ? edge.target : edge.source);

@@ -39,3 +39,25 @@ export function rowsOf(router: RouterTables | undefined, entity: string): readon
 export function routersById(snapshot: Snapshot): ReadonlyMap<string, RouterTables> {
   return new Map(snapshot.routers.map((router) => [router.id, router]));
 }
+
+/** One table of one router, with the moment (ms since 1970) at which it was first seen. */
+export interface SeenTable {
+  readonly rows: readonly Row[];
+  readonly at: number;
+}
+
+/** Return each router's table with its moment; a table that has not been fetched anew since `before` keeps its own. */
+export function seenTables(
+  before: ReadonlyMap<string, SeenTable>,
+  snapshot: Snapshot,
+  entity: string,
+): ReadonlyMap<string, SeenTable> {
+  const seen = new Map<string, SeenTable>();
+  for (const router of snapshot.routers) {
+    const rows = router.tables[entity];
+    if (rows === undefined) continue;
+    const known = before.get(router.id);
+    seen.set(router.id, known?.rows === rows ? known : { rows, at: router.at });
+  }
+  return seen;
+}

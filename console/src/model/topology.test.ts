@@ -5,9 +5,11 @@ import { withGone, withoutGone } from "./gone";
 import { groupEdges } from "./grouping";
 import { bounds, placeNodes, pointOf } from "./layout";
 import { buildTopology, presentRouters, type Topology } from "./topology";
-import { linkCounts, loadBand, rateText } from "./traffic";
+import { NO_SAMPLES, loadBand, rateText, sampleLinks } from "./traffic";
 import type { RouterTables, Snapshot } from "./types";
 
+
+const SAMPLES = sampleLinks(sampleLinks(NO_SAMPLES, FIRST), LATER);
 
 const without = (id: string, snapshot: Snapshot = LATER): Snapshot => ({
   ...snapshot,
@@ -25,7 +27,7 @@ const without = (id: string, snapshot: Snapshot = LATER): Snapshot => ({
 });
 
 describe("buildTopology of a live network", () => {
-  const topology = buildTopology(LATER, linkCounts(FIRST));
+  const topology = buildTopology(LATER, SAMPLES);
 
   it("has every router, edge router, broker and group of clients", () => {
     expect([...topology.nodes.keys()].sort()).toEqual([
@@ -99,6 +101,18 @@ describe("buildTopology of a live network", () => {
   });
 });
 
+describe("sampleLinks", () => {
+  it("keeps the rates of a table until it is fetched anew, though other tables arrive", () => {
+    const routers = LATER.routers.map((router) => ({ ...router, at: router.at + 2000 }));
+    const again = sampleLinks(SAMPLES, { at: LATER.at + 2000, routers });
+    expect(again.get("A")).toBe(SAMPLES.get("A"));
+  });
+
+  it("takes the router's own figure until there are two tables", () => {
+    expect(sampleLinks(NO_SAMPLES, LATER).get("A")?.rates.get("27")).toBeGreaterThan(15);
+  });
+});
+
 describe("withGone", () => {
   const whole = buildTopology(FIRST);
 
@@ -128,7 +142,7 @@ describe("withGone", () => {
 });
 
 describe("groupEdges", () => {
-  const topology = buildTopology(LATER, linkCounts(FIRST));
+  const topology = buildTopology(LATER, SAMPLES);
 
   it("folds the edge routers of one router and adds up their traffic", () => {
     const grouped = groupEdges(topology, new Set());

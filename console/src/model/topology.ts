@@ -2,7 +2,7 @@
 
 import { brokerProduct, clientKind, peerKind, type ClientKind } from "./peers";
 import { mapOf, numberOf, rowsOf, textOf } from "./rows";
-import { NO_TRAFFIC, addTraffic, connectionTraffic, turned, type LinkCounts, type Traffic } from "./traffic";
+import { NO_SAMPLES, NO_TRAFFIC, addTraffic, connectionTraffic, turned, type LinkSamples, type Traffic } from "./traffic";
 import type { Row, RouterTables, Snapshot } from "./types";
 
 export type NodeKind = "router" | "edge" | "edges" | "broker" | "clients";
@@ -148,8 +148,8 @@ class Builder {
     this.placed.set(placedKey(ref.router, textOf(ref.row, "identity")), { edge: id, peer, outIsForward: dialled });
   }
 
-  addRouter(router: RouterTables, self: string, before: LinkCounts | undefined): void {
-    const traffic = connectionTraffic(router, before);
+  addRouter(router: RouterTables, self: string, samples: LinkSamples): void {
+    const traffic = connectionTraffic(router, samples);
     const uses = linkUse(router);
     for (const row of rowsOf(router, "connection")) {
       const ref = { router: router.id, row };
@@ -221,21 +221,21 @@ function finished(edge: Growing, costs: ReadonlyMap<string, number>): TopologyEd
   };
 }
 
-/** Return the graph of everything that the routers of the snapshot report; rates are those since `before`. */
-export function buildTopology(snapshot: Snapshot, before?: LinkCounts): Topology {
+/** Return the graph of everything that the routers of the snapshot report; rates are those of the samples. */
+export function buildTopology(snapshot: Snapshot, samples: LinkSamples = NO_SAMPLES): Topology {
   const builder = new Builder(presentRouters(snapshot));
   const answers = new Map(snapshot.routers.map((router) => [router.id, router]));
   for (const id of builder.present) builder.node(`router:${id}`, "router", id, null).error = answers.get(id)?.error ?? "";
   for (const id of builder.present) {
     const router = answers.get(id);
-    if (router !== undefined) builder.addRouter(router, `router:${id}`, before);
+    if (router !== undefined) builder.addRouter(router, `router:${id}`, samples);
   }
   // An edge router is there while a router above reports its connection, or while the console is connected to it.
   for (const router of snapshot.routers) {
     const id = `edge:${router.id}`;
     if (!isEdgeRouter(router) || !(builder.nodes.has(id) || router.address === "")) continue;
     builder.node(id, "edge", router.id, null).error = router.error ?? "";
-    builder.addRouter(router, id, before);
+    builder.addRouter(router, id, samples);
   }
   const costs = costsBetween(snapshot);
   const edges = [...builder.edges.values()].map((edge) => finished(edge, costs));

@@ -1,6 +1,6 @@
 /** How much goes over links and connections: rates from two snapshots, and how full the links are. */
 
-import { numberOf, rowsOf, textOf } from "./rows";
+import { numberOf, rowsOf, seenTables, textOf, type SeenTable } from "./rows";
 import type { Row, RouterTables, Snapshot } from "./types";
 
 /** Messages per second and fill of one connection, seen from the router that has the row. */
@@ -32,36 +32,41 @@ export function loadBand(load: number): LoadBand {
   return name;
 }
 
-/** Deliveries by link, with the moment at which each router sent them. */
-export interface LinkCounts {
-  /** Milliseconds since 1970, by router. */
-  readonly at: ReadonlyMap<string, number>;
-  /** Deliveries, by router and link identity. */
-  readonly counts: ReadonlyMap<string, number>;
+/** One router's links as last fetched, and how much each moved since the fetch before. */
+export interface LinkSample extends SeenTable {
+  /** Messages per second by link identity. */
+  readonly rates: ReadonlyMap<string, number>;
 }
 
-const linkKey = (router: string, link: Row): string => `${router}\n${textOf(link, "identity")}`;
+/** The samples by router. */
+export type LinkSamples = ReadonlyMap<string, LinkSample>;
 
-/** Return the delivery counts of every link in the snapshot. */
-export function linkCounts(snapshot: Snapshot): LinkCounts {
-  const at = new Map<string, number>();
-  const counts = new Map<string, number>();
-  for (const router of snapshot.routers) {
-    const links = router.tables["router.link"];
-    if (links === undefined) continue;
-    at.set(router.id, router.at);
-    for (const link of links) counts.set(linkKey(router.id, link), numberOf(link, "deliveryCount"));
-  }
-  return { at, counts };
+export const NO_SAMPLES: LinkSamples = new Map();
+
+function ratesBetween(before: SeenTable | undefined, now: SeenTable): ReadonlyMap<string, number> {
+  const seconds = before === undefined ? 0 : (now.at - before.at) / 1000;
+  if (before === undefined || seconds <= 0)
+    return new Map(now.rows.map((link) => [textOf(link, "identity"), numberOf(link, "settleRate")]));
+  const counts = new Map(before.rows.map((link) => [textOf(link, "identity"), numberOf(link, "deliveryCount")]));
+  return new Map(
+    now.rows.map((link) => {
+      const [identity, count] = [textOf(link, "identity"), numberOf(link, "deliveryCount")];
+      const was = counts.get(identity) ?? 0;
+      // A link that is new, or a router that began anew, counts from zero.
+      return [identity, (was > count ? count : count - was) / seconds];
+    }),
+  );
 }
 
-/** Return messages per second of one link since `before`; a link that is new then, or began anew, counts from zero. */
-export function linkRate(router: RouterTables, link: Row, before: LinkCounts | undefined): number {
-  const then = before?.at.get(router.id);
-  if (before === undefined || then === undefined || router.at <= then) return numberOf(link, "settleRate");
-  const now = numberOf(link, "deliveryCount");
-  const was = before.counts.get(linkKey(router.id, link)) ?? 0;
-  return ((was > now ? now : now - was) * 1000) / (router.at - then);
+/** Return the samples of the snapshot; what has not been fetched anew since `before` keeps its rates. */
+export function sampleLinks(before: LinkSamples, snapshot: Snapshot): LinkSamples {
+  const seen = seenTables(before, snapshot, "router.link");
+  return new Map(
+    [...seen].map(([router, table]) => {
+      const known = before.get(router);
+      return [router, known?.rows === table.rows ? known : { ...table, rates: ratesBetween(known, table) }];
+    }),
+  );
 }
 
 /** Return the load of one link: what waits and what is unsettled over what it may hold. */
@@ -71,14 +76,15 @@ export function linkLoad(link: Row): number {
 }
 
 /** Return the traffic of each connection of a router, by connection identity; control links between routers are left out. */
-export function connectionTraffic(router: RouterTables, before: LinkCounts | undefined): ReadonlyMap<string, Traffic> {
+export function connectionTraffic(router: RouterTables, samples: LinkSamples): ReadonlyMap<string, Traffic> {
+  const rates = samples.get(router.id)?.rates;
   const sums = new Map<string, { in: number; out: number; load: number }>();
   for (const link of rowsOf(router, "router.link")) {
     if (textOf(link, "linkType") === "router-control") continue;
     const connection = textOf(link, "connectionId");
     let sum = sums.get(connection);
     if (sum === undefined) sums.set(connection, (sum = { in: 0, out: 0, load: 0 }));
-    sum[textOf(link, "linkDir") === "in" ? "in" : "out"] += linkRate(router, link, before);
+    sum[textOf(link, "linkDir") === "in" ? "in" : "out"] += rates?.get(textOf(link, "identity")) ?? 0;
     sum.load = Math.max(sum.load, linkLoad(link));
   }
   return sums;

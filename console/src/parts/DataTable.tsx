@@ -95,6 +95,8 @@ export function DataTable<T>(given: Given<T>) {
     // There are no pages to go back to the first of.
     autoResetAll: false,
     getRowId: rowKey,
+    // There are no pages; setting their number anew for each update would draw the table once more.
+    autoResetPageIndex: false,
     getCoreRowModel: getCoreRowModel(),
     getFilteredRowModel: getFilteredRowModel(),
     getSortedRowModel: getSortedRowModel(),

@@ -1,0 +1,185 @@
+import { Button } from "@patternfly/react-core/dist/esm/components/Button";
+import { Title } from "@patternfly/react-core/dist/esm/components/Title";
+import TimesIcon from "@patternfly/react-icons/dist/esm/icons/times-icon";
+import { useMemo, type ReactNode } from "react";
+
+import { routersById, rowsOf, textOf } from "../../model/rows";
+import type { Topology, TopologyEdge, TopologyNode } from "../../model/topology";
+import type { LinkSamples } from "../../model/traffic";
+import { rateText } from "../../model/traffic";
+import type { Snapshot } from "../../model/types";
+import { edgeName, loadText, nodeName, nodeState } from "../../model/words";
+import { Ago } from "../../parts";
+import { useTables } from "../../store";
+import { ClientList } from "./ClientList";
+import { Facts } from "./Facts";
+import { expand, unpin } from "./state";
+
+interface Given {
+  readonly topology: Topology;
+  readonly snapshot: Snapshot;
+  readonly samples: LinkSamples;
+  readonly selected: string;
+  readonly isPinned: boolean;
+  readonly onSelect: (id: string | null) => void;
+}
+
+/** Attributes of what is selected are fetched in full, and no others. */
+const DETAILS_MS = 5_000;
+
+/** The table of one router with every attribute. */
+function useWhole(entity: string, router: string): Snapshot {
+  const wanted = useMemo(() => ({ [entity]: "all" as const }), [entity]);
+  const only = useMemo(() => [router], [router]);
+  return useTables(wanted, DETAILS_MS, only);
+}
+
+function RouterFacts({ id }: { id: string }) {
+  const row = rowsOf(routersById(useWhole("router", id)).get(id), "router")[0];
+  return row === undefined ? <p>The router has not answered yet.</p> : <Facts row={row} label="Attributes of the router" />;
+}
+
+function ConnectionFacts({ router, identity }: { router: string; identity: string }) {
+  const rows = rowsOf(routersById(useWhole("connection", router)).get(router), "connection");
+  const row = rows.find((connection) => textOf(connection, "identity") === identity);
+  return row === undefined ? <p>The connection has been closed.</p> : <Facts row={row} label="Attributes of the connection" />;
+}
+
+/** What a connection carries, in words. */
+function Carried({ edge }: { edge: TopologyEdge }) {
+  if (edge.goneSince !== null) return <Gone since={edge.goneSince} />;
+  return (
+    <p>
+      {`${rateText(edge.forward)} messages/s there, ${rateText(edge.backward)} back; links ${loadText(edge.load)}`}
+      {edge.cost === null ? "" : `; cost ${String(edge.cost)}`}.
+    </p>
+  );
+}
+
+function Gone({ since }: { since: number }) {
+  return (
+    <p className="topology-gone">
+      Gone since {new Date(since).toLocaleTimeString()} (<Ago ms={since} />)
+    </p>
+  );
+}
+
+/** The connections of a node as buttons that lead to them. */
+function Neighbours({ topology, node, onSelect }: Pick<Given, "topology" | "onSelect"> & { node: TopologyNode }) {
+  const edges = [...topology.edges.values()].filter((edge) => edge.source === node.id || edge.target === node.id);
+  return (
+    <>
+      <Title headingLevel="h3" size="md">
+        Connections
+      </Title>
+      <ul className="topology-neighbours">
+        {edges.map((edge) => (
+          <li key={edge.id}>
+            <Button variant="link" isInline onClick={() => onSelect(edge.id)}>
+              <bdi>
+                {edge.source === node.id ? "to " : "from "}
+                {nodeName(topology, topology.nodes.get(edge.source === node.id ? edge.target : edge.source))}
+              </bdi>
+            </Button>
+            <Carried edge={edge} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function NodeFacts({ topology, node, ...rest }: Omit<Given, "selected"> & { node: TopologyNode }) {
+  const { snapshot, samples, onSelect } = rest;
+  switch (node.kind) {
+    case "clients":
+    case "broker":
+      return (
+        <>
+          {node.product !== "" && <p>Product: {node.product}</p>}
+          <ClientList title={nodeName(topology, node)} connections={node.connections} snapshot={snapshot} samples={samples} />
+        </>
+      );
+    case "edges":
+      return (
+        <>
+          <Button variant="secondary" onClick={() => expand(node.id, true)}>
+            Show each edge router
+          </Button>
+          <ul className="topology-neighbours">
+            {node.members.slice(0, 100).map((member) => (
+              <li key={member}>
+                <bdi>{member.replace("edge:", "")}</bdi>
+              </li>
+            ))}
+          </ul>
+        </>
+      );
+    case "edge":
+    case "router":
+      return (
+        <>
+          {node.kind === "edge" && node.owner !== null && (
+            <Button variant="secondary" onClick={() => expand(`edges:${node.owner ?? ""}`, false)}>
+              Fold the edge routers into a group
+            </Button>
+          )}
+          <Neighbours topology={topology} node={node} onSelect={onSelect} />
+          <RouterFacts id={node.name} />
+        </>
+      );
+  }
+}
+
+function Heading({ children, onClose }: { children: ReactNode; onClose: () => void }) {
+  return (
+    <div className="topology-panel-heading">
+      <Title headingLevel="h2" size="lg">
+        <bdi>{children}</bdi>
+      </Title>
+      <Button variant="plain" aria-label="Close the panel" icon={<TimesIcon />} onClick={onClose} />
+    </div>
+  );
+}
+
+/** What is selected: its state, its connections and its attributes. */
+export function Details(given: Given) {
+  const { topology, selected, isPinned, onSelect } = given;
+  const node = topology.nodes.get(selected);
+  const edge = topology.edges.get(selected);
+  const close = (): void => onSelect(null);
+  if (node !== undefined)
+    return (
+      <aside className="topology-panel" aria-label="Selected">
+        <Heading onClose={close}>{nodeName(topology, node)}</Heading>
+        {node.goneSince === null ? node.error !== "" && <p>{nodeState(node)}</p> : <Gone since={node.goneSince} />}
+        {isPinned && (
+          <Button variant="secondary" onClick={() => unpin(node.id)}>
+            Unpin
+          </Button>
+        )}
+        <NodeFacts {...given} node={node} />
+      </aside>
+    );
+  if (edge !== undefined)
+    return (
+      <aside className="topology-panel" aria-label="Selected">
+        <Heading onClose={close}>{edgeName(topology, edge)}</Heading>
+        <Carried edge={edge} />
+        {edge.kind === "client" || edge.connections.length > 3 ? (
+          <ClientList title="Connections" connections={edge.connections} snapshot={given.snapshot} samples={given.samples} />
+        ) : (
+          edge.goneSince === null &&
+          edge.connections.map(({ router, row }) => (
+            <ConnectionFacts key={`${router}/${textOf(row, "identity")}`} router={router} identity={textOf(row, "identity")} />
+          ))
+        )}
+      </aside>
+    );
+  return (
+    <aside className="topology-panel" aria-label="Selected">
+      <Heading onClose={close}>Not in the network</Heading>
+      <p>What the address of this page names is not there now.</p>
+    </aside>
+  );
+}

@@ -1,0 +1,66 @@
+import { memo } from "react";
+
+import type { Point } from "../../model/nearest";
+import type { Way } from "../../model/paths";
+import { loadBand } from "../../model/traffic";
+import { edgeLabel } from "../../model/words";
+import type { TopologyEdge } from "../../model/topology";
+
+interface Given {
+  readonly edge: TopologyEdge;
+  readonly sourceX: number;
+  readonly sourceY: number;
+  readonly sourceRadius: number;
+  readonly targetX: number;
+  readonly targetY: number;
+  readonly targetRadius: number;
+  readonly isSelected: boolean;
+  readonly isDim: boolean;
+  /** Which way messages of the chosen address go, or the chosen path leads. */
+  readonly way: Way | undefined;
+}
+
+/** Room for the arrow's head and the node's border. */
+const GAP = 4;
+
+/** Return the line's width for a rate: one more for each tenfold. */
+const widthFor = (rate: number): number => 1.25 + 1.1 * Math.log10(1 + rate);
+
+function ends(given: Given): { from: Point; to: Point; middle: Point } {
+  const [x, y] = [given.targetX - given.sourceX, given.targetY - given.sourceY];
+  const length = Math.hypot(x, y) || 1;
+  const along = (from: Point, distance: number): Point => ({
+    x: Math.round(from.x + (x / length) * distance),
+    y: Math.round(from.y + (y / length) * distance),
+  });
+  const from = along({ x: given.sourceX, y: given.sourceY }, given.sourceRadius + GAP);
+  const to = along({ x: given.targetX, y: given.targetY }, -(given.targetRadius + GAP));
+  return { from, to, middle: { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 } };
+}
+
+const line = (from: Point, to: Point): string => `M${String(from.x)} ${String(from.y)}L${String(to.x)} ${String(to.y)}`;
+
+/** One line of the picture, with an arrow at the end that was dialled. */
+export const EdgeMark = memo(function EdgeMark(given: Given) {
+  const { edge, isSelected, isDim, way } = given;
+  const { from, to, middle } = ends(given);
+  const rate = edge.forward + edge.backward;
+  const classes = ["topology-edge", edge.kind, `load-${loadBand(edge.load)}`];
+  if (edge.goneSince !== null) classes.push("gone");
+  if (isSelected) classes.push("selected");
+  if (isDim) classes.push("part-dim");
+  const label = edge.goneSince === null && edge.kind !== "client" ? edgeLabel(edge) : "";
+  return (
+    <g className={classes.join(" ")} data-edge={edge.id}>
+      <path className="hit" d={line(from, to)} />
+      <path className="line" d={line(from, to)} strokeWidth={widthFor(rate)} markerEnd="url(#topology-arrow)" />
+      {way?.forward === true && <path className="way" d={line(from, to)} />}
+      {way?.backward === true && <path className="way" d={line(to, from)} />}
+      {label !== "" && (
+        <text className="label" x={middle.x} y={middle.y - 5}>
+          {label}
+        </text>
+      )}
+    </g>
+  );
+});
