@@ -10,7 +10,7 @@ import { PYTHON, ROOT } from "../e2e/support";
 
 const FOLDER = join(ROOT, "docs/images/console");
 /** How long the pages collect figures before the pictures are taken, so that rates and charts have something to show. */
-const COLLECTING_MS = 45_000;
+const COLLECTING_MS = 20_000;
 /** Make the files small: 128 colours are enough for these pages. */
 const SHRINK = `
 import sys
@@ -63,7 +63,7 @@ test("pictures of every page", async ({ page }) => {
       for (const theme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme: theme });
         const path = join(FOLDER, `${name}-${theme}.png`);
-        await page.screenshot({ path });
+        await page.screenshot({ path, animations: "disabled" });
         files.push(path);
       }
     }
