@@ -63,6 +63,7 @@ class Sink(LinkSink):
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         assert 0 <= start <= end <= len(data)
+        assert link.session.incoming_window >= -link.session.window_frames
         link.session.hold(end - start)
         link.session.release(end - start)
         if delivery.complete:
