@@ -235,7 +235,10 @@ LIMITS: Final = (
         "socket closed, a line in the log",
         set_by="router `maxHandshakes`, `maxHandshakesPerHost`",
         metric="`trouter_connections_refused_total`",
-        constants=("admission.handshakes:HandshakeRules.most", "admission.handshakes:HandshakeRules.most_by_place"),
+        constants=(
+            "admission.handshakes:HandshakeRules.max_handshakes",
+            "admission.handshakes:HandshakeRules.max_by_place",
+        ),
     ),
     Limit(
         "octets a second before the open, after 2 s, once a peer has begun",
