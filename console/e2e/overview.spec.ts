@@ -1,0 +1,18 @@
+import { expect, inspect, test } from "./support";
+
+test("the overview counts, names the blocked receiver, and leads to it", async ({ page, open }) => {
+  await open("/overview", "Overview");
+  const figure = (name: string) => page.locator("dl.console-figures > div", { hasText: name }).locator("dd");
+  await expect(figure("Routers")).toHaveText("4");
+  await expect(figure("Deliveries in")).toHaveText(/^[1-9][\d.,]* \/s$/);
+  await expect(figure("Transit")).toHaveText(/^[1-9]/);
+  await expect(page.getByRole("grid", { name: "Routers" }).getByText("interior").first()).toBeVisible();
+  await expect(page.getByRole("grid", { name: "Most active addresses" }).getByText("news")).toBeVisible();
+  await expect(page.getByText("Everything that is configured is served.")).toBeVisible();
+  await expect(page.locator(".console-chart canvas")).toBeVisible();
+  await inspect(page, "overview");
+  const alarm = page.getByRole("list", { name: "Alarms" }).getByRole("link", { name: /receiver of lonely gives no credit/ });
+  await expect(alarm).toBeVisible();
+  await alarm.click();
+  await expect(page.getByRole("heading", { level: 1, name: "Address lonely" })).toBeVisible();
+});
