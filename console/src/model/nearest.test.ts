@@ -46,7 +46,7 @@ describe("lit", () => {
 describe("names", () => {
   it("stay short and visible whatever a stranger is called", () => {
     expect(labelText("x".repeat(10_240))).toHaveLength(24);
-    expect(labelText("a\u202eb\u0000")).toBe("a<U+202E>b␀");
+    expect(labelText("a\u202eb\u0000")).toBe("a<U+202E>b<NUL>");
   });
 
   it("say what a group is and where", () => {
