@@ -44,7 +44,8 @@ def test_the_file_shows_what_is_under_way_and_no_body(start_router: StartRouter,
         assert re.search(r"^  session channel=0 .*unsettled_in=0 unsettled_out=1", text, re.MULTILINE)
         assert re.search(r"^\[C\d+\]\[L\d+\] out up address=M0jobs .*credit=2 .*unsettled=1", text, re.MULTILINE)
         assert re.search(r"^M0jobs balanced consumers=1 inside=0 senders=1 .*in=1 out=1", text, re.MULTILINE)
-        waiting = r"nursery 0: .*\n.*trouter\.net\.listen\.Listener\._serve at trouter\.net\.transport:\d+"
+        room = r"trouter\.connections\."
+        waiting = rf"nursery 0: .*\n.*{room}listen\.Listener\._serve at {room}transport:\d+"
         assert re.search(waiting, text)
 
 
