@@ -1,6 +1,7 @@
 import { useMemo, useState, type SyntheticEvent } from "react";
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 
+import { parseKey } from "../../model/addresskey";
 import { ALL, type Line } from "../../model/charts";
 import { textOf } from "../../model/numbers";
 import type { Row, Schema, Snapshot } from "../../model/types";
@@ -24,13 +25,18 @@ function numbersOf(schema: Schema, entity: string): string[] {
   return all.map(([name]) => name).sort((one, other) => Number(isMarked(other)) - Number(isMarked(one)));
 }
 
-const nameOf = (row: Row): string =>
-  ["name", "key", "owningAddr", "host", "identity"].map((each) => textOf(row[each])).find((text) => text !== "") ?? "";
+/** What a row is called: an address by its text, without the letter and phase of its key. */
+function nameOf(entity: string, row: Row): string {
+  const name = ["name", "key", "owningAddr", "host", "identity"].map((each) => textOf(row[each])).find((text) => text !== "") ?? "";
+  return entity === "router.address" ? parseKey(name).text : name;
+}
 
-/** What a row is called in the choice: a link by its address and direction too. */
-function labelOf(row: Row): string {
-  const link = textOf(row["linkDir"]) === "" ? "" : ` (${textOf(row["linkDir"])} ${textOf(row["owningAddr"])}, link ${textOf(row["identity"])})`;
-  return `${nameOf(row)}${link}`;
+/** What a row is called in the choice: a link by its address and direction too, an address that is not mobile by its kind. */
+function labelOf(entity: string, row: Row): string {
+  const name = nameOf(entity, row);
+  if (entity === "router.link") return `${name} (${textOf(row["linkDir"])} ${parseKey(textOf(row["owningAddr"])).text}, link ${textOf(row["identity"])})`;
+  const { kind } = parseKey(textOf(row["name"]));
+  return entity === "router.address" && kind !== "mobile" && kind !== "" ? `${name} (${kind})` : name;
 }
 
 function rowsOf(snapshot: Snapshot, router: string, entity: string): Row[] {
@@ -62,7 +68,7 @@ export function LineForm({ action, onChoose, onCancel }: Given) {
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault();
     if (row === undefined || chosen === undefined) return;
-    onChoose({ router, entity, identity: textOf(row["identity"]), attribute: chosen, isRate, name: nameOf(row).slice(0, 200) });
+    onChoose({ router, entity, identity: textOf(row["identity"]), attribute: chosen, isRate, name: nameOf(entity, row).slice(0, 200) });
   };
   return (
     <form className="console-form" onSubmit={submit}>
@@ -77,7 +83,7 @@ export function LineForm({ action, onChoose, onCancel }: Given) {
         label="Row"
         value={row === undefined ? "" : textOf(row["identity"])}
         onChange={setIdentity}
-        options={rows.length === 0 ? [["", "no rows"]] : rows.map((each) => [textOf(each["identity"]), labelOf(each)])}
+        options={rows.length === 0 ? [["", "no rows"]] : rows.map((each) => [textOf(each["identity"]), labelOf(entity, each)])}
       />
       <ChoiceField
         label="Attribute"

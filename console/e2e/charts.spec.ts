@@ -1,0 +1,37 @@
+import { expect, inspect, test } from "./support";
+
+test("charts are drawn, added, edited, copied, enlarged and removed, and the choice is kept", async ({ page, open }) => {
+  await open("/charts", "Charts");
+  const charts = page.locator("figure.console-chart");
+  await expect(charts).toHaveCount(2);
+  await expect(page.locator(".u-legend").first()).toContainText("A");
+  await page.getByRole("button", { name: "Add a chart" }).click();
+  await page.getByLabel("Router", { exact: true }).selectOption("A");
+  await page.getByLabel("Type").selectOption("router.address");
+  await page.getByLabel("Row").selectOption({ label: "orders" });
+  await page.getByLabel("Attribute").selectOption("deliveriesIngress");
+  await inspect(page, "charts-add");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await expect(charts).toHaveCount(3);
+  const title = "deliveriesIngress of orders per second";
+  await page.getByRole("button", { name: `Show as table: ${title}` }).click();
+  await expect(page.getByRole("grid", { name: title }).getByText(/^\d+/).first()).toBeVisible();
+  await page.getByRole("button", { name: `Show as picture: ${title}` }).click();
+  await page.getByRole("button", { name: `Enlarge: ${title}` }).click();
+  await expect(page.locator(".console-large")).toHaveCount(1);
+  await page.getByRole("button", { name: `Copy: ${title}` }).click();
+  await expect(charts).toHaveCount(4);
+  await page.getByRole("button", { name: `Edit: ${title}` }).first().click();
+  await page.getByLabel("Title").fill("Orders");
+  await page.getByLabel("Duration").selectOption("5");
+  await expect(page.getByRole("heading", { name: "Orders", exact: true })).toBeVisible();
+  await page.getByRole("button", { name: "Done: Orders" }).click();
+  await page.getByRole("button", { name: `Remove: ${title}` }).click();
+  await expect(charts).toHaveCount(3);
+  await inspect(page, "charts");
+  await page.reload();
+  await expect(page.getByRole("heading", { name: "Orders", exact: true })).toBeVisible();
+  await expect(charts).toHaveCount(3);
+  const kept = await page.evaluate(() => localStorage.getItem("trouter-console-charts") ?? "");
+  expect(kept).not.toMatch(/times|values|password/);
+});
