@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 
 import { textOf } from "./numbers";
 import { LONGEST_GAP_MS, look, rate, ratesOf } from "./rates";
+import { seenTables } from "./rows";
 import type { Row, Snapshot } from "./types";
 
 it("tells the rate between two samples", () => {
@@ -31,4 +32,16 @@ it("takes a table that did not change for the look it was, and follows its rows 
   const rates = ratesOf(two.get("A"), "n", (row) => textOf(row["key"]));
   expect([...rates]).toEqual([["M0b", 2], ["M0c", null], ["M0a", 0]]);
   expect(look(two, { at: 4_000, routers: [] }, "router.address").size).toBe(0);
+});
+
+it("counts the time from when the table itself arrived, not another table of the router", () => {
+  const told = (at: number, arrived: number, n: number): Snapshot => ({
+    at,
+    routers: [{ id: "A", address: "", at, arrived: { "router.address": arrived }, tables: { "router.address": [{ key: "M0a", n }] } }],
+  });
+  const before = look(new Map(), told(6_000, 1_000, 0), "router.address");
+  const now = look(before, told(6_100, 6_100, 510), "router.address");
+  expect(ratesOf(now.get("A"), "n", (row) => textOf(row["key"])).get("M0a")).toBe(100);
+  const seen = seenTables(new Map(), told(6_000, 1_000, 0), "router.address");
+  expect(seen.get("A")?.at).toBe(1_000);
 });

@@ -1,5 +1,6 @@
 /** Rates from counters that are looked at now and then: counters begin anew, and clocks jump. */
 import { numberOf } from "./numbers";
+import { arrivedAt } from "./rows";
 import type { Entity, Row, RouterTables, Snapshot } from "./types";
 
 /** Samples further apart than this, in ms, tell nothing of a rate: the page slept, or the clock was set. */
@@ -55,7 +56,7 @@ export function look(known: LooksByRouter, snapshot: Snapshot, entity: Entity): 
     if (last?.now.rows === rows) {
       next.set(router.id, last);
     } else {
-      next.set(router.id, { before: last?.now ?? null, now: { at: router.at, rows } });
+      next.set(router.id, { before: last?.now ?? null, now: { at: arrivedAt(router, entity), rows } });
       changed = true;
     }
   }

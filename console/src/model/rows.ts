@@ -35,6 +35,9 @@ export function rowsOf(router: RouterTables | undefined, entity: string): readon
   return router?.tables[entity] ?? [];
 }
 
+/** Return when a table of a router arrived, in ms since 1970: tables are asked for at different paces. */
+export const arrivedAt = (router: RouterTables, entity: string): number => router.arrived?.[entity] ?? router.at;
+
 /** Return the routers' tables by router id. */
 export function routersById(snapshot: Snapshot): ReadonlyMap<string, RouterTables> {
   return new Map(snapshot.routers.map((router) => [router.id, router]));
@@ -57,7 +60,7 @@ export function seenTables(
     const rows = router.tables[entity];
     if (rows === undefined) continue;
     const known = before.get(router.id);
-    seen.set(router.id, known?.rows === rows ? known : { rows, at: router.at });
+    seen.set(router.id, known?.rows === rows ? known : { rows, at: arrivedAt(router, entity) });
   }
   return seen;
 }

@@ -23,6 +23,8 @@ export interface RouterTables {
   readonly tables: Readonly<Partial<Record<Entity, readonly Row[]>>>;
   /** When the newest of the tables arrived, in ms since 1970; 0 before the first. */
   readonly at: number;
+  /** When each of the tables arrived, in ms since 1970; see arrivedAt. */
+  readonly arrived?: Readonly<Partial<Record<Entity, number>>>;
   /** Why the last poll failed, wholly or in part: "no answer within 5 s", or the description of a refusal. */
   readonly error?: string;
   /** Why tables of the router are not shown, by entity: what the policy or the router's version refuses. */

@@ -3,6 +3,8 @@
 import { create } from "zustand";
 import { useShallow } from "zustand/react/shallow";
 
+import { rate } from "../model/rates";
+import { arrivedAt } from "../model/rows";
 import type { Entity, History, Snapshot } from "../model/types";
 import { addInterest, onSnapshot } from "./snapshot";
 
@@ -92,7 +94,7 @@ export function unfollow(key: string): void {
 /** The keys that are followed now. */
 export const followed = (): string[] => [...following.keys()];
 
-function sampler(key: string, { router, entity, identity, attribute, rate }: SeriesKey): (snapshot: Snapshot) => void {
+function sampler(key: string, { router, entity, identity, attribute, rate: isRate }: SeriesKey): (snapshot: Snapshot) => void {
   let seen: { rows: unknown; at: number; value: number | null } | undefined;
   return (snapshot) => {
     const tables = snapshot.routers.find((one) => one.id === router);
@@ -103,19 +105,11 @@ function sampler(key: string, { router, entity, identity, attribute, rate }: Ser
     const now = row?.[attribute];
     const value = typeof now === "bigint" ? Number(now) : typeof now === "number" ? now : null;
     const before = seen;
-    seen = { rows, at: tables.at, value };
-    if (!rate) record(key, tables.at, value);
-    else if (before !== undefined) record(key, tables.at, perSecond(before, seen));
+    const at = arrivedAt(tables, entity);
+    seen = { rows, at, value };
+    if (!isRate) record(key, at, value);
+    else if (before !== undefined) record(key, at, rate(before, seen));
   };
-}
-
-function perSecond(
-  before: { at: number; value: number | null },
-  now: { at: number; value: number | null },
-): number | null {
-  if (before.value === null || now.value === null || now.at <= before.at) return null;
-  // A counter that fell belongs to a router that began anew.
-  return now.value < before.value ? null : ((now.value - before.value) * 1_000) / (now.at - before.at);
 }
 
 /** The series `key`: one that record() fills, or one that follow() has begun. */

@@ -19,6 +19,7 @@ const REFUSED_MS = 60_000;
 interface Polled {
   router: RouterRef;
   tables: Partial<Record<Entity, readonly Row[]>>;
+  arrived: Partial<Record<Entity, number>>;
   errors: Map<Entity, string>;
   /** What the router refused to show, and when it is asked for again. */
   refused: Map<Entity, { why: string; until: number }>;
@@ -46,6 +47,7 @@ export function pollRouters(routers: readonly RouterRef[]): void {
       polled.set(router.id, {
         router,
         tables: {},
+        arrived: {},
         errors: new Map(),
         refused: new Map(),
         asked: new Map(),
@@ -113,6 +115,7 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
     const rows = await query(connection, entry.router.address, entity, attributes);
     entry.tables = { ...entry.tables, [entity]: rows };
     entry.at = Date.now();
+    entry.arrived = { ...entry.arrived, [entity]: entry.at };
     entry.errors.delete(entity);
     entry.errors.delete("");
     entry.refused.delete(entity);
@@ -131,9 +134,9 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
   }
 }
 
-function shown({ router, tables, at, errors, refused, gone }: Polled): RouterTables {
+function shown({ router, tables, arrived, at, errors, refused, gone }: Polled): RouterTables {
   const error = gone ?? errors.get("") ?? [...errors.values()][0];
-  const told = { id: router.id, address: router.address, tables, at, ...(error === undefined ? {} : { error }) };
+  const told = { id: router.id, address: router.address, tables, arrived, at, ...(error === undefined ? {} : { error }) };
   return refused.size === 0 ? told : { ...told, refused: Object.fromEntries([...refused].map(([entity, { why }]) => [entity, why])) };
 }
 
