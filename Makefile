@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test console console-if-possible test-console test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv system node-system browser-system interop-system bench-system lock
+.PHONY: help run test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -79,7 +79,7 @@ TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool
 SHORT      := -m "not spark and not pipeline_long and not long"
 test: build console interop-system browser-system
 	@mkdir -p build && rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going --jobs=5 test-one-router $(if $(ARGS),,test-console test-several test-in-memory) test-twins; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=5 test-one-router $(if $(ARGS),,console-tests test-several test-in-memory) test-twins; \
 	  status=$$?; cat build/test-*.log; exit $$status
 
 test-one-router:
@@ -97,6 +97,10 @@ test-twins:
 
 # The web console: its rules, its pure functions, and its pages in a browser over live routers.
 test-console: build console browser-system
+	@$(MAKE) --no-print-directory console-tests
+
+# With everything in place; it waits for nothing, so that the parts of `make test` all begin at once.
+console-tests:
 	@mkdir -p build
 	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
 

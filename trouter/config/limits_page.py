@@ -44,7 +44,7 @@ def page() -> str:
 def attributes_of(limit: Limit) -> list[Attribute]:
     """Return the attributes that set a limit, from the table of attributes; KeyError for one that is not there."""
     names = re.findall(r"`(\w+)`", limit.set_by)
-    kinds = [kind for kind in CONFIGURED if re.search(rf"\b{kind.section}\b", limit.set_by)]
+    kinds = [kind for kind in CONFIGURED if kind.section in re.findall(r"\w+", limit.set_by)]
     found = [row for kind in kinds for name in names if (row := kind.field_spelled(name)) is not None]
     if names and {row.name for row in found} != set(names):
         raise KeyError(limit.set_by)

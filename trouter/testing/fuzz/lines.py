@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from types import CodeType, FrameType, ModuleType
 from typing import Any, TypeAlias
 
@@ -85,9 +86,8 @@ def _family(module: ModuleType) -> list[ModuleType]:
 
 
 def _lines_of(path: str) -> set[Line]:
-    with open(path, encoding="utf-8") as source:  # noqa: PTH123 - the name as the interpreter has it
-        code = compile(source.read(), path, "exec")
-    return {(path, line) for function in _functions(code) for line in _body(function)}
+    code = SourceFileLoader("", path).get_code("")
+    return {(path, line) for function in (_functions(code) if code else ()) for line in _body(function)}
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
