@@ -362,6 +362,7 @@ def compare(
         assert [row for row in mine if row[0] < CUT], name
 
 
+@pytest.mark.pipeline_long
 def test_the_meter_says_of_later_days_what_it_would_say_and_of_pruned_ones_what_it_said(
     spark: SparkSession, tmp_path: Path
 ) -> None:
