@@ -6,9 +6,22 @@ import { login, useSession } from "../store";
 import { Frame } from "./Frame";
 import { Login } from "./Login";
 import { Missing } from "./Missing";
-import { ROUTES } from "./routes";
+import { ROUTES, type PageRoute } from "./routes";
 
-const PAGES = ROUTES.map((route) => ({ path: route.path, Component: lazy(route.load) }));
+/** How long to wait before the code of a page is asked for again, where the router did not answer. */
+const RELOAD_MS = 1_000;
+const PAGES = ROUTES.map((route) => ({ path: route.path, Component: lazy(() => loaded(route.load)) }));
+
+/** Load the code of a page; while the router does not answer, ask again. */
+async function loaded(load: PageRoute["load"]): ReturnType<PageRoute["load"]> {
+  for (;;) {
+    try {
+      return await load();
+    } catch {
+      await new Promise((resume) => setTimeout(resume, RELOAD_MS));
+    }
+  }
+}
 const FIRST = ROUTES[0]?.path.replace("/*", "");
 
 function Loading({ label }: { label: string }) {

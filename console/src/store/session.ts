@@ -16,7 +16,7 @@ import { forgetRouters, markLost, pollRouters } from "./snapshot";
 
 const DISCOVER_MS = 2_000;
 const FIRST_RETRY_MS = 500;
-const LAST_RETRY_MS = 15_000;
+const LAST_RETRY_MS = 5_000;
 
 export interface Session {
   /** "closed": the login page; "connecting": the first connection; "lost": it was cut and is being made again. */
