@@ -415,10 +415,14 @@ def test_why_a_receiver_failed_is_what_the_query_says(tmp_path: Path) -> None:
     with running(text, tmp_path) as strict:
         given = {"url": f"amqp://127.0.0.1:{strict.port}", "address": "a", "spool": str(tmp_path / "s")}
         source = SourceOf40(Options.parse(given | {"user": "u", "password": "hidden"}, Side.READ), SCHEMA)
-        with pytest.raises(ReceiverFailed, match="receiving from a failed") as failure:
+
+        def offsets() -> None:
             source.initialOffset()  # says so itself where the receiver has failed by then
             until(lambda: source._receiver is not None and source._receiver._failure is not None)
             source.latestOffset()
+
+        with pytest.raises(ReceiverFailed, match="receiving from a failed") as failure:
+            offsets()
         assert "hidden" not in str(failure.value)
         source.stop()
         reader = AmqpReader(
