@@ -1,4 +1,4 @@
-"""Any answers of an authentication service let in only who its open names, with what its open grants; else nobody.
+"""Any answers of an authentication service admit only the user whom its open names, with the rights that its open grants.
 
 The first octet chooses the mechanism and the leniency. The octets are all that the service says, read by the router's
 client of it: SASL, outcome, open.

@@ -1,4 +1,4 @@
-"""Any octets from whoever dials, above and inside SASL, raise nothing, and let nobody in who does not know a password.
+"""Any octets from a client, above and inside SASL, raise nothing, and log no client in without a password.
 
 The first octet chooses what is behind the mechanisms, the second how the rest is cut. What is said to the exchanges of
 the plugins comes from the frames; so many rounds and no more are gone through, and after a refusal nothing is answered.

@@ -76,7 +76,7 @@ class _Remote:
     facts = AuthServiceFacts("service", "localhost", "5671")
 
     async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
-        return Refused("nobody answers", temporary=True)
+        return Refused("the service does not answer", temporary=True)
 
 
 def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:

@@ -39,7 +39,7 @@ from trouter.hooks import (
 )
 
 from .asking import ASK, DENIED, REFUSED
-from .loopback import ANYBODY, open_router
+from .loopback import ANONYMOUS_ROUTER, open_router
 from .sabotage import BROKEN_EXCHANGES, RUBBISH, Once, broken, hooks_of, raises, timed
 from .subject import Login, Subject
 
@@ -138,7 +138,7 @@ def _denies(subject: Subject, hook: str, answer: Callable[[], object]) -> None:
 
 async def _refuses(subject: Subject, hook: str) -> None:
     plugins = {subject.name: broken(subject.plugin, hook, raises)}
-    async with open_router(ANYBODY, plugins) as router:
+    async with open_router(ANONYMOUS_ROUTER, plugins) as router:
         for _ in range(2):  # and goes on refusing, which it could not if it had fallen
             try:
                 async with router.connect() as connection, connection.open_sender("address"):

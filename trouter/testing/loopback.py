@@ -24,7 +24,7 @@ from trouter.config.facts import router_facts
 from trouter.hooks import Plugins
 
 #: Admits every client of this machine.
-ANYBODY: Final = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+ANONYMOUS_ROUTER: Final = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 NO_PLUGINS: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -58,7 +58,7 @@ class LoopbackRouter:
 
 @asynccontextmanager
 async def open_router(
-    configuration: str | Configuration = ANYBODY, plugins: Mapping[str, object] | Plugins = NO_PLUGINS
+    configuration: str | Configuration = ANONYMOUS_ROUTER, plugins: Mapping[str, object] | Plugins = NO_PLUGINS
 ) -> AsyncIterator[LoopbackRouter]:
     """A router with ``plugins``, by name, beside those that come with trouter; it stops at the end of the block.
 

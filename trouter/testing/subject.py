@@ -15,7 +15,7 @@ from trouter.hooks import (
     Plugins,
 )
 
-from .loopback import ANYBODY
+from .loopback import ANONYMOUS_ROUTER
 
 NAME: Final = "subject"
 
@@ -37,7 +37,7 @@ class Subject:
 
     plugin: object
     #: Its first listener is the one that ``logins`` are for. The settings of the plugin stand under ``name``.
-    configuration: str = ANYBODY
+    configuration: str = ANONYMOUS_ROUTER
     logins: Sequence[Login] = ()
     name: str = NAME
 
