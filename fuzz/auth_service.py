@@ -1,4 +1,4 @@
-"""Whatever an authentication service answers, only the user whom its open names is admitted, with the rights it grants.
+"""Any answers of an authentication service admit only the user whom its open names, with the rights it grants.
 
 The first octet chooses the mechanism and the leniency. The octets are all that the service says, read by the router's
 client of it: SASL, outcome, open.
