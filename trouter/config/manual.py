@@ -212,7 +212,7 @@ def _default(row: Attribute) -> str:
         return row.default_doc
     if row.required:
         return "must be given"
-    if row.default is None or row.default == "":
+    if row.default in (None, "", (), frozenset()):
         return "none"
     if row.kind is Kind.BOOLEAN:
         return "`yes`" if row.default else "`no`"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Final, TypedDict, Unpack
 
 from trouter.config.nodes import squash
@@ -61,6 +61,10 @@ class Reload(Enum):
     LIVE = "at once"
     NEXT = "for what comes afterwards"
     RESTART = "after a restart"
+
+
+NEXT: Final = Reload.NEXT
+RESTART: Final = Reload.RESTART
 
 
 class BadValue(Exception):
@@ -247,10 +251,24 @@ def attribute(
     return field(metadata=row) if required else field(default=default, metadata=row)
 
 
+#: Declare an attribute of one kind, with what else ``attribute`` takes.
+string: Final = partial(attribute, Kind.STRING)
+path: Final = partial(attribute, Kind.PATH)
+integer: Final = partial(attribute, Kind.INTEGER)
+boolean: Final = partial(attribute, Kind.BOOLEAN)
+choice: Final = partial(attribute, Kind.ENUM)
+properties: Final = partial(attribute, Kind.PROPERTIES)
+mapping: Final = partial(attribute, Kind.MAP)
+
+
 def reported(kind: Kind, doc: str, **terms: Unpack[Terms]) -> Any:
     """Declare, among the fields of an entity, an attribute that only management shows; the field itself stays None."""
     row = {**terms, "kind": kind, "doc": doc}
     return field(default=None, init=False, repr=False, compare=False, metadata=row)
+
+
+#: Declare a number that only management shows, worth a graph.
+counter: Final = partial(reported, Kind.INTEGER, graph=True)
 
 
 def column(

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeVar
 
 from trouter.config.problems import SourcePosition
-from trouter.config.schema import BASES, EntityType, Kind, attribute
+from trouter.config.schema import BASES, EntityType, string
 
 NOWHERE: Final = SourcePosition("(no file)")
 #: The place of what was created while the router ran.
@@ -29,9 +29,7 @@ class Entity:
 
     type: ClassVar[EntityType]
 
-    name: str = attribute(
-        Kind.STRING, "A name for management and logs, unique among entities.", "", update=False, unique=True
-    )
+    name: str = string("A name for management and logs, unique among entities.", "", update=False, unique=True)
     #: The section it was read from, for messages; no attribute.
     place: SourcePosition = field(default=NOWHERE, repr=False, compare=False)
     #: How many of its type stand before it, where that tells it from the others; no attribute.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from trouter.config import texts
 from trouter.config.entities.base import ROLES
-from trouter.config.schema import Kind, Reload, attribute
+from trouter.config.schema import NEXT, choice, integer, properties, string
 
 DEFAULT_LINK_CAPACITY: Final = 250
 MAX_SESSIONS: Final = 32768
@@ -22,37 +22,35 @@ MAX_LINKS_GIVEN: Final = 65536
 
 
 def role(doc: str) -> Any:
-    return attribute(Kind.ENUM, doc, "normal", values=ROLES, reload=Reload.NEXT)
+    return choice(doc, "normal", values=ROLES, reload=NEXT)
 
 
 def cost() -> Any:
-    return attribute(Kind.INTEGER, "What a hop to another router costs; the greater of both ends' counts.", 1, low=1)
+    return integer("What a hop to another router costs; the greater of both ends' counts.", 1, low=1)
 
 
 def ssl_profile(doc: str) -> Any:
-    return attribute(Kind.STRING, doc, reload=Reload.NEXT)
+    return string(doc, reload=NEXT)
 
 
 def policy_vhost() -> Any:
-    return attribute(
-        Kind.STRING,
+    return string(
         "The vhost whose policy applies, whatever the peer asks for; on a multi-tenant listener also the tenant.",
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
 
 
 def max_frame_size() -> Any:
-    return attribute(Kind.INTEGER, "The largest frame accepted, in octets.", 16384, low=512, reload=Reload.NEXT)
+    return integer("The largest frame accepted, in octets.", 16384, low=512, reload=NEXT)
 
 
 def max_sessions() -> Any:
-    return attribute(
-        Kind.INTEGER,
+    return integer(
         "Sessions on one connection; 0 means the maximum. Not given: 1024 on listeners of role normal.",
         MAX_SESSIONS,
         high=MAX_SESSIONS,
         parse=lambda count: count or MAX_SESSIONS,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
 
 
@@ -78,89 +76,67 @@ def max_buffered_bytes() -> Any:
 
 def _cap(doc: str, text: str, high: int = 2**53) -> Any:
     """What one connection may cost (security.md 8.5); routers, who carry what others send, have no such limit."""
-    return attribute(
-        Kind.INTEGER,
-        doc,
-        default_doc=f"{text}; for the roles inter-router and edge none",
-        low=1,
-        high=high,
-        reload=Reload.NEXT,
-        extra=True,
+    return integer(
+        doc, default_doc=f"{text}; for the roles inter-router and edge none", low=1, high=high, reload=NEXT, extra=True
     )
 
 
 def max_session_frames() -> Any:
-    return attribute(
-        Kind.INTEGER,
+    return integer(
         "The incoming window of a session, in transfer frames; 0 means no limit. Without it the window is bounded, "
         "unlike the older router's.",
         default_doc="a bounded window",
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
 
 
 def idle_timeout_seconds() -> Any:
-    return attribute(
-        Kind.INTEGER,
-        "Close a connection that was silent for so long; 0 means never.",
-        16,
-        high=MAX_SECONDS,
-        reload=Reload.NEXT,
-    )
+    return integer("Close a connection that was silent for so long; 0 means never.", 16, high=MAX_SECONDS, reload=NEXT)
 
 
 def strip_annotations() -> Any:
-    return attribute(
-        Kind.ENUM,
-        "Which router annotations to remove from messages.",
-        "both",
-        values=("in", "out", "both", "no"),
-        reload=Reload.NEXT,
+    return choice(
+        "Which router annotations to remove from messages.", "both", values=("in", "out", "both", "no"), reload=NEXT
     )
 
 
 def link_capacity() -> Any:
-    return attribute(
-        Kind.INTEGER,
+    return integer(
         "Credit granted to a sender; 0 means 250.",
         DEFAULT_LINK_CAPACITY,
         unset=None,
         parse=lambda credit: credit or DEFAULT_LINK_CAPACITY,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
 
 
 def message_logging_components() -> Any:
-    return attribute(
-        Kind.STRING,
+    return string(
         "Parts of each message to log (module MESSAGE, level trace): `none`, `all`, or a list separated by commas.",
         (),
         shown="none",
         default_doc="`none`",
         old_names=("logMessage",),
         parse=texts.message_components,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
 
 
 def open_properties() -> Any:
-    return attribute(
-        Kind.PROPERTIES,
+    return properties(
         "Properties added to the Open frame sent to the peer.",
         factory=lambda: MappingProxyType({}),
-        default_doc="none",
         parse=texts.open_properties,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
 
 
 def allow_insecure_plain(doc: str, default: str) -> Any:
-    return attribute(
-        Kind.ENUM,
+    return choice(
         doc,
         default,
         values=("no", "loopback", "yes"),
         also={"false": "no", "off": "no", "true": "yes", "on": "yes"},
-        reload=Reload.NEXT,
+        reload=NEXT,
         extra=True,
     )

@@ -10,7 +10,7 @@ from trouter.config import access, hosts
 from trouter.config.entities.base import NOTHING
 from trouter.config.entities.held import HeldToQuotas
 from trouter.config.hosts import HostRange
-from trouter.config.schema import BASES, EntityType, Kind, attribute
+from trouter.config.schema import BASES, EntityType, boolean, choice, integer, string
 
 MAX_CONNECTIONS: Final = 65535
 #: What a group may do in management, each with all that stands before it.
@@ -21,95 +21,74 @@ LEVELS: Final = ("none", "read", "operate", "admin")
 class _Rights:
     """What the users of one group may do."""
 
-    users: tuple[str, ...] = attribute(
-        Kind.STRING,
+    users: tuple[str, ...] = string(
         "The users of the group, separated by commas; `*` is every user with a name that no group names.",
         (),
-        default_doc="none",
         parse=access.names,
         entries=True,
     )
-    remote_hosts: tuple[HostRange, ...] = attribute(
-        Kind.STRING,
+    remote_hosts: tuple[HostRange, ...] = string(
         "Where they may come from: addresses, ranges `A-B`, networks `A/N`, host names, separated by commas; or `*`.",
         (),
         default_doc="nowhere",
         parse=hosts.remote_hosts,
         entries=True,
     )
-    max_connections_per_user: int | None = attribute(
-        Kind.INTEGER, "Instead of the vhost's.", default_doc="the vhost's", high=MAX_CONNECTIONS
+    max_connections_per_user: int | None = integer(
+        "Instead of the vhost's.", default_doc="the vhost's", high=MAX_CONNECTIONS
     )
-    max_connections_per_host: int | None = attribute(
-        Kind.INTEGER,
+    max_connections_per_host: int | None = integer(
         "Instead of the vhost's.",
         default_doc="the vhost's",
         high=MAX_CONNECTIONS,
         old_names=("maxConnectionsPerRemoteHost",),
     )
-    max_message_size: int | None = attribute(
-        Kind.INTEGER, "Instead of the vhost's; 0 means no limit.", default_doc="the vhost's", high=2**63 - 1
+    max_message_size: int | None = integer(
+        "Instead of the vhost's; 0 means no limit.", default_doc="the vhost's", high=2**63 - 1
     )
-    max_frame_size: int | None = attribute(
-        Kind.INTEGER,
+    max_frame_size: int | None = integer(
         "Instead of the listener's, in octets; 0 means the listener's.",
         default_doc="the listener's",
         parse=access.frame_size,
     )
-    max_session_window: int | None = attribute(
-        Kind.INTEGER,
+    max_session_window: int | None = integer(
         "The incoming window of a session, in octets, instead of the listener's; 0 means the listener's.",
         default_doc="the listener's",
     )
-    max_sessions: int | None = attribute(
-        Kind.INTEGER,
-        "Instead of the listener's; 0 means the listener's.",
-        default_doc="the listener's",
-        high=65535,
+    max_sessions: int | None = integer(
+        "Instead of the listener's; 0 means the listener's.", default_doc="the listener's", high=65535
     )
-    max_senders: int = attribute(Kind.INTEGER, "Senders of one connection.", 2**31 - 1)
-    max_receivers: int = attribute(Kind.INTEGER, "Receivers of one connection.", 2**31 - 1)
-    allow_dynamic_source: bool = attribute(Kind.BOOLEAN, "May receive from addresses made for them.", False)
-    allow_anonymous_sender: bool = attribute(Kind.BOOLEAN, "May send over a link without an address.", False)
-    allow_user_id_proxy: bool = attribute(Kind.BOOLEAN, "May send messages in the name of others.", False)
-    allow_waypoint_links: bool = attribute(Kind.BOOLEAN, "May attach the links of a waypoint.", True)
-    allow_dynamic_link_routes: bool = attribute(Kind.BOOLEAN, "May make link routes for their own connection.", True)
-    allow_admin_status_update: bool = attribute(Kind.BOOLEAN, "May close connections of others.", True)
-    allow_fallback_links: bool = attribute(Kind.BOOLEAN, "May attach the links of a fallback.", True)
-    sources: tuple[str, ...] = attribute(
-        Kind.STRING,
+    max_senders: int = integer("Senders of one connection.", 2**31 - 1)
+    max_receivers: int = integer("Receivers of one connection.", 2**31 - 1)
+    allow_dynamic_source: bool = boolean("May receive from addresses made for them.", False)
+    allow_anonymous_sender: bool = boolean("May send over a link without an address.", False)
+    allow_user_id_proxy: bool = boolean("May send messages in the name of others.", False)
+    allow_waypoint_links: bool = boolean("May attach the links of a waypoint.", True)
+    allow_dynamic_link_routes: bool = boolean("May make link routes for their own connection.", True)
+    allow_admin_status_update: bool = boolean("May close connections of others.", True)
+    allow_fallback_links: bool = boolean("May attach the links of a fallback.", True)
+    sources: tuple[str, ...] = string(
         "Addresses they may receive from, separated by commas: whole, or ending in `*`; `${user}` is the user's name.",
         (),
-        default_doc="none",
         parse=access.address_names,
         entries=True,
     )
-    targets: tuple[str, ...] = attribute(
-        Kind.STRING,
-        "Addresses they may send to, written in the same way.",
-        (),
-        default_doc="none",
-        parse=access.address_names,
-        entries=True,
+    targets: tuple[str, ...] = string(
+        "Addresses they may send to, written in the same way.", (), parse=access.address_names, entries=True
     )
-    source_pattern: tuple[str, ...] = attribute(
-        Kind.STRING,
+    source_pattern: tuple[str, ...] = string(
         "Addresses they may receive from, as patterns by tokens; not together with sources.",
         (),
-        default_doc="none",
         parse=access.address_patterns,
         entries=True,
     )
-    target_pattern: tuple[str, ...] = attribute(
-        Kind.STRING,
+    target_pattern: tuple[str, ...] = string(
         "Addresses they may send to, as patterns by tokens; not together with targets.",
         (),
-        default_doc="none",
         parse=access.address_patterns,
         entries=True,
     )
-    management: str = attribute(
-        Kind.ENUM,
+    management: str = choice(
         "What they may do through `$management`, if targets let them reach it: nothing, look, operate what runs, or "
         "everything.",
         "admin",
@@ -117,8 +96,7 @@ class _Rights:
         default_doc="`admin`; with secureDefaults `none`",
         extra=True,
     )
-    substitute_anonymous: bool = attribute(
-        Kind.BOOLEAN,
+    substitute_anonymous: bool = boolean(
         "The user's name in an address is also that of a user who did not prove it, `anonymous` if there is none.",
         True,
         default_doc="`yes`; with secureDefaults `no`",

@@ -7,18 +7,18 @@ from typing import Any
 
 from trouter.config import quota_maps
 from trouter.config.entities.quotas import MODES, Quotas, Seven
-from trouter.config.schema import Kind, attribute
+from trouter.config.schema import choice, mapping
 
 
 def each(doc: str) -> Any:
     """The attribute of the numbers for each one of many."""
-    return attribute(Kind.MAP, doc, default_doc="none", parse=quota_maps.parse_quotas, extra=True)
+    return mapping(doc, parse=quota_maps.parse_quotas, extra=True)
 
 
 def mode(default: str | None, default_doc: str = "") -> Any:
     """The attribute that says what quotas do."""
     doc = "Hold the users to these quotas, or only raise an alarm."
-    return attribute(Kind.ENUM, doc, default, default_doc=default_doc, values=MODES, extra=True)
+    return choice(doc, default, default_doc=default_doc, values=MODES, extra=True)
 
 
 @dataclass(frozen=True, kw_only=True)

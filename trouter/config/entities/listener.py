@@ -10,7 +10,7 @@ from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
 from trouter.config.hosts import HostRange, is_loopback, remote_addresses
 from trouter.config.passwords import Secret
-from trouter.config.schema import Kind, Reload, attribute, reported
+from trouter.config.schema import NEXT, Kind, boolean, choice, integer, path, reported, string
 from trouter.config.tenants import TenantSource, tenant_source
 
 
@@ -50,14 +50,9 @@ class Socketed(Entity):
 class ListenerEntity(Socketed):
     """Where clients connect."""
 
-    host: str = attribute(
-        Kind.STRING, "A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host
-    )
-    port: str = attribute(
-        Kind.STRING, "A port number, 0 for any free port, or a service name.", "amqp", parse=texts.listed_port
-    )
-    socket_address_family: str | None = attribute(
-        Kind.ENUM,
+    host: str = string("A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host)
+    port: str = string("A port number, 0 for any free port, or a service name.", "amqp", parse=texts.listed_port)
+    socket_address_family: str | None = choice(
         "Use only this kind of the host's addresses.",
         default_doc="whatever the host has",
         values=("IPv4", "IPv6"),
@@ -66,32 +61,27 @@ class ListenerEntity(Socketed):
     role: str = ends.role("What connects here: clients, brokers (`route-container`), or other routers.")
     cost: int = ends.cost()
     ssl_profile: str | None = ends.ssl_profile("The section with the certificates for TLS.")
-    sasl_mechanisms: tuple[str, ...] = attribute(
-        Kind.STRING,
+    sasl_mechanisms: tuple[str, ...] = string(
         "The SASL mechanisms offered, by name, separated by blanks.",
         (),
         default_doc="all that the plugins serve",
         parse=texts.mechanisms,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
-    authenticate_peer: bool = attribute(
-        Kind.BOOLEAN, "Refuse peers that do not authenticate.", False, reload=Reload.NEXT
+    authenticate_peer: bool = boolean("Refuse peers that do not authenticate.", False, reload=NEXT)
+    sasl_plugin: str | None = string(
+        "The authServicePlugin section of the authentication service to ask. Its mechanisms are offered, and no "
+        "client gets in without it.",
+        reload=NEXT,
     )
-    sasl_plugin: str | None = attribute(
-        Kind.STRING,
-        "The authServicePlugin section of the authentication service to ask. Its mechanisms are offered, and no client "
-        "gets in without it.",
-        reload=Reload.NEXT,
-    )
-    require_encryption: bool = attribute(Kind.BOOLEAN, "Refuse peers without encryption.", False, reload=Reload.NEXT)
-    require_ssl: bool = attribute(Kind.BOOLEAN, "Refuse peers without TLS.", False, reload=Reload.NEXT)
-    trusted_certs_file: str | None = attribute(
-        Kind.PATH,
+    require_encryption: bool = boolean("Refuse peers without encryption.", False, reload=NEXT)
+    require_ssl: bool = boolean("Refuse peers without TLS.", False, reload=NEXT)
+    trusted_certs_file: str | None = path(
         "Certificates of the only authorities that may vouch for clients here: a file, or a directory of them.",
         default_doc="those of the sslProfile",
         old_names=("trustedCerts",),
         parse=files.readable,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
     max_frame_size: int = ends.max_frame_size()
     max_sessions: int = ends.max_sessions()
@@ -100,33 +90,29 @@ class ListenerEntity(Socketed):
     max_unsettled: int | None = ends.max_unsettled()
     max_buffered_bytes: int | None = ends.max_buffered_bytes()
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
-    initial_handshake_timeout_seconds: int = attribute(
-        Kind.INTEGER,
+    initial_handshake_timeout_seconds: int = integer(
         "How long a peer may take from connecting to its Open; 0 means for ever. Where it is not given, 10 seconds "
         "hold and management shows 0, the older router's default.",
         10,
         unset=0,
         high=ends.MAX_SECONDS,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
     strip_annotations: str = ends.strip_annotations()
     link_capacity: int = ends.link_capacity()
-    multi_tenant: bool = attribute(Kind.BOOLEAN, "Give each tenant addresses of its own.", False, reload=Reload.NEXT)
-    failover_urls: tuple[texts.FailoverUrl, ...] = attribute(
-        Kind.STRING,
+    multi_tenant: bool = boolean("Give each tenant addresses of its own.", False, reload=NEXT)
+    failover_urls: tuple[texts.FailoverUrl, ...] = string(
         "Where else clients may go, told to them at Open: `[scheme://]host[:port]`, separated by commas.",
         (),
-        default_doc="none",
         old_names=("failoverList",),
         parse=texts.failover_urls,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
-    healthz: bool = attribute(Kind.BOOLEAN, "With http: serve /healthz, /livez and /readyz.", True)
-    metrics: bool = attribute(Kind.BOOLEAN, "With http: serve /metrics.", True)
-    websockets: bool = attribute(Kind.BOOLEAN, "With http: serve AMQP over WebSockets.", True)
-    http: bool = attribute(Kind.BOOLEAN, "Serve HTTP and WebSockets instead of AMQP.", False)
-    http_root_dir: str | None = attribute(
-        Kind.PATH,
+    healthz: bool = boolean("With http: serve /healthz, /livez and /readyz.", True)
+    metrics: bool = boolean("With http: serve /metrics.", True)
+    websockets: bool = boolean("With http: serve AMQP over WebSockets.", True)
+    http: bool = boolean("Serve HTTP and WebSockets instead of AMQP.", False)
+    http_root_dir: str | None = path(
         "A directory of files to serve over HTTP; it implies http. Where none is given, or the folder of the older "
         "router's console that is not on this machine, a listener with http and websockets serves the web console.",
         old_names=("httpRoot",),
@@ -140,69 +126,55 @@ class ListenerEntity(Socketed):
         "it is `loopback` unless it is given; a metricsToken goes in clear beyond this machine only where it is given.",
         "yes",
     )
-    client_cert: str | None = attribute(
-        Kind.ENUM,
+    client_cert: str | None = choice(
         "Whether TLS clients show a certificate: none is asked for; a client may show one; every client has to.",
         default_doc="`required` with EXTERNAL in saslMechanisms, and with http and authenticatePeer where the "
         "sslProfile has authorities; else `none`",
         values=("none", "optional", "required"),
-        reload=Reload.NEXT,
+        reload=NEXT,
         extra=True,
     )
-    stamp_user_id: bool = attribute(
-        Kind.BOOLEAN,
+    stamp_user_id: bool = boolean(
         "Give the messages of users who authenticated their name as user-id, where they have none.",
         False,
-        reload=Reload.NEXT,
+        reload=NEXT,
         extra=True,
     )
-    allow_insecure_role: bool = attribute(
-        Kind.BOOLEAN,
-        "With secureDefaults: let other routers in (role `inter-router` or `edge`) though they do not authenticate, or "
-        "without TLS from other machines.",
+    allow_insecure_role: bool = boolean(
+        "With secureDefaults: let other routers in (role `inter-router` or `edge`) though they do not authenticate, "
+        "or without TLS from other machines.",
         False,
         extra=True,
     )
-    max_connections: int | None = attribute(
-        Kind.INTEGER,
-        "Connections open at once through this listener.",
-        default_doc="no limit",
-        low=1,
-        extra=True,
+    max_connections: int | None = integer(
+        "Connections open at once through this listener.", default_doc="no limit", low=1, extra=True
     )
-    accept_rate: int | None = attribute(
-        Kind.INTEGER, "New connections accepted per second.", default_doc="no limit", low=1, extra=True
-    )
-    tenant_from: TenantSource | None = attribute(  # noqa: RUF009  # a field, like all the others
-        Kind.STRING,
+    accept_rate: int | None = integer("New connections accepted per second.", default_doc="no limit", low=1, extra=True)
+    tenant_from: TenantSource | None = string(  # noqa: RUF009  # a field, like all the others
         "With multiTenant and without vhost policy: where the tenants of a user stand. `claim`: in what the user "
         "logged in with, such as a token; `uid:LETTER`: in this part of the client's certificate, a letter of "
         "uidFormat; `file:PATH`: in a file with a JSON object from users to a tenant or a list of tenants.",
         default_doc="nowhere",
         parse=tenant_source,
-        reload=Reload.NEXT,
+        reload=NEXT,
         extra=True,
     )
-    web_socket_origins: tuple[str, ...] = attribute(
-        Kind.STRING,
+    web_socket_origins: tuple[str, ...] = string(
         "Origins of pages that may open WebSockets besides the listener's own: `http[s]://host[:port]`, separated by "
         "commas; `*` for every page.",
         (),
-        default_doc="none",
         parse=texts.web_socket_origins,
         extra=True,
     )
 
-    metrics_hosts: tuple[HostRange, ...] = attribute(
-        Kind.STRING,
+    metrics_hosts: tuple[HostRange, ...] = string(
         "Where /metrics may be read from: addresses, ranges `A-B`, networks `A/N`, separated by commas; or `*`.",
         (),
         default_doc="anywhere",
         parse=remote_addresses,
         extra=True,
     )
-    metrics_token: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
-        Kind.STRING,
+    metrics_token: Secret | None = string(  # noqa: RUF009  # a field, like all the others
         "What /metrics is only shown for, sent as `Authorization: Bearer TOKEN`, within TLS or where "
         "allowInsecurePlain lets a password pass: `env:NAME` or `file:PATH`, as passwords are given. Never shown.",
         parse=passwords.password_of,
@@ -238,32 +210,23 @@ class ListenerEntity(Socketed):
 class ConnectorEntity(Socketed):
     """A server that the router calls."""
 
-    host: str = attribute(
-        Kind.STRING, "The name or the address of the host to call.", "127.0.0.1", parse=texts.remote_host
-    )
-    port: str = attribute(Kind.STRING, "A port number or a service name.", "amqp", parse=texts.remote_port)
-    protocol_family: str | None = attribute(
-        Kind.ENUM,
-        "Use only this kind of the host's addresses.",
-        default_doc="whatever the host has",
-        values=("IPv4", "IPv6"),
+    host: str = string("The name or the address of the host to call.", "127.0.0.1", parse=texts.remote_host)
+    port: str = string("A port number or a service name.", "amqp", parse=texts.remote_port)
+    protocol_family: str | None = choice(
+        "Use only this kind of the host's addresses.", default_doc="whatever the host has", values=("IPv4", "IPv6")
     )
     role: str = ends.role("What is there: an ordinary peer, a broker (`route-container`), or another router.")
     cost: int = ends.cost()
     ssl_profile: str | None = ends.ssl_profile("The section with the certificates for TLS.")
-    sasl_mechanisms: tuple[str, ...] = attribute(
-        Kind.STRING,
+    sasl_mechanisms: tuple[str, ...] = string(
         "The SASL mechanisms that may be used, by name, separated by blanks.",
         (),
         default_doc="what the credentials allow",
         parse=texts.mechanisms,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
-    allow_redirect: bool = attribute(
-        Kind.BOOLEAN,
-        "Whether to call, when the connection is lost, hosts that the peer named for that case.",
-        True,
-        reload=Reload.NEXT,
+    allow_redirect: bool = boolean(
+        "Whether to call, when the connection is lost, hosts that the peer named for that case.", True, reload=NEXT
     )
     max_frame_size: int = ends.max_frame_size()
     max_sessions: int = ends.max_sessions()
@@ -274,21 +237,17 @@ class ConnectorEntity(Socketed):
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     strip_annotations: str = ends.strip_annotations()
     link_capacity: int = ends.link_capacity()
-    verify_hostname: bool = attribute(
-        Kind.BOOLEAN,
-        "Whether the peer's certificate must be for its host.",
-        True,
-        old_names=("verifyHostName",),
+    verify_hostname: bool = boolean(
+        "Whether the peer's certificate must be for its host.", True, old_names=("verifyHostName",)
     )
-    sasl_username: str | None = attribute(Kind.STRING, "Who the router is to the peer.", reload=Reload.NEXT)
-    sasl_password: Secret | None = attribute(  # noqa: RUF009  # a field, like all the others
-        Kind.STRING,
+    sasl_username: str | None = string("Who the router is to the peer.", reload=NEXT)
+    sasl_password: Secret | None = string(  # noqa: RUF009  # a field, like all the others
         "The password: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
         "`pass:TEXT` and any other text are the password itself, with a warning; `literal:` is part of it. Never "
         "shown.",
         parse=passwords.sasl_password_of,
         secret=True,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
     message_logging_components: tuple[str, ...] = ends.message_logging_components()
     failover_urls: None = reported(
@@ -305,13 +264,12 @@ class ConnectorEntity(Socketed):
         "it is `no` unless it is given.",
         "yes",
     )
-    redirect_hosts: tuple[str, ...] = attribute(
-        Kind.STRING,
+    redirect_hosts: tuple[str, ...] = string(
         "The only hosts that allowRedirect is about, separated by blanks or commas.",
         (),
         default_doc="any for who shows neither a password nor a certificate, else none",
         parse=texts.hosts,
-        reload=Reload.NEXT,
+        reload=NEXT,
         extra=True,
     )
 

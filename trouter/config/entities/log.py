@@ -7,7 +7,7 @@ from typing import Final
 
 from trouter.config import texts
 from trouter.config.entities.base import Entity, entity
-from trouter.config.schema import Kind, attribute
+from trouter.config.schema import boolean, choice, string
 
 LOG_MODULES: Final = (
     "ROUTER", "ROUTER_CORE", "ROUTER_HELLO", "ROUTER_LS", "ROUTER_MA", "MESSAGE", "SERVER", "AGENT", "AUTHSERVICE",
@@ -26,34 +26,27 @@ DEFAULT_MODULE: Final = "DEFAULT"
 class LogEntity(Entity):
     """What one module logs, and where to. What is not given follows the module DEFAULT."""
 
-    module: str = attribute(Kind.ENUM, "The module.", values=LOG_MODULES, required=True, update=False)
-    enable: frozenset[str] | None = attribute(
-        Kind.STRING,
+    module: str = choice("The module.", values=LOG_MODULES, required=True, update=False)
+    enable: frozenset[str] | None = string(
         "The levels logged, a list of: trace debug info notice warning error critical, each with `+` for those above "
         "it too; none; default.",
         default_doc="as DEFAULT, which starts with `info+`",
         parse=texts.levels,
     )
-    include_timestamp: bool | None = attribute(
-        Kind.BOOLEAN,
-        "Begin each line with the time.",
-        default_doc="as DEFAULT, which starts with yes",
-        old_names=("timestamp",),
+    include_timestamp: bool | None = boolean(
+        "Begin each line with the time.", default_doc="as DEFAULT, which starts with yes", old_names=("timestamp",)
     )
-    include_source: bool | None = attribute(
-        Kind.BOOLEAN,
+    include_source: bool | None = boolean(
         "End each line with source file and line.",
         default_doc="as DEFAULT, which starts with no",
         old_names=("source",),
     )
-    output_file: str | None = attribute(
-        Kind.STRING,
+    output_file: str | None = string(
         "stderr, stdout, syslog, or a file to append to.",
         default_doc="as DEFAULT, which starts with stderr",
         old_names=("output",),
     )
-    format: str | None = attribute(
-        Kind.ENUM,
+    format: str | None = choice(
         "Lines of text, or lines of one JSON object each.",
         default_doc="as DEFAULT, which starts with `text`",
         values=("text", "json"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trouter.config.entities.base import Numbered, Single, entity
-from trouter.config.schema import Kind, attribute
+from trouter.config.schema import integer, string
 
 NO_CONSOLE = "trouter starts no other programs; a listener with http serves the router's own console"
 
@@ -23,11 +23,11 @@ NO_CONSOLE = "trouter starts no other programs; a listener with http serves the 
 class ConsoleEntity(Single):
     """An old console."""
 
-    listener: str | None = attribute(Kind.STRING, "The listener for the console.", update=False)
-    wsport: int = attribute(Kind.INTEGER, "The port of the proxy.", 5673, high=65535, update=False)
-    proxy: str = attribute(Kind.STRING, "The program.", required=True, update=False)
-    home: str = attribute(Kind.STRING, "Where the pages of the console are.", required=True, update=False)
-    args: str | None = attribute(Kind.STRING, "The arguments of the program.", update=False)
+    listener: str | None = string("The listener for the console.", update=False)
+    wsport: int = integer("The port of the proxy.", 5673, high=65535, update=False)
+    proxy: str = string("The program.", required=True, update=False)
+    home: str = string("Where the pages of the console are.", required=True, update=False)
+    args: str | None = string("The arguments of the program.", update=False)
 
 
 @entity(
@@ -42,10 +42,10 @@ class ConsoleEntity(Single):
 class DummyEntity(Numbered):
     """Nothing."""
 
-    arg1: str | None = attribute(Kind.STRING, "A text.")
-    arg2: str | None = attribute(Kind.STRING, "Another text.")
-    num1: int | None = attribute(Kind.INTEGER, "A number.", low=-(2**31))
-    num2: int | None = attribute(Kind.INTEGER, "Another number.", low=-(2**31))
+    arg1: str | None = string("A text.")
+    arg2: str | None = string("Another text.")
+    num1: int | None = integer("A number.", low=-(2**31))
+    num2: int | None = integer("Another number.", low=-(2**31))
 
     def _default_name(self) -> str:
         return self.identity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trouter.config.schema import BASES, EntityType, Kind, attribute
+from trouter.config.schema import BASES, EntityType, integer
 
 #: What becomes of what is more than there may be.
 MODES: Final = ("enforce", "alarm")
@@ -24,7 +24,7 @@ _DOCS: Final = {
 def quota(field: str) -> Any:
     """The attribute of one of the numbers."""
     high = 2**63 - 1 if "bytes" in field else 2**31 - 1
-    return attribute(Kind.INTEGER, _DOCS[field], default_doc="any number", low=1, high=high, extra=True)
+    return integer(_DOCS[field], default_doc="any number", low=1, high=high, extra=True)
 
 
 @dataclass(frozen=True, kw_only=True)

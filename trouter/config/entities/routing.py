@@ -10,19 +10,19 @@ from trouter.config.entities.base import (
     Numbered,
     entity,
 )
-from trouter.config.schema import Kind, Reload, attribute, reported
+from trouter.config.schema import NEXT, Kind, boolean, choice, integer, reported, string
 
 DIRECTIONS: Final = ("in", "out")
 CREATE_DELETE: Final = ("CREATE", "DELETE")
 
 
 def phase_of(doc: str, default: int | None = 0, default_doc: str = "") -> Any:
-    return attribute(Kind.INTEGER, doc, default, default_doc=default_doc, high=9, update=False, reload=Reload.NEXT)
+    return integer(doc, default, default_doc=default_doc, high=9, update=False, reload=NEXT)
 
 
 def hop_phase(doc: str) -> Any:
     """A phase of what exchanges send to, and take from."""
-    return attribute(Kind.INTEGER, doc, 0, high=9, wrong="phase must be in the range 0-9", update=False)
+    return integer(doc, 0, high=9, wrong="phase must be in the range 0-9", update=False)
 
 
 @entity(
@@ -37,41 +37,32 @@ def hop_phase(doc: str) -> Any:
 class AddressEntity(Numbered):
     """How messages to matching addresses are distributed. Exactly one of prefix and pattern is given."""
 
-    prefix: str | None = attribute(
-        Kind.STRING, "Matches this address and everything below it.", text_only=True, update=False, reload=Reload.NEXT
+    prefix: str | None = string(
+        "Matches this address and everything below it.", text_only=True, update=False, reload=NEXT
     )
-    pattern: str | None = attribute(
-        Kind.STRING,
+    pattern: str | None = string(
         "Matches by tokens between `.` or `/`: `*` is one token, `#` any number of them.",
         text_only=True,
         update=False,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
-    distribution: str = attribute(
-        Kind.ENUM,
-        "To which consumers a message goes.",
-        "balanced",
-        values=DISTRIBUTIONS,
-        update=False,
-        reload=Reload.NEXT,
+    distribution: str = choice(
+        "To which consumers a message goes.", "balanced", values=DISTRIBUTIONS, update=False, reload=NEXT
     )
-    waypoint: bool = attribute(
-        Kind.BOOLEAN, "Messages pass through a broker on their way.", False, update=False, reload=Reload.NEXT
-    )
+    waypoint: bool = boolean("Messages pass through a broker on their way.", False, update=False, reload=NEXT)
     ingress_phase: int = phase_of("The phase of the address that senders use; to be given together with egressPhase.")
     egress_phase: int = phase_of(
         "The phase of the address that receivers use; to be given together with ingressPhase.",
         default_doc="1 for a waypoint, else 0",
     )
     priority: int | None = phase_of("Overrides the priority in the messages.", None, "the message's own")
-    enable_fallback: bool = attribute(
-        Kind.BOOLEAN,
+    enable_fallback: bool = boolean(
         "Messages that find no consumer go to consumers with the capability `qd.fallback`.",
         False,
         old_names=("fallback",),
         twin="fallback",
         update=False,
-        reload=Reload.NEXT,
+        reload=NEXT,
     )
 
 
@@ -87,30 +78,20 @@ class AddressEntity(Numbered):
 class LinkRouteEntity(Numbered):
     """Links to matching addresses are routed. Exactly one of prefix and pattern is given."""
 
-    prefix: str | None = attribute(
-        Kind.STRING, "Matches this address and everything below it.", text_only=True, update=False
+    prefix: str | None = string("Matches this address and everything below it.", text_only=True, update=False)
+    pattern: str | None = string(
+        "Matches by tokens between `.` or `/`: `*` is one token, `#` any number of them.", text_only=True, update=False
     )
-    pattern: str | None = attribute(
-        Kind.STRING,
-        "Matches by tokens between `.` or `/`: `*` is one token, `#` any number of them.",
-        text_only=True,
-        update=False,
+    add_external_prefix: str | None = string("Put before the address towards the broker.", update=False)
+    del_external_prefix: str | None = string("Taken from the address towards the broker.", update=False)
+    container_id: str | None = string("The container id of the broker; not together with connection.", update=False)
+    connection: str | None = string(
+        "The name of the connector or listener where the broker is; not together with containerId.", update=False
     )
-    add_external_prefix: str | None = attribute(Kind.STRING, "Put before the address towards the broker.", update=False)
-    del_external_prefix: str | None = attribute(Kind.STRING, "Taken from the address towards the broker.", update=False)
-    container_id: str | None = attribute(
-        Kind.STRING, "The container id of the broker; not together with connection.", update=False
+    distribution: str = choice(
+        "Which of several brokers gets a link.", "linkBalanced", values=("linkBalanced",), update=False
     )
-    connection: str | None = attribute(
-        Kind.STRING,
-        "The name of the connector or listener where the broker is; not together with containerId.",
-        update=False,
-    )
-    distribution: str = attribute(
-        Kind.ENUM, "Which of several brokers gets a link.", "linkBalanced", values=("linkBalanced",), update=False
-    )
-    direction: str = attribute(
-        Kind.ENUM,
+    direction: str = choice(
         "Whose links: `in` of clients that send, `out` of clients that receive.",
         values=DIRECTIONS,
         old_names=("dir",),
@@ -134,8 +115,7 @@ class LinkRouteEntity(Numbered):
 class AutoLinkEntity(Numbered):
     """A link that the router attaches to a broker by itself."""
 
-    address: str = attribute(
-        Kind.STRING,
+    address: str = string(
         "The address of the link, as this router's clients call it.",
         old_names=("addr",),
         twin="addr",
@@ -143,8 +123,7 @@ class AutoLinkEntity(Numbered):
         missing="address and direction fields are mandatory",
         update=False,
     )
-    direction: str = attribute(
-        Kind.ENUM,
+    direction: str = choice(
         "`in` takes messages from the broker, `out` sends them there.",
         values=DIRECTIONS,
         old_names=("dir",),
@@ -153,31 +132,21 @@ class AutoLinkEntity(Numbered):
         missing="address and direction fields are mandatory",
         update=False,
     )
-    phase: int = attribute(
-        Kind.INTEGER,
-        "The phase of the address.",
-        0,
-        default_doc="1 for `in`, 0 for `out` and for a fallback",
-        high=9,
-        update=False,
+    phase: int = integer(
+        "The phase of the address.", 0, default_doc="1 for `in`, 0 for `out` and for a fallback", high=9, update=False
     )
-    container_id: str | None = attribute(
-        Kind.STRING, "The container id of the broker; not together with connection.", update=False
+    container_id: str | None = string("The container id of the broker; not together with connection.", update=False)
+    connection: str | None = string(
+        "The name of the connector or listener where the broker is; not together with containerId.", update=False
     )
-    connection: str | None = attribute(
-        Kind.STRING,
-        "The name of the connector or listener where the broker is; not together with containerId.",
-        update=False,
-    )
-    external_address: str | None = attribute(
-        Kind.STRING,
+    external_address: str | None = string(
         "What the broker calls the address.",
         default_doc="the same",
         old_names=("externalAddr",),
         twin="externalAddr",
         update=False,
     )
-    fallback: bool = attribute(Kind.BOOLEAN, "The broker takes what finds no other consumer.", False, update=False)
+    fallback: bool = boolean("The broker takes what finds no other consumer.", False, update=False)
     link_ref: None = reported(Kind.STRING, "The identity of its link.")
     oper_status: None = reported(
         Kind.ENUM,
@@ -199,18 +168,13 @@ class AutoLinkEntity(Numbered):
 class ExchangeEntity(Numbered):
     """An address whose messages are distributed by their subjects."""
 
-    address: str = attribute(
-        Kind.STRING,
-        "The address that senders use.",
-        required=True,
-        missing="exchange address is mandatory",
-        update=False,
+    address: str = string(
+        "The address that senders use.", required=True, missing="exchange address is mandatory", update=False
     )
     phase: int = hop_phase("The phase of that address.")
-    alternate_address: str | None = attribute(Kind.STRING, "Where messages without another receiver go.", update=False)
+    alternate_address: str | None = string("Where messages without another receiver go.", update=False)
     alternate_phase: int = hop_phase("The phase of that address.")
-    match_method: str = attribute(
-        Kind.ENUM,
+    match_method: str = choice(
         "How binding keys are written: `a.*.#` (amqp) or `a/+/#` (mqtt).",
         "amqp",
         values=("amqp", "mqtt"),
@@ -236,16 +200,12 @@ class ExchangeEntity(Numbered):
 class BindingEntity(Numbered):
     """Where an exchange sends messages with some subjects."""
 
-    exchange_name: str = attribute(
-        Kind.STRING,
-        "The name of the exchange.",
-        required=True,
-        missing="Binding configuration requires an exchange",
-        update=False,
+    exchange_name: str = string(
+        "The name of the exchange.", required=True, missing="Binding configuration requires an exchange", update=False
     )
-    binding_key: str | None = attribute(Kind.STRING, "The subjects, by tokens.", default_doc="`#`, all", update=False)
-    next_hop_address: str = attribute(
-        Kind.STRING, "Where the messages go.", required=True, missing="No next hop specified", update=False
+    binding_key: str | None = string("The subjects, by tokens.", default_doc="`#`, all", update=False)
+    next_hop_address: str = string(
+        "Where the messages go.", required=True, missing="No next hop specified", update=False
     )
     next_hop_phase: int = hop_phase("The phase of that address.")
     matched_count: None = reported(Kind.INTEGER, "Messages whose subject fitted the key.")
