@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv system node-system browser-system interop-system bench-system lock
+.PHONY: help run test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv wheel system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -63,6 +63,7 @@ help:
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
 	@echo "make docs       write the generated pages of the manual"
+	@echo "make wheel      the sdist, and the wheel of this Python with the compiled modules, in dist/"
 	@echo "make clean      remove everything that can be made again"
 
 run:
@@ -171,6 +172,12 @@ docs: venv
 	$(PY) -m trouter.config.manual docs/configuration.md
 	$(PY) -m trouter.config.migration docs/migration.md
 	$(PY) -m trouter.config.limits_page docs/limits.md
+
+# With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.
+wheel: venv console-if-possible
+	rm -rf dist/*.whl dist/*.tar.gz
+	TROUTER_PURE=1 $(PY) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')"
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/trouter-*.tar.gz
 
 # The environment: exactly the locked versions, from whatever index pip is configured for.
 venv: $(VENV)/locked
