@@ -1,0 +1,84 @@
+"""What the site of the manual has beside the pages in docs/: mkdocs calls these functions while it builds."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+#: Where the files of the repository stand on the site that pages link to.
+REPOSITORY: Final = "repository"
+#: `[text](target)` or `[text](target#anchor)`, of something that is not on another host.
+LINK: Final = re.compile(r"\[([^\]\n]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page for each file of the repository that a page of the manual links to."""
+    linked = {
+        name
+        for file in files.documentation_pages()
+        for name in _linked(file.src_uri, (ROOT / "docs" / file.src_uri).read_text(encoding="utf-8"))
+    }
+    for name in sorted(linked):
+        files.append(File.generated(config, _page_of(name), content=_shown(name)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links to files of the repository to their pages, and call other pages by their titles."""
+    here = posixpath.dirname(page.file.src_uri)
+
+    def led(match: re.Match[str]) -> str:
+        text, target, anchor = match[1], match[2], match[3] or ""
+        name = _outside(page.file.src_uri, target)
+        if name is not None:
+            return f"[{text}]({posixpath.relpath(_page_of(name), here or '.')}{anchor})"
+        if text == posixpath.basename(target) and text.endswith(".md"):
+            text = _title(posixpath.normpath(posixpath.join(here, target)))
+        return f"[{text}]({target}{anchor})"
+
+    return markdown if page.file.generated_by else LINK.sub(led, markdown)
+
+
+def _linked(page: str, text: str) -> Iterator[str]:
+    for match in LINK.finditer(text):
+        name = _outside(page, match[2])
+        if name is not None:
+            yield name
+
+
+def _outside(page: str, target: str) -> str | None:
+    """The name of the file of the repository that a link leads to, if it is not in docs/."""
+    name = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), target))
+    return None if name.startswith("docs/") or not (ROOT / name).exists() else name
+
+
+def _page_of(name: str) -> str:
+    return f"{REPOSITORY}/{name}.md"
+
+
+def _shown(name: str) -> str:
+    """A file as a page that shows its text, a folder as one that lists what is in it."""
+    path = ROOT / name
+    if path.is_dir():
+        listed = "".join(
+            f"- `{each.name}`\n" for each in sorted(path.iterdir()) if not each.name.startswith((".", "__"))
+        )
+        return f"# {name}\n\nThe files of this folder in the repository:\n\n{listed}"
+    return f"# {name}\n\n``````{path.suffix.removeprefix('.')}\n{path.read_text(encoding='utf-8').rstrip()}\n``````\n"
+
+
+@cache
+def _title(page: str) -> str:
+    """The heading of a page in docs/."""
+    path = ROOT / "docs" / page
+    heading = re.search(r"^# (.*)", path.read_text(encoding="utf-8"), re.MULTILINE) if path.is_file() else None
+    return heading[1] if heading else posixpath.basename(page)

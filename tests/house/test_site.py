@@ -1,0 +1,86 @@
+"""The manual as a site: it builds without a warning, and asks no other host. Links between pages lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import ROOT, tracked_files
+
+pytest.importorskip("mkdocs", reason="make venv installs it")
+
+#: What a browser fetches by itself: tag -> attribute.
+FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+PAGES = [path for path in tracked_files() if path.suffix == ".md"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does: a link, an anchor or a page that is not in the navigation is an error."""
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (built.returncode, built.stdout + built.stderr) == (0, "")
+    return folder
+
+
+class Fetched(HTMLParser):
+    """The addresses that a browser fetches to show a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if given.get("rel") not in {"canonical", "prev", "next"}:
+            self.addresses.append(given.get(FETCHED.get(tag, ""), "") or "")
+
+
+def test_the_site_asks_no_other_host(site: Path) -> None:
+    assert Fetched('<script src="https://host.example/x.js">').addresses == ["https://host.example/x.js"]
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > len(list((ROOT / "docs").rglob("*.md")))
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not [each for each in Fetched(text).addresses if re.match(r"(\w+:)?//", each)], page
+        assert 'class="mermaid"' not in text, f"{page}: the program that draws it is on another host"
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as forges and the site make them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", each).lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_of_the_project(page: Path) -> None:
+    for target, anchor in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        path = (page.parent / target) if target else page
+        assert path.exists(), target
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_list_is_apart_from_the_text_above_it(page: Path) -> None:
+    """Else forges show a list and the site a paragraph."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert re.findall(r"^(?![-\s]|\d+\. )[^\n]+\n(- [^\n]*)", text, re.MULTILINE) == []
