@@ -129,6 +129,7 @@ ONLY_IN = {
     "wsproto": {"http"},
     "prometheus_client": {"http"},
     "argcomplete": {"cli"},
+    "tqdm": {"tools"},
     "pluggy": {"hooks", "plugins"},
     "msgspec": {"records", "pipeline"},
     "proton": set[str](),

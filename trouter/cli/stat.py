@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from typing import Final, NoReturn
 
 import trio
 
 from trouter.tools.failures import UsageError, run_tool
+from trouter.tools.interrupts import until_interrupted
 from trouter.tools.options import ConnectionOptions, add_connection_options, seconds
 from trouter.tools.views import ALL_ENTITIES, GENERAL, OWN_VIEWS, VIEWS, View
 from trouter.tools.views.paths import paths
@@ -136,21 +135,8 @@ async def _stat(arguments: argparse.Namespace) -> None:
             if silence is not None:
                 raise silence
         else:
-            with _until_interrupted():
+            with until_interrupted():
                 await _watch(window, look.rates, arguments.watch, _between_looks(arguments))
-
-
-@contextmanager
-def _until_interrupted() -> Iterator[None]:
-    """Ctrl-C is how the block ends, not a failure."""
-    scope = trio.CancelScope()
-    token = trio.lowlevel.current_trio_token()
-    before = signal.signal(signal.SIGINT, lambda *_: token.run_sync_soon(scope.cancel))
-    try:
-        with scope:
-            yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _between_looks(arguments: argparse.Namespace) -> str:

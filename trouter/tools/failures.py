@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TextIO
 
 #: Set to anything, a failure ends with its traceback.
 DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
@@ -44,6 +44,10 @@ class ValidationError(Exception):
     """Something that the schema does not know, found before anything was sent."""
 
 
+class RequestRefused(Exception):
+    """A service's address did not accept a request."""
+
+
 class NoPath(Exception):
     """There is no way from one router to another, and what may be the cause."""
 
@@ -70,20 +74,24 @@ def as_text(failure: BaseException) -> str:
     return f"{kind}: {failure}"
 
 
-def run_tool(work: Callable[[], Awaitable[None]]) -> int:
-    """Run a tool to its end; the exit status. UsageError and a reader that went away are left to the caller."""
+def run_tool(work: Callable[[], Awaitable[None]], failures: TextIO | None = None) -> int:
+    """Run a tool to its end; the exit status. UsageError and a reader that went away are left to the caller.
+
+    failures: where a failure is written; by default stdout, as the older router's tools do.
+    """
+    failures = failures or sys.stdout
     try:
         import trio  # noqa: PLC0415  # commands that do not connect do without
 
         trio.run(work)
     except KeyboardInterrupt:
-        sys.stdout.write("\n")
+        failures.write("\n")
         return 1
     except (UsageError, BrokenPipeError):
         raise
     except Exception as failure:  # the one place where a tool's failure ends
         if DEBUG_VARIABLE in os.environ:
             raise
-        sys.stdout.write(f"{as_text(failure)}\n")
+        failures.write(f"{as_text(failure)}\n")
         return 1
     return 0

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import count as counting
 from typing import Any, Final
 
-import trio
+from trouter.client import ACCEPTED, Connection, Message, Properties, Receiver, Sender
 
-from trouter.client import (
-    ACCEPTED,
-    AuthenticationFailed,
-    Connection,
-    ConnectionClosed,
-    DecodeError,
-    Message,
-    Properties,
-    Receiver,
-    Sender,
-    connect,
-)
-
-from .failures import ConnectionException, MalformedAnswer, Timeout, status_error
+from .dialling import dialled, in_time, told
+from .failures import ConnectionException, MalformedAnswer, status_error
 from .options import ConnectionOptions
 
 PREFIX: Final = "org.apache.qpid.dispatch."
@@ -111,7 +97,7 @@ class Node:
             Properties(to=self._options.address, reply_to=self._receiver.address, correlation_id=number),
             {key: value for key, value in request.items() if value is not None},
         )
-        with _told(self._options), _in_time(self._options, f"no answer from {self._options.address}{self._cure()}"):
+        with told(self._options), in_time(self._options, f"no answer from {self._options.address}{self._cure()}"):
             outcome = await self._sender.send(message)
             if outcome != ACCEPTED:
                 raise ConnectionException(f"{self._options.address} did not take the request: {outcome}")
@@ -140,7 +126,7 @@ class Node:
         """Another router's node, over the same connection; only one of them is asked at a time."""
         options = self._options.to_router(router_id)
         async with AsyncExitStack() as stack:
-            with _told(options), _in_time(options, "the router attaches no link"):
+            with told(options), in_time(options, "the router attaches no link"):
                 sender = await stack.enter_async_context(self._connection.open_sender(options.address))
             other = Node(options, self._connection, sender, self._receiver)
             other._numbers = self._numbers
@@ -160,64 +146,11 @@ class Node:
 @asynccontextmanager
 async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
     """A connection of its own to the management node that the options name, closed at the end of the block."""
-    mechanisms = options.sasl_mechanisms()
-    context = options.ssl_context()
-    connecting = connect(
-        f"{'amqps' if options.tls else 'amqp'}://{options.server}",
-        sasl=mechanisms,
-        ssl_context=context,
-        hostname=options.host,
-        timeout=options.timeout_s,
-        close_timeout=min(options.timeout_s, 5.0),
-    )
-    async with AsyncExitStack() as stack:
-        with _told(options):
-            connection = await stack.enter_async_context(connecting)
-        with _told(options), _in_time(options, "the router attaches no link"):
+    async with dialled(options) as connection, AsyncExitStack() as stack:
+        with told(options), in_time(options, "the router attaches no link"):
             receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
             sender = await stack.enter_async_context(connection.open_sender(options.address))
         yield Node(options, connection, sender, receiver)
-
-
-@contextmanager
-def _in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
-    """Timeout, saying so, when the block takes longer than the options allow."""
-    with trio.move_on_after(options.timeout_s) as scope:
-        yield
-    if scope.cancelled_caught:
-        raise Timeout(f"{otherwise}: {options.server} had {options.timeout_s:g} s")
-
-
-@contextmanager
-def _told(options: ConnectionOptions) -> Iterator[None]:
-    """Failures of the connection, and of what comes over it, in a tool's words."""
-    where = f"Connection {'amqps' if options.tls else 'amqp'}://{options.server}"
-    try:
-        yield
-    except trio.TooSlowError:
-        raise Timeout(f"{where} timed out: no router answered within {options.timeout_s:g} s") from None
-    except AuthenticationFailed as refused:
-        raise ConnectionException(f"{where} disconnected: Authentication failed: {refused.description}") from refused
-    except ConnectionClosed as closed:
-        raise ConnectionException(f"{where} disconnected: {closed}") from closed
-    except ssl.SSLError as failure:
-        raise ConnectionException(f"{where} disconnected: SSL Failure: {_reason(failure)}") from failure
-    except OSError as failure:
-        raise ConnectionException(f"{where} disconnected: {_reason(failure)}") from failure
-    except DecodeError as bad:
-        raise MalformedAnswer(f"the answer cannot be decoded: {bad}") from bad
-
-
-def _reason(failure: OSError) -> str:
-    """Why, without numbers: of several attempts the first."""
-    cause: BaseException = failure.__cause__ or failure
-    while isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[0]
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"certificate verify failed: {cause.verify_message}"
-    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
-        return os.strerror(cause.errno)
-    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 def _body_of(answer: Message) -> Any:

@@ -64,6 +64,18 @@ def add_connection_options(parser: argparse.ArgumentParser) -> argparse._Mutuall
     """The options that every tool has; the group of -r and -d is returned, for what else excludes these."""
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="show more; may be repeated")
+    group = add_server_options(parser)
+    target = group.add_mutually_exclusive_group()
+    target.add_argument("-r", "--router", metavar="ID", help="ask this router of the network")
+    target.add_argument("-d", "--edge-router", metavar="ID", help="ask this edge router")
+    return target
+
+
+def add_server_options(
+    parser: argparse.ArgumentParser, patience: str = f"each answer; default {DEFAULT_TIMEOUT_S:g}"
+) -> argparse._ArgumentGroup:
+    """Add where to connect and as whom; return the first group. `patience`: what else --timeout is the limit of."""
+    parser.set_defaults(router=None, edge_router=None)
     group = parser.add_argument_group("connection")
     group.add_argument(
         "-b",
@@ -75,16 +87,12 @@ def add_connection_options(parser: argparse.ArgumentParser) -> argparse._Mutuall
         "-t",
         "--timeout",
         type=seconds,
-        default=DEFAULT_TIMEOUT_S,
         metavar="SECS",
-        help="how long to wait for the connection and for each answer; default %(default)g",
+        help=f"how long to wait for the connection and for {patience}",
     )
-    target = group.add_mutually_exclusive_group()
-    target.add_argument("-r", "--router", metavar="ID", help="ask this router of the network")
-    target.add_argument("-d", "--edge-router", metavar="ID", help="ask this edge router")
     _add_tls_options(parser.add_argument_group("TLS, used for amqps, a certificate or a trust file"))
     _add_sasl_options(parser.add_argument_group("SASL, used with TLS or one of these"))
-    return target
+    return group
 
 
 def _add_tls_options(group: argparse._ArgumentGroup) -> None:
@@ -172,7 +180,7 @@ class ConnectionOptions:
             path=parts["path"] or "",
             router=arguments.router or "",
             edge_router=arguments.edge_router or "",
-            timeout_s=arguments.timeout,
+            timeout_s=arguments.timeout or DEFAULT_TIMEOUT_S,
             tls=scheme == "amqps" or bool(arguments.ssl_certificate or arguments.ssl_trustfile),
             certificate=arguments.ssl_certificate or "",
             key=arguments.ssl_key or "",

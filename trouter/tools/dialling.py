@@ -1,0 +1,75 @@
+"""Connecting as the options of a tool say, with failures in a tool's words."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+
+import trio
+
+from trouter.client import AuthenticationFailed, Connection, ConnectionClosed, DecodeError, connect
+
+from .failures import ConnectionException, MalformedAnswer, Timeout
+from .options import ConnectionOptions
+
+
+@asynccontextmanager
+async def dialled(options: ConnectionOptions) -> AsyncIterator[Connection]:
+    """Connect for the block. Raise ConnectionException, Timeout, SSLException; OSError for a file of the options."""
+    mechanisms = options.sasl_mechanisms()
+    context = options.ssl_context()
+    connecting = connect(
+        f"{'amqps' if options.tls else 'amqp'}://{options.server}",
+        sasl=mechanisms,
+        ssl_context=context,
+        hostname=options.host,
+        timeout=options.timeout_s,
+        close_timeout=min(options.timeout_s, 5.0),
+    )
+    async with AsyncExitStack() as stack:
+        with told(options):
+            connection = await stack.enter_async_context(connecting)
+        yield connection
+
+
+@contextmanager
+def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
+    """Timeout, saying so, when the block takes longer than the options allow."""
+    with trio.move_on_after(options.timeout_s) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise Timeout(f"{otherwise}: {options.server} had {options.timeout_s:g} s")
+
+
+@contextmanager
+def told(options: ConnectionOptions) -> Iterator[None]:
+    """Failures of the connection, and of what comes over it, in a tool's words."""
+    where = f"Connection {'amqps' if options.tls else 'amqp'}://{options.server}"
+    try:
+        yield
+    except trio.TooSlowError:
+        raise Timeout(f"{where} timed out: no router answered within {options.timeout_s:g} s") from None
+    except AuthenticationFailed as refused:
+        raise ConnectionException(f"{where} disconnected: Authentication failed: {refused.description}") from refused
+    except ConnectionClosed as closed:
+        raise ConnectionException(f"{where} disconnected: {closed}") from closed
+    except ssl.SSLError as failure:
+        raise ConnectionException(f"{where} disconnected: SSL Failure: {_reason(failure)}") from failure
+    except OSError as failure:
+        raise ConnectionException(f"{where} disconnected: {_reason(failure)}") from failure
+    except DecodeError as bad:
+        raise MalformedAnswer(f"the answer cannot be decoded: {bad}") from bad
+
+
+def _reason(failure: OSError) -> str:
+    """Why, without numbers: of several attempts the first."""
+    cause: BaseException = failure.__cause__ or failure
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {cause.verify_message}"
+    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+        return os.strerror(cause.errno)
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)

@@ -1,0 +1,131 @@
+"""Receiving messages one after the other: credit by hand, so that no more come than were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from trouter.client import (
+    ACCEPTED,
+    RELEASED,
+    BodyKind,
+    DecodeError,
+    Delivery,
+    DeliveryAborted,
+    Error,
+    Message,
+    Receiver,
+    Rejected,
+)
+from trouter.client.pieces import BodyReader
+
+from .messages import body_octets
+from .tally import Tally
+
+#: The largest message that is taken whole, in octets.
+MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
+
+Store = Callable[[Delivery], Awaitable[None]]
+
+
+class Receiving:
+    """One run of messages over one link; made by the tool that receives them, on a receiver without credit."""
+
+    def __init__(self, receiver: Receiver, tally: Tally, credit: int, count: int | None) -> None:
+        self._receiver = receiver
+        self._tally = tally
+        self._credit = credit
+        #: Messages that may still be asked for; None for any number.
+        self._left = count
+        #: Messages asked for that have not come.
+        self._asked = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many messages came as were asked for."""
+        return self._left == 0 and self._asked == 0
+
+    async def take(self, store: Store) -> None:
+        """Wait for a message, store it and accept it. Whatever `store` raises gives the message back.
+
+        A message that is none is rejected, one that its sender takes back does not count.
+        """
+        self._ask()
+        delivery = await self._receiver.receive()
+        self._asked -= 1
+        try:
+            await store(delivery)
+        except DecodeError as bad:
+            delivery.settle_nowait(Rejected(Error("amqp:decode-error", str(bad)[:200])))
+            self._tally.add("undecodable")
+        except DeliveryAborted:
+            self._left = None if self._left is None else self._left + 1
+        except BaseException:
+            if not delivery.presettled:
+                delivery.settle_nowait(RELEASED)
+            self._tally.add("released")
+            raise
+        else:
+            delivery.settle_nowait(ACCEPTED)
+            self._tally.add("pre-settled" if delivery.presettled else "accepted")
+
+    def _ask(self) -> None:
+        if self._asked > self._credit // 2:
+            return
+        more = self._credit - self._asked
+        if self._left is not None:
+            more = min(more, self._left)
+            self._left -= more
+        if more:
+            self._asked += more
+            self._receiver.add_credit(more)
+
+
+async def whole(delivery: Delivery) -> Message:
+    """Return a streamed message as a whole; DecodeError, also for one of more than MAX_WHOLE_BYTES."""
+    return await _rest(b"", delivery.pieces())
+
+
+async def _rest(first: bytes, pieces: AsyncIterator[bytes]) -> Message:
+    octets = bytearray(first)
+    async for piece in pieces:
+        octets += piece
+        if len(octets) > MAX_WHOLE_BYTES:
+            raise DecodeError(f"the message has more than {MAX_WHOLE_BYTES} octets")
+    return Message.decode(bytes(octets))
+
+
+async def save(delivery: Delivery, path: Path) -> Message:
+    """Write the body of a streamed message to a new file; return the rest. OSError, DecodeError leave no file."""
+    try:
+        async with await trio.open_file(path, "xb") as file:
+            return await _save(delivery.pieces(), file.write)
+    except FileExistsError:
+        raise
+    except BaseException:
+        path.unlink(missing_ok=True)  # noqa: ASYNC240  # also where the task is cancelled
+        raise
+
+
+async def _save(pieces: AsyncIterator[bytes], write: Callable[[bytes], Awaitable[object]]) -> Message:
+    reader = BodyReader()
+    before = b""
+    async for piece in pieces:
+        try:
+            octets = reader.feed(piece)
+        except DecodeError:
+            if reader.head is not None:
+                raise
+            message = await _rest(before + piece, pieces)  # the body is no data: it is taken whole
+            await write(body_octets(message))
+            return replace(message, body=None, kind=BodyKind.ABSENT)
+        if reader.head is None:
+            before += piece
+        for each in octets:
+            await write(each)
+    reader.finish()
+    return reader.head or Message(kind=BodyKind.ABSENT)
