@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trouter.config import TYPES, Attribute, EntityType, type_named
+from trouter.config import TYPES, Attribute, Configuration, EntityType, type_named
+from trouter.config.configuration import HOLDS
 from trouter.config.entities import LOG_MODULES
 from trouter.config.schema import IDENTITY, NAME, TYPE
+from trouter.config.types import CONFIGURED
+from trouter.management.kinds import CORE_COLUMNS
 
 FACTS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "types.json").read_text(encoding="utf-8"))
 BY_TYPE = {fact["type"]: fact for fact in FACTS}
@@ -135,3 +139,14 @@ def test_what_can_be_set_is_told() -> None:
     assert "saslPassword" in names
     assert "name" in names
     assert {"connectionStatus", "failoverUrls", "identity", "type"}.isdisjoint(names)
+
+
+def test_a_configuration_holds_the_entities_of_every_type_with_sections() -> None:
+    assert {kind.entity for kind in CONFIGURED} == set(HOLDS.values())
+    assert {field.name for field in dataclasses.fields(Configuration)} == {*HOLDS, "source", "warnings"}
+
+
+def test_what_rows_show_is_in_the_schema() -> None:
+    for short, columns in CORE_COLUMNS.items():
+        told = {name for attribute in kind_of(short).attributes for name in (attribute.name, attribute.twin)}
+        assert set(columns) - told <= {"linksBlocked"}, short  # the older router's schema says blockedLinkCount

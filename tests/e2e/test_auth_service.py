@@ -265,6 +265,7 @@ def test_services_come_change_and_go_while_the_router_runs(start_router: StartRo
             assert (status, "no sslProfile" in why) == (400, True), why
             node.create("authServicePlugin", there, name="s")
             node.create("listener", listener, name="l")
+            router.wait_for_line(r"Listening on 127\.0\.0\.1:\d+ \(l\)")
             with Peer(router.ports[1], opened=False) as peer:
                 assert peer.authenticate("PLAIN", CREDENTIALS) == AUTH
             node.get("UPDATE", {"port": str(new.port)}, type="authServicePlugin", name="s")

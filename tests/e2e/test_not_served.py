@@ -109,3 +109,15 @@ def test_a_mechanism_that_nothing_serves_is_passed_over(start_router: StartRoute
     assert status == 503
     assert "listener/127.0.0.1:0:odd: no client will be able to log in" in body
     assert len(router.ports) == 2
+
+
+def test_a_section_that_is_left_out_makes_the_router_not_ready(start_router: StartRouter) -> None:
+    router = start_router("router { id: R }\n" + FRONT + WEB + "linkRoute { prefix: a, pattern: b, direction: in }\n")
+    port = http_port(router)
+    status, body = get(port, "/readyz")
+    assert (status, body.splitlines()[0]) == (503, "NOT OK")
+    assert "linkRoute" in body
+    assert "this section will be left out" in body
+    assert get(port, "/livez") == (200, "OK")
+    with node_of(router.port) as node:
+        assert node.query("router.config.linkRoute") == []

@@ -73,6 +73,7 @@ SPELLINGS = {
         ["amqp:/_topo/0/R/temp.x", "amqp://h/q"], ["_topo/0/R/temp.x", "q", "amqp:/q"]),
     "where the pattern has them": ("sourcePattern: 'amqp:/_topo/#'", "alice", ["amqp:/_topo/0/R/x"], ["_topo/0/R/x"]),
     "what is written plainly": ("sources: q", "alice", ["q"], ["amqp:/q", "/q", "//h/q", "q/", "q."]),
+    "the router's own": ("sources: $management", "alice", ["$management"], ["/$management", "amqp:/$management"]),
     "all": ("sources: '*'", "alice", ["amqp:/q", "/q", "//h/q", "q/", "x:/y:/z"], []),
     "a separator at the end": ("sources: pre.*, whole/", "alice", ["pre.a", "whole/"], ["pre.", "pre", "whole"]),
     "a scheme in the name": ("sources: ${user}, in-${user}*", "a:/secret", [], ["a:/secret", "in-a:/secret"]),

@@ -96,6 +96,7 @@ LINK: Final = EntityType(
         column("ingressHistogram", Kind.LIST, "Deliveries sent, by the router they came into the network at."),
         column("priority", Kind.INTEGER, "The priority of the link's messages."),
         column("overdrawnCount", Kind.INTEGER, "Deliveries that came without credit.", graph=True, extra=True),
+        column("connectionId", Kind.STRING, "The identity of the connection that it is on.", extra=True),
     ),
 )
 
@@ -205,6 +206,7 @@ CONNECTION: Final = EntityType(
         column("uptimeSeconds", Kind.INTEGER, "Since it was opened.", graph=True),
         column("properties", Kind.MAP, "The properties from the Open of the peer."),
         column("lastDlvSeconds", Kind.INTEGER, "Since the last delivery.", graph=True),
+        column("active", Kind.BOOLEAN, "No only for an uplink that stands by.", extra=True),
     ),
 )
 
