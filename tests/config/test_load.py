@@ -562,7 +562,6 @@ def test_a_configuration_is_frozen() -> None:
 @pytest.mark.parametrize(("section", "row"), ROWS, ids=lambda value: getattr(value, "name", value))
 def test_a_row_of_the_table_is_whole(section: str, row: Attribute) -> None:
     assert row.doc.endswith(".")
-    assert not (row.inert and row.unserved)
     assert same_name(row.field, row.name)
     assert row.kind is not Kind.ENUM or row.values
     assert row.default is None or row.kind is not Kind.INTEGER or row.low <= row.default <= row.high

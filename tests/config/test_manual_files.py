@@ -34,7 +34,7 @@ def loaded(name: str) -> Configuration:
 @pytest.mark.usefixtures("site")
 def test_a_standalone_router() -> None:
     configuration = loaded("standalone.conf")
-    assert [listener.unserved() for listener in configuration.listeners] == [(), ()]
+    assert [configuration.unserved(listener) for listener in configuration.listeners] == [(), ()]
     assert configuration.listeners[1].serves_http
     assert [rule.distribution for rule in configuration.addresses].count("multicast") == 3
     assert configuration.logs[0].output_file == "stderr"
@@ -46,11 +46,9 @@ def test_a_standalone_router() -> None:
 @pytest.mark.usefixtures("site")
 def test_a_router_of_a_network_with_a_broker() -> None:
     configuration = loaded("interior_with_broker.conf")
-    entities = (*configuration.connectors, *configuration.listeners)
-    assert not [entity for entity in entities if configuration.unserved(entity)]
-    assert "listener/0.0.0.0:5001" in {entity.name for entity in entities}
+    assert not [entity for entity in configuration.entities if configuration.unserved(entity)]
+    assert "listener/0.0.0.0:5001" in {entity.name for entity in configuration.listeners}
     assert [link.phase for link in configuration.auto_links] == [1, 0, 1]
-    assert not any(each.unserved() for each in (*configuration.auto_links, *configuration.link_routes))
     assert configuration.addresses[0].egress_phase == 1
     told = [str(warning) for warning in configuration.warnings]
     assert not any("not served" in warning for warning in told)
@@ -61,7 +59,7 @@ def test_a_hardened_router_of_several_tenants() -> None:
     configuration = loaded("hardened_multitenant.conf")
     assert [vhost.hostname for vhost in configuration.vhosts] == ["example.com", "$default", "traders.com"]
     assert not all(configuration.unserved(listener) for listener in configuration.listeners)
-    assert configuration.connectors[0].unserved() == ()
+    assert configuration.unserved(configuration.connectors[0]) == ()
     assert [str(profile.key_password()) for profile in configuration.ssl_profiles] == ["***", "***"]
     first, second = (profile.key_password() for profile in configuration.ssl_profiles)
     assert first is not None

@@ -56,7 +56,7 @@ class Decisions:
         self._bell = trio.Event()
 
     def carry_out(self, decision: Decision, by: str, limit: int) -> Rejected | None:
-        """Do as it says; why not. There may be ``most`` sanctions at one time."""
+        """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at one time."""
         rejected = self._obey(decision, by, limit)
         if rejected is not None:
             self._records.refused("CREATE", KIND, identity_of(target_of(decision)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from trouter.config import BindingEntity, ExchangeEntity
 from trouter.core.exchanges import Binding, BindingRule, Exchange, ExchangeRule
 from trouter.core.router import Router
+from trouter.net.parts import Step
 from trouter.wire.types import UInt, ULong
 
 
@@ -20,9 +22,30 @@ class ConfiguredExchanges:
         self.made: dict[int, tuple[ExchangeEntity, Exchange]] = {}
         self.bound: dict[int, tuple[BindingEntity, Exchange, Binding]] = {}
 
-    def prepare(self, exchanges: Iterable[ExchangeEntity], bindings: Iterable[BindingEntity]) -> PendingExchanges:
-        """These and no others; what of them is there already keeps its counts."""
-        return PendingExchanges(self, list(exchanges), list(bindings))
+    def prepare(self, exchanges: Iterable[ExchangeEntity], bindings: Iterable[BindingEntity]) -> Step:
+        """Prepare to have these and no others; what of them is there already keeps its counts."""
+        wanted = {id(entity): entity for entity in exchanges}
+        return Step(partial(self._become, wanted, {id(entity): entity for entity in bindings}))
+
+    def _become(self, exchanges: Mapping[int, ExchangeEntity], bindings: Mapping[int, BindingEntity]) -> None:
+        """Remove what is gone first, so that an address or a name may pass to another."""
+        for key in [key for key in self.made if key not in exchanges]:
+            _, exchange = self.made.pop(key)
+            for bound in [bound for bound, (_, its, _) in self.bound.items() if its is exchange]:
+                exchange.unbind(self.bound.pop(bound)[2])
+            self.exchanges.remove(exchange)
+        for key in [key for key in self.bound if key not in bindings]:
+            _, exchange, binding = self.bound.pop(key)
+            exchange.unbind(binding)
+        for key, entity in exchanges.items():
+            if key not in self.made:
+                self.made[key] = entity, self.exchanges.add(exchange_rule(entity))
+        named = {entity.name: exchange for entity, exchange in self.made.values()}
+        for key, binding_entity in bindings.items():
+            if key not in self.bound:
+                exchange = named[binding_entity.exchange_name]
+                self.bound[key] = binding_entity, exchange, exchange.bind(binding_rule(binding_entity))
+        self.flush()
 
     def status(self, entity: ExchangeEntity | BindingEntity) -> Mapping[str, object]:
         """What is counted of one."""
@@ -39,41 +62,6 @@ class ConfiguredExchanges:
             "forwardedCount": ULong(exchange.forwarded),
             "divertedCount": ULong(exchange.diverted),
         }
-
-
-class PendingExchanges:
-    """Exchanges and bindings that are ready to be; what cannot be was found out when they were read."""
-
-    def __init__(
-        self, configured: ConfiguredExchanges, exchanges: list[ExchangeEntity], bindings: list[BindingEntity]
-    ) -> None:
-        self._configured = configured
-        self._exchanges = {id(entity): entity for entity in exchanges}
-        self._bindings = {id(entity): entity for entity in bindings}
-
-    def apply(self) -> None:
-        """What is gone goes first, so that an address or a name may pass to another."""
-        present, core = self._configured, self._configured.exchanges
-        for key in [key for key in present.made if key not in self._exchanges]:
-            _, exchange = present.made.pop(key)
-            for bound in [bound for bound, (_, its, _) in present.bound.items() if its is exchange]:
-                exchange.unbind(present.bound.pop(bound)[2])
-            core.remove(exchange)
-        for key in [key for key in present.bound if key not in self._bindings]:
-            _, exchange, binding = present.bound.pop(key)
-            exchange.unbind(binding)
-        for key, entity in self._exchanges.items():
-            if key not in present.made:
-                present.made[key] = entity, core.add(exchange_rule(entity))
-        named = {entity.name: exchange for entity, exchange in present.made.values()}
-        for key, binding_entity in self._bindings.items():
-            if key not in present.bound:
-                exchange = named[binding_entity.exchange_name]
-                present.bound[key] = binding_entity, exchange, exchange.bind(binding_rule(binding_entity))
-        present.flush()
-
-    def drop(self) -> None:
-        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def exchange_rule(entity: ExchangeEntity) -> ExchangeRule:

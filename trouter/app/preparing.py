@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 import trio
 
@@ -25,7 +26,7 @@ from trouter.connections.connectors import Connectors
 from trouter.connections.listeners import Listeners
 from trouter.connections.registry import Connections
 from trouter.hooks import ConfigurationRefused, ListenerFacts, Plugins
-from trouter.net.parts import Change
+from trouter.net.parts import Change, Step
 from trouter.net.sockets import ListenError
 from trouter.security.entries import EntryError
 from trouter.security.policy import Policy
@@ -35,7 +36,7 @@ from trouter.tls.problems import TlsProblems
 from trouter.tls.secure import Secure
 
 from .exchanges import ConfiguredExchanges
-from .pending import PendingGuard, PendingPlugins, PendingPolicy, PendingService, PendingTraces, Server, Unfit
+from .pending import PendingPlugins, Unfit
 from .routes import ConfiguredRoutes
 from .rules import Rules
 from .service import Service, service_of
@@ -72,6 +73,13 @@ class ConfiguredParts:
     plugins: Plugins
 
 
+class Server(Protocol):
+    """What takes note of the part of a configuration that is served."""
+
+    def serve(self, configuration: Configuration, service: Service) -> None:
+        """Note what is served from now on."""
+
+
 class Preparation:
     """One change of the configuration while it is prepared. ``server`` notes what is served once it is applied."""
 
@@ -97,17 +105,17 @@ class Preparation:
             change.add(parts.connectors.prepare(service.connectors))
             change.add(parts.rules.prepare(wanted.addresses))
             change.add(parts.auth_services.prepare(wanted.auth_services))
-            change.add(PendingService(self._server, wanted, service))
+            change.add(Step(partial(self._server.serve, wanted, service)))
             with self._collecting():
                 change.add(await parts.record_logs.prepare(wanted.record_logs))
-            change.add(PendingGuard(parts.guard, wanted.router))
+            change.add(Step(partial(parts.guard.configure, wanted.router)))
             resumable = wanted.router.allow_resumable_link_route
             change.add(parts.routes.prepare(wanted.link_routes, wanted.auto_links, resumable=resumable))
             change.add(parts.exchanges.prepare(wanted.exchanges, wanted.bindings))
             if self._occasion is not Occasion.START:  # at the start the log is there already
                 with self._collecting():
                     change.add(logs.prepare(wanted.logs, wanted.router))
-                    change.add(PendingTraces(parts.connections))
+                    change.add(Step(parts.connections.follow_log))  # its level may be another now
             self._prepare_plugins(present, wanted, service)
             if self._problems:
                 lines = [line for problem in self._problems for line in problem.lines]
@@ -147,18 +155,18 @@ class Preparation:
                 self._problems += [Unfit([str(each)], BAD_REQUEST) for each in new if secure.faults]
         return service
 
-    async def _prepare_policy(self, wanted: Configuration) -> PendingPolicy:
+    async def _prepare_policy(self, wanted: Configuration) -> Step:
         """Compile what is configured, and look up the host names in it; the one in force where nothing changed."""
         policing = self._parts.policing
         entity, vhosts, before = wanted.policy, wanted.vhosts, policing.policy
         if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
-            return PendingPolicy(policing, before, policing.samplings)
+            return Step(partial(policing.become, before, policing.samplings))
         policy = await trio.to_thread.run_sync(lambda: Policy.compile(entity, vhosts, previous=before))
         enforced = vhosts if entity.enable_vhost_policy else ()
         samplings = await trio.to_thread.run_sync(samplings_of, enforced, trio.current_time())
         if policy.host_names:
             policy = policy.with_addresses(await self._parts.host_names.look_up(policy.host_names))
-        return PendingPolicy(policing, policy, samplings)
+        return Step(partial(policing.become, policy, samplings))
 
     def _prepare_plugins(self, present: Configuration, wanted: Configuration, service: Service) -> None:
         """Ask the plugins, if all else is well: asking is changing; only a reload asks them for other settings."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from trouter.config import AutoLinkEntity, LinkRouteEntity
 from trouter.core.autolinks import AutoLink, AutoLinkRule
 from trouter.core.router import Router
 from trouter.core.routes import LinkRoute
-
-Made = LinkRoute | AutoLinkRule
+from trouter.net.parts import Step
 
 
 class ConfiguredRoutes:
@@ -24,9 +24,31 @@ class ConfiguredRoutes:
 
     def prepare(
         self, link_routes: Iterable[LinkRouteEntity], auto_links: Iterable[AutoLinkEntity], *, resumable: bool
-    ) -> PendingRoutes:
-        """These and no others; links that a route carries outlive it."""
-        return PendingRoutes(self, list(link_routes), list(auto_links), resumable)
+    ) -> Step:
+        """Prepare to have these and no others; links that a route carries outlive it."""
+        routes = {id(entity): entity for entity in link_routes}
+        autos = {id(entity): entity for entity in auto_links}
+        return Step(partial(self._become, routes, autos, resumable))
+
+    def _become(
+        self, link_routes: Mapping[int, LinkRouteEntity], auto_links: Mapping[int, AutoLinkEntity], resumable: bool
+    ) -> None:
+        """Remove what is gone, then add what is new; what cannot be was found out when it was read."""
+        router = self.router
+        router.routes.resumable = resumable
+        for key in [key for key in self.routes if key not in link_routes]:
+            router.routes.remove(self.routes.pop(key)[1])
+        for key in [key for key in self.auto_links if key not in auto_links]:
+            router.auto_links.remove(self.auto_links.pop(key)[1])
+        for key, link_route in link_routes.items():
+            if key not in self.routes:
+                route = route_of(link_route)
+                router.routes.add(route, iter(router.containers.meant(route.container_id, route.connection)))
+                self.routes[key] = link_route, route
+        for key, auto_link in auto_links.items():
+            if key not in self.auto_links:
+                self.auto_links[key] = auto_link, router.auto_links.add(rule_of(auto_link))
+        self.flush()
 
     def status(self, entity: LinkRouteEntity | AutoLinkEntity) -> Mapping[str, object]:
         """What is observed of one."""
@@ -43,42 +65,6 @@ class ConfiguredRoutes:
             "operStatus": auto.state,
             "lastError": auto.last_error or None,
         }
-
-
-class PendingRoutes:
-    """Link routes and auto links that are ready to be; what cannot be was found out when they were read."""
-
-    def __init__(
-        self,
-        configured: ConfiguredRoutes,
-        link_routes: list[LinkRouteEntity],
-        auto_links: list[AutoLinkEntity],
-        resumable: bool,
-    ) -> None:
-        self._configured = configured
-        self._link_routes = {id(entity): entity for entity in link_routes}
-        self._auto_links = {id(entity): entity for entity in auto_links}
-        self._resumable = resumable
-
-    def apply(self) -> None:
-        present, router = self._configured, self._configured.router
-        router.routes.resumable = self._resumable
-        for key in [key for key in present.routes if key not in self._link_routes]:
-            router.routes.remove(present.routes.pop(key)[1])
-        for key in [key for key in present.auto_links if key not in self._auto_links]:
-            router.auto_links.remove(present.auto_links.pop(key)[1])
-        for key, link_route in self._link_routes.items():
-            if key not in present.routes:
-                route = route_of(link_route)
-                router.routes.add(route, iter(router.containers.meant(route.container_id, route.connection)))
-                present.routes[key] = link_route, route
-        for key, auto_link in self._auto_links.items():
-            if key not in present.auto_links:
-                present.auto_links[key] = auto_link, router.auto_links.add(rule_of(auto_link))
-        present.flush()
-
-    def drop(self) -> None:
-        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def route_of(entity: LinkRouteEntity) -> LinkRoute:

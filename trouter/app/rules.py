@@ -6,9 +6,11 @@ There may be thousands, and most of them stay when one changes; so what was made
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from trouter.config import AddressEntity
 from trouter.core.table import AddressRule, AddressTable
+from trouter.net.parts import Step
 
 #: An entity, and what was made of it.
 Made = tuple[AddressEntity, AddressRule]
@@ -23,35 +25,22 @@ class Rules:
         self.made: dict[int, Made] = {}
         self.present: dict[int, AddressRule] = {}
 
-    def prepare(self, addresses: Iterable[AddressEntity]) -> PendingRules:
-        """The rules for these; they hold for addresses that come into being afterwards."""
+    def prepare(self, addresses: Iterable[AddressEntity]) -> Step:
+        """Prepare the rules for these; they hold for addresses that come into being afterwards."""
         made = {id(entity): self.made.get(id(entity)) or (entity, _make(entity)) for entity in addresses}
-        return PendingRules(self, made, {id(rule): rule for _, rule in made.values()})
+        return Step(partial(self._become, made, {id(rule): rule for _, rule in made.values()}))
 
-
-class PendingRules:
-    """Rules that are ready to hold."""
-
-    def __init__(self, rules: Rules, made: dict[int, Made], wanted: dict[int, AddressRule]) -> None:
-        self._rules = rules
-        self._made = made
-        self._wanted = wanted
-
-    def apply(self) -> None:
-        present, table = self._rules.present, self._rules.table
-        gone = dict.fromkeys(rule for key, rule in present.items() if key not in self._wanted)
-        come = [rule for key, rule in self._wanted.items() if key not in present]
+    def _become(self, made: dict[int, Made], wanted: dict[int, AddressRule]) -> None:
+        gone = dict.fromkeys(rule for key, rule in self.present.items() if key not in wanted)
+        come = [rule for key, rule in wanted.items() if key not in self.present]
         alike = gone.keys() & set(come)
         for rule in gone:
             if rule not in alike:
-                table.remove_rule(rule)
+                self.table.remove_rule(rule)
         for rule in come:
             if rule not in alike:
-                table.add_rule(rule)
-        self._rules.made, self._rules.present = self._made, self._wanted
-
-    def drop(self) -> None:
-        """Drop the change; nothing was opened, so nothing is to be closed."""
+                self.table.add_rule(rule)
+        self.made, self.present = made, wanted
 
 
 def _make(entity: AddressEntity) -> AddressRule:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trouter.config import AuthServicePluginEntity
 from trouter.hooks import AuthService, AuthServiceFacts, ListenerFacts, Plugins
-from trouter.net.parts import Pending
+from trouter.net.parts import Step
 from trouter.telemetry.recorder import Recorder
 from trouter.tls.secure import Secure
 
@@ -37,7 +38,7 @@ class AuthServices:
             self._chosen[listener] = None if remote is None else plugins.auth_service(listener, remote)
         return self._chosen[listener]
 
-    def prepare(self, entities: Iterable[AuthServicePluginEntity]) -> Pending:
+    def prepare(self, entities: Iterable[AuthServicePluginEntity]) -> Step:
         """The services for these; one that is as it was keeps what it has learnt."""
         services: dict[str, RemoteAuthService] = {}
         for entity in entities:
@@ -46,32 +47,18 @@ class AuthServices:
             terms = _terms(entity, secure=self._secure_defaults)
             known = self._services.get(entity.name)
             services[entity.name] = known if known is not None and known.terms == terms else self._remote(terms)
-        return _PendingServices(self, services)
+        return Step(partial(self._take_over, services))
 
     def _remote(self, terms: Terms) -> RemoteAuthService:
         from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
 
         return RemoteAuthService(terms, self._secure, self._recorder)
 
-    def take_over(self, services: Mapping[str, RemoteAuthService]) -> None:
+    def _take_over(self, services: Mapping[str, RemoteAuthService]) -> None:
         """Ask these from now on; what is under way with others goes on."""
         if services != self._services:
             self._chosen.clear()
         self._services = services
-
-
-class _PendingServices:
-    """Services that are ready to be asked."""
-
-    def __init__(self, owner: AuthServices, services: Mapping[str, RemoteAuthService]) -> None:
-        self._owner = owner
-        self._services = services
-
-    def apply(self) -> None:
-        self._owner.take_over(self._services)
-
-    def drop(self) -> None:
-        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def _terms(entity: AuthServicePluginEntity, *, secure: bool) -> Terms:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Final
 
 from trouter.config import Configuration, ListenerEntity
-
-#: Hosts of listeners that every address of the machine belongs to.
-EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104  # compared, not bound
+from trouter.config.hosts import EVERY_ADDRESS
 
 
 def console_url(configuration: Configuration) -> str | None:

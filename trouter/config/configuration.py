@@ -118,7 +118,7 @@ class Configuration:
 
     def unserved(self, entity: Entity) -> tuple[str, ...]:
         """Why an entity is not put into service, the policy of all considered; nothing when it is."""
-        reasons = entity.unserved()
+        reasons: tuple[str, ...] = (entity.type.unserved,) if entity.type.unserved else ()
         secret = SECRETS.get(type(entity))
         if secret is not None and (held := getattr(entity, secret)) is not None and held.fault:
             reasons += (f"{camel(secret)}: {held.fault}",)

@@ -26,7 +26,7 @@ from trouter.config.entities import (
 )
 from trouter.config.facts import listener_facts
 from trouter.config.files import is_absent_console
-from trouter.config.hosts import is_loopback
+from trouter.config.hosts import EVERY_ADDRESS, is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.problems import Problem, Severity, SourcePosition, printable
 from trouter.config.strictness import POINTS
@@ -42,8 +42,6 @@ IN_CLEAR: Final = frozenset({"PLAIN", "LOGIN", "OAUTHBEARER", "XOAUTH2"})
 #: How severities are counted and shown, the gravest first.
 SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE)
 NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
-#: Hosts that mean every interface.
-EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104  # compared, not bound
 
 
 def evaluate(
@@ -182,7 +180,7 @@ def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Proble
     if is_absent_console(listener.http_root_dir):
         yield tell("older-console")
     exposed = not is_loopback(listener.host)
-    where = f"{'every address' if listener.host in EVERYWHERE else listener.host} at port {listener.port}"
+    where = f"{'every address' if listener.host in EVERY_ADDRESS else listener.host} at port {listener.port}"
     if listener.role in ROUTER_ROLES and not listener.proves_routers:
         yield tell("unproven-router", where=where)
     if not exposed:

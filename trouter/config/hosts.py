@@ -12,6 +12,8 @@ from trouter.config.schema import BadValue
 
 Address = IPv4Address | IPv6Address
 
+#: Hosts of listeners that every address of the machine belongs to.
+EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104  # compared, not bound
 #: Entries that are remembered: vhosts by the thousand have few different ones.
 REMEMBERED: Final = 1024
 _LABEL: Final = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"

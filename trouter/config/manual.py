@@ -172,8 +172,7 @@ def _chapter(title: str, kind: EntityType) -> str:
     lines += [*(_row(row) for row in rows if not row.inert), ""]
     if rules := RULES.get(title):
         lines += [rules]
-    lines += _reasons("Without effect, with a warning", [(row, row.inert) for row in rows if row.inert])
-    lines += _reasons("Not served", [(row, row.unserved) for row in rows if row.unserved])
+    lines += _without_effect([row for row in rows if row.inert])
     shown = [row.name for row in kind.own if not row.settable]
     if shown:
         lines += [f"Shown by management, never set: {', '.join(f'`{name}`' for name in shown)}.", ""]
@@ -186,17 +185,8 @@ def _row(row: Attribute) -> str:
         doc += " Kept from older files."
     if row.old_names:
         doc += f" Old name: {', '.join(f'`{name}`' for name in row.old_names)}."
-    doc += _unserved_values(row)
     name = f"`{row.name}`{' +' if row.extra else ''}"
     return f"| {name} | {_value(row)} | {_default(row)} | {CHANGE[row.reload]} | {doc} |"
-
-
-def _unserved_values(row: Attribute) -> str:
-    """What of an enum is not served, one sentence for each reason."""
-    by_reason: dict[str, list[str]] = {}
-    for value, reason in row.unserved_values.items():
-        by_reason.setdefault(reason, []).append(f"`{value}`")
-    return "".join(f" Not served: {', '.join(values)} ({reason})." for reason, values in by_reason.items())
 
 
 def _value(row: Attribute) -> str:
@@ -219,14 +209,15 @@ def _default(row: Attribute) -> str:
     return f"`{row.default}`"
 
 
-def _reasons(title: str, rows: list[tuple[Attribute, str]]) -> list[str]:
+def _without_effect(rows: list[Attribute]) -> list[str]:
     """One line for each reason, naming the attributes it holds for."""
     if not rows:
         return []
     by_reason: dict[str, list[str]] = {}
-    for row, reason in rows:
-        by_reason.setdefault(reason, []).append(f"`{row.name}`")
-    return [f"{title}:", "", *(f"- {', '.join(names)}: {reason}." for reason, names in by_reason.items()), ""]
+    for row in rows:
+        by_reason.setdefault(row.inert, []).append(f"`{row.name}`")
+    reasons = [f"- {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    return ["Without effect, with a warning:", "", *reasons, ""]
 
 
 if __name__ == "__main__":

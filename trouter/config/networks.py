@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 from . import texts
 from .configuration import ROUTER_ROLES, Configuration
 from .entities import ConnectorEntity, ListenerEntity
+from .hosts import EVERY_ADDRESS
 
 ROLE: Final = "inter-router"
-#: Hosts of a listener that stand for whatever the machine is called.
-ANY_HOST: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with
 
 
 class Remark(NamedTuple):
@@ -66,7 +65,7 @@ def _leads_to(connector: ConnectorEntity, listener: ListenerEntity) -> bool:
     """Whether they name the same place; a listener on all addresses may be any host's, if the port is the same."""
     if listener.serves_http or texts.port_or_service(connector.port) != texts.port_or_service(listener.port):
         return False
-    return listener.host in ANY_HOST or listener.host.lower() == connector.host.lower()
+    return listener.host in EVERY_ADDRESS or listener.host.lower() == connector.host.lower()
 
 
 def _listeners(configuration: Configuration) -> list[ListenerEntity]:

@@ -39,12 +39,12 @@ from trouter.config.tenants import why_no_tenants
 from trouter.core.keys import ANY, key_tokens
 from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
 
-#: Outputs of the log that are no files.
 #: A bearer token that cannot be guessed (RFC 6750, 2.1).
 TOKEN: Final = re.compile(r"(?=.{16,512}\Z)[A-Za-z0-9._~+/-]+=*")
 #: Sessions of one client where the listener does not say how many, and so with secureDefaults; routers may need all.
 CLIENT_SESSIONS: Final = 1024
 FEW_SESSIONS: Final = 256
+#: Outputs of the log that are no files.
 LOG_STREAMS: Final = frozenset({"stderr", "stdout", "syslog"})
 ALONE: Final = "role='standalone' not allowed to connect to or accept connections from other routers."
 INTERIOR_ONLY: Final = "role='{role}' only allowed with router mode='interior'"
@@ -109,7 +109,8 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
                 draft.doubt("unknown-profile", message, field, cure)
             else:
                 draft.error(message, field, cure)
-    _unserved(draft)
+    if draft.type.unserved:
+        draft.warning(f"not served: {draft.type.unserved}; {draft.type.instead}")
 
 
 def world_of(drafts: list[Draft]) -> World:
@@ -130,21 +131,6 @@ def world_of(drafts: list[Draft]) -> World:
             if draft.type.entity is ExchangeEntity
         },
     )
-
-
-def _unserved(draft: Draft) -> None:
-    """Warn of everything that is understood and not put into service."""
-    instead = f"; {draft.type.instead}" if draft.type.instead else ""
-    if draft.type.unserved:
-        draft.warning(f"not served: {draft.type.unserved}{instead}")
-    for row in draft.type.fields:
-        if row.field not in draft.values:
-            continue
-        value = draft.values[row.field]
-        if row.unserved and value != row.default:
-            draft.warning(f"not served: {row.unserved}{instead}", row.field)
-        elif reason := row.unserved_values.get(value) if row.unserved_values else None:
-            draft.warning(f"not served: {reason}{instead}", row.field)
 
 
 def _complete_securely(draft: Draft) -> None:

@@ -161,10 +161,8 @@ class Attribute:
     secret: bool = False
     deprecated: bool = False
     reload: Reload = Reload.LIVE
-    #: Why it has no effect; why a value besides the default is not served, for all of them or by value.
+    #: Why it has no effect.
     inert: str = ""
-    unserved: str = ""
-    unserved_values: Mapping[str, str] = dataclasses.field(default_factory=dict)
     parse: Callable[[Any], Any] | None = None
     text_only: bool = False
     #: A list of texts, or one text with commas between them.
@@ -223,8 +221,6 @@ class Terms(TypedDict, total=False):
     deprecated: bool
     reload: Reload
     inert: str
-    unserved: str
-    unserved_values: Mapping[str, str]
     #: Turns the plain value into the field's, or raises BadValue.
     parse: Callable[[Any], Any] | None
     #: A typed value of the JSON form is not turned into text.

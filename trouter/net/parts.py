@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -53,6 +53,16 @@ class Pending(Protocol):
 
     def drop(self) -> None:
         """Let it be as if it had never been thought of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a change for which nothing was opened, so that there is nothing to give back."""
+
+    apply: Callable[[], None]
+
+    def drop(self) -> None:
+        """Leave everything as it is."""
 
 
 class Change:

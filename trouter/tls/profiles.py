@@ -314,10 +314,8 @@ class PendingProfiles:
     faults: dict[str, Fault]
 
     def apply(self) -> None:
+        """Use these from now on."""
         self.parts.become(self.profiles, self.faults)
-
-    def drop(self) -> None:
-        """Drop the change; nothing was opened, so nothing is to be closed."""
 
 
 def problems_in(configuration: Configuration, now_s: float) -> list[Problem]:

@@ -18,8 +18,6 @@ DISTRIBUTIONS: Final = ("multicast", "closest", "balanced", "unavailable")
 ROLES: Final = ("normal", "inter-router", "route-container", "edge")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-NO_POLICY: Final = "this version has no vhost policy"
-
 C = TypeVar("C", bound=type)
 
 
@@ -63,17 +61,6 @@ class Entity:
     def numbered_by(self) -> str:
         """Entities that have this in common are told apart by their numbers; empty when none are needed."""
         return ""
-
-    def unserved(self) -> tuple[str, ...]:
-        """Why it is not put into service; nothing when it is."""
-        reasons = [self.type.unserved] if self.type.unserved else []
-        for row in self.type.fields:
-            value = getattr(self, row.field)
-            if row.unserved and value != row.default:
-                reasons.append(f"{row.name}: {row.unserved}")
-            elif reason := row.unserved_values.get(value) if row.unserved_values else None:
-                reasons.append(f"{row.name} {value}: {reason}")
-        return tuple(reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
