@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,15 @@ def written(name: str, text: str, path: Path, names: dict[str, str]) -> Path:
     return file
 
 
+def unchanged(file: Path) -> None:
+    """Leave a file as the older router has it."""
+
+
 @contextmanager
-def network(case: Case, path: Path, folder: Folder) -> Iterator[dict[str, RunningRouter]]:
-    """The routers of a case, each started as the older unit file does."""
+def network(
+    case: Case, path: Path, folder: Folder, change: Callable[[Path], None] = unchanged
+) -> Iterator[dict[str, RunningRouter]]:
+    """The routers of a case, each started as the older unit file does, after a ``change`` of its file."""
     routers: dict[str, RunningRouter] = {}
     names = {"dir": str(folder.path)}
     with ExitStack() as stack:
@@ -70,6 +76,7 @@ def network(case: Case, path: Path, folder: Folder) -> Iterator[dict[str, Runnin
             names[name] = str(beside.port)
         for template in files_of(case):
             name, file = template.stem, written(template.name, template.read_text(), path, names)
+            change(file)
             router = routers[name] = stack.enter_context(watched([QDROUTERD, "-c", str(file)], file))
             router.wait_for_line(r"SERVER \(\w+\) Operational")
             stack.enter_context(stopped_cleanly(router))

@@ -22,6 +22,7 @@ COMMANDS: Final = (
     "run",
     "init",
     "check",
+    "migrate",
     "stat",
     "manage",
     "send",

@@ -27,11 +27,13 @@ class StartError(Exception):
         self.problems = problems
 
 
-def prepare(path: Path | None) -> tuple[Configuration, Plugins]:
-    """The configuration in the file, or the built-in one, and the plugins, which know it; StartError if unusable."""
+def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, Plugins]:
+    """The configuration in the file, or in ``text`` that is to stand there, or the built-in one, and the plugins, which
+    know it; StartError if unusable.
+    """
     logs.configure(Configuration(RouterEntity()))  # until the configuration says otherwise
     try:
-        configuration = load(path)
+        configuration = load(path, text)
         plugins = Plugins.load(dict(configuration.router.plugins))
         plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
     except ConfigurationError as error:

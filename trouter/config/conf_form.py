@@ -45,20 +45,23 @@ _IPV6_GROUP = re.compile(r"[0-9A-Fa-f]{1,4}")
 
 def parse_conf(text: str, file: str, findings: Findings) -> list[Section]:
     """The sections of a `.conf` text; mistakes go to `findings`, and one run reports all of them."""
-    found: list[Section] = []
-    reader = ConfReader(text, file, findings)
-    try:
-        while reader.skip():
-            reader.section = ""
-            if section := reader.one_section():
-                found.append(section)
-    except TooDeep:
-        pass
-    return found
+    return ConfReader(text, file, findings).sections()
 
 
 class ConfReader(Reader):
     """Sections, their attributes, and the values that have no quotes."""
+
+    def sections(self) -> list[Section]:
+        """Read the whole text."""
+        found: list[Section] = []
+        try:
+            while self.skip():
+                self.section = ""
+                if section := self.one_section():
+                    found.append(section)
+        except TooDeep:
+            pass
+        return found
 
     def one_section(self) -> Section | None:
         """One section, the offset at what should be its name; None, and a step, when it is none."""

@@ -16,11 +16,7 @@ _WORD = re.compile(r"[^\s,\]}#]+")
 
 def parse_json(text: str, file: str, findings: Findings) -> list[Section]:
     """The sections of a JSON text; mistakes go to `findings`, and one run reports all of them."""
-    reader = JsonReader(text, file, findings)
-    try:
-        return reader.sections()
-    except TooDeep:
-        return []
+    return JsonReader(text, file, findings).sections()
 
 
 def parse_value(text: str, file: str, findings: Findings) -> Node | None:
@@ -38,6 +34,13 @@ class JsonReader(Reader):
     json = True
 
     def sections(self) -> list[Section]:
+        """Read the whole text."""
+        try:
+            return self.pairs()
+        except TooDeep:
+            return []
+
+    def pairs(self) -> list[Section]:
         if self.skip() != "[":
             self.wrong(
                 "a .json file holds an array",

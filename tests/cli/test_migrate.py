@@ -1,0 +1,237 @@
+"""`trouter migrate`: what is written, what is reported, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trouter.cli import main
+from trouter.config import load
+
+OLD = """\
+# The router of the site.
+router {
+    id: A      # its name
+    worker-threads: 4
+    helloInterval: 1
+}
+listener { port: 70000, failoverList: amqp://there, maxFrameSize: 2 }
+connector {
+    name: broker
+    port: 5673
+    role: route-container
+    saslPassword: very-secret
+}
+linkRoute {
+    prefix: a
+    pattern: b
+    dir: in
+    connection: broker
+}
+autoLink {
+    addr: q
+    addr: queue
+    dir: in
+    connection: broker
+}
+authServicePlugin {
+    name: service
+    authService: [::1]:5674
+}
+sslProfile {
+    name: tls
+    passwordFile: @here@/pass#word
+}
+"""
+NEW = """\
+# The router of the site.
+router {
+    id: A      # its name
+    helloIntervalSeconds: 1
+}
+listener { port: 4464, failoverUrls: amqp://there, maxFrameSize: 512 }
+connector {
+    name: broker
+    port: 5673
+    role: route-container
+}
+autoLink {
+    address: queue
+    direction: in
+    connection: broker
+}
+authServicePlugin {
+    name: service
+    host: ::1
+    port: 5674
+}
+sslProfile {
+    name: tls
+    password: "file:@here@/pass#word"
+}
+"""
+#: What a site of skupper-router has beside AMQP.
+OF_SKUPPER = """\
+[
+  ["router", {"id": "A", "mode": "interior", "dataConnectionCount": "auto"}],
+  ["listener", {"role": "inter-router", "host": "127.0.0.1", "port": 55671, "saslMechanisms": "ANONYMOUS"}],
+  ["tcpListener", {"port": "8080", "address": "web"}],
+  ["log", {"module": "FLOW_LOG", "enable": "debug+"}],
+  ["address", {"prefix": "mc", "distribution": "multicast"}]
+]
+"""
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    path = tmp_path / "old.conf"
+    path.write_text(OLD.replace("passwordFile: @here@/pass#word", f'passwordFile: "{tmp_path}/pass#word"'))
+    (tmp_path / "pass#word").write_text("word")
+    (tmp_path / "pass#word").chmod(0o600)
+    return path
+
+
+def test_old_names_are_replaced_and_what_does_nothing_goes(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = old.parent / "new.conf"
+    assert main(["migrate", str(old), "-o", str(new)]) == 0
+    assert new.read_text() == NEW.replace("@here@", str(old.parent))
+    assert new.stat().st_mode & 0o777 == 0o600
+    told = capsys.readouterr()
+    assert not told.err
+    assert f"changed: {old}:5: router.helloInterval -> helloIntervalSeconds: this is its name today" in told.out
+    assert f"unsupported: {old}:4: router.worker-threads: '4' -> (removed): trouter runs in one thread" in told.out
+    assert "connector.saslPassword: *** -> (removed)" in told.out
+    assert "very-secret" not in told.out
+    assert f"written to {new}" in told.out.splitlines()[-1]
+    assert main(["migrate", str(new), "--check"]) == 0
+
+
+def test_without_an_output_the_text_alone_is_on_standard_output(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", str(old)]) == 0
+    told = capsys.readouterr()
+    assert told.out == NEW.replace("@here@", str(old.parent))
+    assert "helloIntervalSeconds: this is its name today" in told.err
+
+
+def test_check_writes_nothing_and_fails_where_something_would_change(old: Path) -> None:
+    before = sorted(old.parent.iterdir())
+    assert main(["migrate", str(old), "--check"]) == 1
+    assert sorted(old.parent.iterdir()) == before
+
+
+def test_a_file_that_exists_is_overwritten_only_by_force(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", str(old), "-o", str(old)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert "worker-threads" in old.read_text()
+    assert main(["migrate", str(old), "-o", str(old), "--force"]) == 0
+    assert "worker-threads" not in old.read_text()
+
+
+def test_the_report_as_json(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", str(old), "--json", "--check"]) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["file"], file["written"], file["errors"]) == (str(old), None, [])
+    first = file["changes"][0]
+    assert (first["line"], first["new"], first["supported"]) == (4, "", False)
+    unsafe = next(finding for finding in file["findings"] if finding["point"] == "authenticate-peer")
+    assert unsafe["strict"] == "yes, unless it is given"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{}", "--check", "-o", "x"], "leave out one of"),
+        (["{}", "--json"], "--json needs -o PATH"),
+        (["{folder}"], "a directory needs -o PATH"),
+        ([], "OLD"),
+    ],
+)
+def test_a_command_line_without_sense(
+    arguments: list[str], words: str, old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["migrate", *(each.format(old, folder=old.parent) for each in arguments)])
+    assert stopped.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_what_no_router_reads_is_told_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.conf"
+    path.write_text("router {\n    mode: sideways\n}\n")
+    assert main(["migrate", str(path), "-o", str(tmp_path / "new.conf")]) == 1
+    told = capsys.readouterr()
+    assert told.err.startswith(f"problem: {path}:2:11: router.mode: ")
+    assert not (tmp_path / "new.conf").exists()
+
+
+def test_a_directory_with_policies_and_files_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    (old / "vhosts").mkdir(parents=True)
+    (old / "qdrouterd.conf").write_text(
+        f"router {{\n    helloInterval: 1\n}}\npolicy {{\n    policyDir: {old}/vhosts\n    enableVhostPolicy: yes\n}}\n"
+    )
+    (old / "vhosts" / "one.json").write_text('[["vhost", {"id": "one.com", "maxConnections": 2}]]')
+    (old / "sasl.conf").write_text("pwcheck_method: auxprop\n")
+    (old / "names.json").write_text('{"a": "b"}')
+    assert main(["migrate", str(old), "-o", str(new)]) == 0
+    assert "helloIntervalSeconds: 1" in (new / "qdrouterd.conf").read_text()
+    assert json.loads((new / "vhosts" / "one.json").read_text()) == [
+        ["vhost", {"hostname": "one.com", "maxConnections": 2}]
+    ]
+    assert not (new / "sasl.conf").exists()
+    assert not (new / "names.json").exists()
+    told = capsys.readouterr().out
+    assert f"{old}/sasl.conf: left alone" in told
+    assert f"{old}/names.json: left alone" in told
+    assert "read where policyDir names its folder" in told
+
+
+def test_what_only_skupper_router_serves_is_left_out_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = tmp_path / "skrouterd.json", tmp_path / "new.json"
+    old.write_text(OF_SKUPPER)
+    assert main(["migrate", str(old), "-o", str(new)]) == 0
+    assert [name for name, _ in json.loads(new.read_text())] == ["router", "listener", "address"]
+    told = capsys.readouterr().out
+    for what in ("router.dataConnectionCount", "tcpListener", "log with module: FLOW_LOG"):
+        assert any(line.startswith("unsupported: ") and what in line for line in told.splitlines()), what
+
+
+OPEN = "host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, authenticatePeer: no"
+OPEN_JSON = '{"host": "127.0.0.1", "port": 0, "saslMechanisms": "ANONYMOUS", "authenticatePeer": false}'
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".conf", f"# first\nrouter {{   # here\n    id: A\n}}\nlistener {{ {OPEN} }}\n"),
+        (".conf", f"listener {{ {OPEN} }}"),
+        (".json", f'[["listener", {OPEN_JSON}]]'),
+    ],
+)
+def test_secure_turns_the_switch_and_writes_the_vhost_that_clients_need(suffix: str, text: str, tmp_path: Path) -> None:
+    old, new = tmp_path / f"old{suffix}", tmp_path / f"new{suffix}"
+    old.write_text(text)
+    assert main(["migrate", str(old), "--secure", "-o", str(new)]) == 0
+    configuration = load(new)
+    assert configuration.router.secure_defaults
+    assert configuration.policy.enable_vhost_policy
+    (vhost,) = configuration.vhosts
+    assert vhost.hostname == "$default"
+    assert vhost.groups["$default"].management == "none"
+    assert main(["migrate", str(new), "--secure", "--check"]) == 0
+
+
+def test_secure_says_why_it_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old.conf", tmp_path / "new.conf"
+    old.write_text("router {\n    mode: interior\n    id: A\n}\nlistener {\n    port: 0\n    role: inter-router\n}\n")
+    assert main(["migrate", str(old), "-o", str(new)]) == 0
+    capsys.readouterr()
+    assert main(["migrate", str(old), "--secure", "-o", str(new), "--force"]) == 1
+    told = capsys.readouterr()
+    assert "without an sslProfile" in told.err
+    assert "cannot be secure yet" in told.out
+    assert "secureDefaults" not in new.read_text()

@@ -1,0 +1,78 @@
+"""`trouter migrate` over the configurations of the older kind: what it writes is the same configuration, a second time
+there is nothing to do, and `check` has no more to say of it than of the old file. Some are started, and route.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.dropin.cases import CASES, MANUAL, Case
+from tests.dropin.scene import Folder
+from tests.dropin.test_configurations import EVERY, dummies, files_of, folder, go, network, pytestmark, written
+from trouter.cli import main
+from trouter.cli.startup import evaluation, prepare
+from trouter.config import Configuration, Entity, load
+from trouter.config.entities import AuthServicePluginEntity, SslProfileEntity
+from trouter.config.migrate import migrated
+
+__all__ = ["folder", "pytestmark"]
+
+#: Started each time: every old name, and the JSON form; and those with `make test-all`.
+STARTED = ("old-names", "json")
+STARTED_LONG = ("pair", "external-address", "vhost-with-names-that-are-ignored", "clamped-limits")
+LOCATIONS = re.compile(r"\S+:\d+:\d+: ")
+
+
+def comparable(entity: Entity) -> tuple[object, ...]:
+    """What an entity does: its values without those that do nothing, and with where old names for two led."""
+    inert = {row.field for row in entity.type.fields if row.inert} | {"password_file", "auth_service"}
+    values = {field.name: getattr(entity, field.name) for field in dataclasses.fields(entity) if field.compare}
+    if isinstance(entity, SslProfileEntity):
+        values["password"] = entity.key_password()
+    if isinstance(entity, AuthServicePluginEntity):
+        values["host"], values["port"] = entity.address
+    return type(entity).__name__, tuple((name, value) for name, value in values.items() if name not in inert)
+
+
+def served(configuration: Configuration) -> list[tuple[object, ...]]:
+    """What is put into service."""
+    return [comparable(entity) for entity in configuration.entities if not entity.type.unserved]
+
+
+def notes(file: Path, text: str) -> list[str]:
+    """What `check` says of a text in the place of a file, without where."""
+    return [LOCATIONS.sub("", str(finding)) for finding in evaluation(*prepare(file, text))]
+
+
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+def test_the_new_file_is_the_same_configuration(case: Case, folder: Folder, tmp_path: Path) -> None:
+    for template in files_of(case):
+        file = written(template.name, template.read_text(), tmp_path, dummies(folder))
+        old = file.read_text()
+        new = migrated(old, str(file)).text
+        assert served(load(file, new)) == served(load(file, old))
+        assert set(notes(file, new)) <= set(notes(file, old))
+        assert not migrated(new, str(file)).changes
+        assert comments(old) == comments(new)
+
+
+def comments(text: str) -> Iterable[str]:
+    """The comments on lines of their own."""
+    return re.findall(r"^\s*#.*$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [*STARTED, *(pytest.param(name, marks=pytest.mark.long) for name in STARTED_LONG)])
+def test_a_router_started_from_the_new_file_routes(name: str, folder: Folder, tmp_path: Path) -> None:
+    case = next(case for case in (*CASES, *MANUAL) if case.name == name)
+
+    def migrate(file: Path) -> None:
+        assert main(["migrate", str(file), "--force", "-o", str(file)]) == 0
+
+    with network(case, tmp_path, folder, migrate) as routers:
+        for way in case.ways:
+            go(way, routers, folder)

@@ -1,0 +1,256 @@
+"""`trouter migrate`: an old configuration in the words of today, and a report of what changed and why."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, TextIO
+
+from trouter.cli.startup import StartError, evaluation, existing_path, prepare
+from trouter.config import ConfigurationError, Problem
+from trouter.config.conf_form import parse_conf
+from trouter.config.findings import described
+from trouter.config.json_form import parse_json
+from trouter.config.migrate import Change, Migrated, migrated
+from trouter.config.nodes import Scalar, squash
+from trouter.config.problems import Findings, Severity, printable
+from trouter.config.strictness import POINTS
+
+#: Other users must not read which users exist, or how the router is protected.
+MODE: Final = 0o600
+SUFFIXES: Final = (".conf", ".json")
+EPILOG: Final = """\
+examples:
+  trouter migrate --check qdrouterd.conf              what would change, and why
+  trouter migrate qdrouterd.conf -o trouter.conf      write it, and report
+  trouter migrate qdrouterd.conf --secure -o new.conf the same with secureDefaults: yes
+  trouter migrate /etc/qpid-dispatch -o new           all files of a directory, policies in JSON too
+  trouter migrate qdrouterd.conf >trouter.conf        the text alone; the report goes to standard error
+
+The exit status is 0 for files that are good, 1 for one that would not do what it says, that cannot be secure, or that
+--check finds to be old, 2 for a command line that makes no sense. The old file stays as it is.
+"""
+
+
+@dataclass(slots=True)
+class Report:
+    """What is said of one file. ``errors`` are the reasons why nothing was written for it."""
+
+    path: Path
+    result: Migrated | None = None
+    written: Path | None = None
+    findings: tuple[Problem, ...] = ()
+    errors: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def changes(self) -> list[Change]:
+        return self.result.changes if self.result else []
+
+    @property
+    def bad(self) -> bool:
+        return bool(self.errors) or any(finding.severity is Severity.PROBLEM for finding in self.findings)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "migrate",
+        help="write an old configuration in the words of today",
+        description="Write a configuration of Qpid Dispatch Router, AMQ Interconnect or (in its JSON form) "
+        "skupper-router with the names of today, without what has no effect, comments kept, and report each change, "
+        "what is unsafe, and what is not supported. The router serves the old file and the new one alike.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage_status=2,
+    )
+    parser.add_argument("old", metavar="OLD", type=existing_path, help="a file (.conf, .json), or a directory of them")
+    parser.add_argument("-o", "--output", metavar="PATH", type=existing_path, help="the file or directory to write")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if anything would change")
+    parser.add_argument("--secure", action="store_true", help="write secureDefaults: yes, or say why that cannot be")
+    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON; needs -o or --check")
+    parser.set_defaults(run=partial(run, parser))
+
+
+def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    """Write the new files and the report; the exit status."""
+    old: Path = arguments.old
+    output: Path | None = arguments.output
+    if arguments.check and output is not None:
+        parser.error("--check writes nothing: leave out one of --check and -o")
+    if output is None and not arguments.check and (old.is_dir() or arguments.json):
+        parser.error(f"{'a directory' if old.is_dir() else '--json'} needs -o PATH, or --check")
+    if output is not None and output.is_dir() and not old.is_dir():
+        output /= old.name
+    reports = [*_reports(old, output, secure=arguments.secure, single=not old.is_dir())]
+    if output is not None:
+        for report in reports:
+            _write(report, force=arguments.force)
+    elif not arguments.check:
+        sys.stdout.writelines(report.result.text for report in reports if report.result and not report.errors)
+    if arguments.json:
+        print(json.dumps({"files": [*map(_document, reports)]}, indent=2))
+    else:
+        _tell(reports, sys.stdout if output is not None or arguments.check else sys.stderr)
+    changed = any(report.changes for report in reports)
+    return 1 if any(report.bad for report in reports) or (arguments.check and changed) else 0
+
+
+# --- what becomes of each file
+
+
+def _reports(old: Path, output: Path | None, *, secure: bool, single: bool) -> Iterator[Report]:
+    """Migrate a file, or the files of a directory."""
+    files = [old] if single else sorted(path for path in old.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+    if not files:
+        yield Report(old, errors=[f"no file of this directory ends in {' or '.join(SUFFIXES)}"])
+    policies = {*_policy_folders(files)}
+    for path in files:
+        target = None if output is None else (output if single else output / path.relative_to(old))
+        is_policy = path.resolve().parent in policies
+        yield _report(path, target, secure=secure and not is_policy, single=single, is_policy=is_policy)
+
+
+def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_policy: bool) -> Report:
+    """Migrate one file, and evaluate the result as `trouter check` does."""
+    report = Report(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        result = migrated(text, str(path), secure=secure)
+    except (OSError, UnicodeDecodeError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
+        report.errors.append(f"{path}: cannot be read: {reason}")
+        return report
+    except ConfigurationError as error:
+        report.errors += map(str, error.problems)
+        return report
+    if not result.recognized and (not single or text.strip()):
+        report.notes.append("left alone: it has no section of a router's configuration")
+        return report
+    report.result, report.written = result, target
+    if is_policy:
+        report.notes.append(f"it is read where policyDir names its folder, {path.parent}")
+        return report
+    try:
+        configuration, plugins = prepare(target or path.with_suffix(f".migrated{path.suffix}"), result.text)
+    except StartError as error:
+        report.errors += error.lines
+    else:
+        report.findings = evaluation(configuration, plugins)
+        if secure:
+            problems = [finding for finding in report.findings if finding.severity is Severity.PROBLEM]
+            report.errors += map(str, problems)
+            report.findings = tuple(finding for finding in report.findings if finding not in problems)
+    if secure and report.errors:
+        report.notes.append("cannot be secure yet, for the reasons above: cure them, or leave out --secure")
+    return report
+
+
+def _policy_folders(files: Iterable[Path]) -> Iterator[Path]:
+    """The folders that the configurations name as policyDir."""
+    for path in files:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            form = parse_json if path.suffix == ".json" else parse_conf
+            for section in form(path.read_text(encoding="utf-8"), str(path), Findings()):
+                for entry in section.entries:
+                    if squash(entry.key) == "policydir" and isinstance(entry.node, Scalar):
+                        yield Path(str(entry.node.value)).resolve()
+
+
+def _write(report: Report, *, force: bool) -> None:
+    """Write the new file whole or not at all; a file that exists is left alone without ``force``."""
+    target = report.written
+    if report.result is None or target is None or report.errors:
+        report.written = None
+        return
+    report.written = None
+    if target.exists() and not force:
+        report.errors.append(f"{target} exists already, and is left as it is (--force overwrites it)")
+        return
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(number, "w", encoding="utf-8", newline="") as file:
+                os.fchmod(number, MODE)
+                file.write(report.result.text)
+            Path(name).replace(target)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as failure:
+        report.errors.append(f"{failure.filename or target} cannot be written: {failure.strerror}")
+        return
+    report.written = target
+
+
+# --- what is said
+
+
+def _tell(reports: list[Report], stream: TextIO) -> None:
+    """Print the report in lines: problems on standard error, the rest on ``stream``."""
+    tell = partial(print, file=stream)
+    for report in reports:
+        for change in report.changes:
+            kind = "unsupported" if change.unsupported else "changed"
+            what = f"{change.old} -> {change.new or '(removed)'}"
+            tell(printable(f"{kind}: {_place(change)}: {what}: {change.why}"))
+        for finding in report.findings:
+            grave = finding.severity is Severity.PROBLEM
+            print(f"{finding.severity}: {finding}{_strict(finding)}", file=sys.stderr if grave else stream)
+        for error in report.errors:
+            print(f"problem: {error}", file=sys.stderr)
+        for note in report.notes:
+            tell(f"{report.path}: {note}")
+        tell(_summary(report))
+
+
+def _place(change: Change) -> str:
+    return f"{change.place.file}:{change.place.line}"
+
+
+def _strict(finding: Problem) -> str:
+    """What becomes of it with secureDefaults."""
+    point = POINTS.get(finding.point)
+    return f"; with secureDefaults: {point.strict}" if point is not None and point.strict else ""
+
+
+def _summary(report: Report) -> str:
+    unsupported = sum(change.unsupported for change in report.changes)
+    unsafe = sum(finding.severity is Severity.UNSAFE for finding in report.findings)
+    counts = f"{len(report.changes)} change(s), {unsupported} of them not supported, {unsafe} unsafe"
+    if report.errors:
+        return f"{report.path}: not written, {len(report.errors)} problem(s)"
+    return f"{report.path}: {counts}{f'; written to {report.written}' if report.written else ''}"
+
+
+def _document(report: Report) -> dict[str, object]:
+    """One file as JSON."""
+    return {
+        "file": str(report.path),
+        "written": str(report.written) if report.written else None,
+        "changes": [
+            {
+                "line": change.place.line,
+                "old": change.old,
+                "new": change.new,
+                "why": change.why,
+                "supported": not change.unsupported,
+            }
+            for change in report.changes
+        ],
+        "findings": [
+            {**described(finding), "strict": point.strict if (point := POINTS.get(finding.point)) else ""}
+            for finding in report.findings
+        ],
+        "errors": report.errors,
+        "notes": report.notes,
+    }

@@ -1,0 +1,5 @@
+"""Old configuration files to the files of today: what `trouter migrate` changes in a text, and why."""
+
+from trouter.config.migrate.changes import Change, Migrated, migrated
+
+__all__ = ["Change", "Migrated", "migrated"]

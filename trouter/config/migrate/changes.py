@@ -1,0 +1,291 @@
+"""What changes in an old configuration, each change with its place and its reason.
+
+What a value counts as, and what is left out, is decided where the router decides it (drafts and rules); what is said
+of it stands in the table of strictness. Here is only what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from trouter.config.collector import held_back
+from trouter.config.draft import Draft, draft_section
+from trouter.config.entities import GROUP_SETTINGS, QUOTAS, AuthServicePluginEntity, PolicyEntity, RouterEntity
+from trouter.config.migrate import foreign
+from trouter.config.migrate.source import Source
+from trouter.config.nodes import Entry, Map, Scalar, Section, is_null
+from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition, fit_to_show
+from trouter.config.rules import check
+from trouter.config.schema import Attribute, EntityType, Kind, same_name
+from trouter.config.texts import split_host_and_port
+from trouter.config.values import as_written
+
+#: Points of the table of strictness for which the value that counts is written.
+COUNTS_AS: Final = frozenset({"size-clamped", "port-too-high"})
+#: Those for which the attribute is taken away, as it has no effect.
+WITHOUT_EFFECT: Final = frozenset(
+    {"unknown-in-group", "reported-attribute", "key-alone", "password-without-user", "unknown-uid-letter"}
+)
+#: Those for which the section is taken away, as it is left out when it is read.
+LEFT_OUT: Final = frozenset({"left-out", "same-addresses"})
+#: Maps within a vhost, and within its groups.
+QUOTA_MAPS: Final = frozenset({"per_user", "per_host"})
+
+RENAMED: Final = "this is its name today"
+RESPELLED: Final = "names have one spelling"
+SECURE: Final = "secureDefaults turns every point of docs/migration.md to its strict side"
+ALL_USERS: Final = (
+    "with secureDefaults no client gets in without a vhost; this one allows what was allowed, for each user that "
+    "logs in: narrow it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change: where in the old file, what stood there, what stands there now (empty for nothing), and why.
+
+    unsupported: it did something that is not served here; `why` then says what to use instead.
+    """
+
+    place: SourcePosition
+    old: str
+    new: str
+    why: str
+    unsupported: bool = False
+
+
+@dataclass(slots=True)
+class Migrated:
+    """The text of today, and the changes to it in the order of the old file."""
+
+    text: str
+    changes: list[Change] = field(default_factory=list)
+    #: Whether the old text is a configuration of a router at all: it has a section.
+    recognized: bool = True
+
+
+def migrated(text: str, file: str, *, secure: bool = False) -> Migrated:
+    """Return an old text in the words of today; ``secure``: with secureDefaults and what clients then need.
+
+    Raise ConfigurationError for a text that is no configuration, or that the older router would not start with.
+    """
+    with held_back():
+        return _Migration(text, file).result(secure=secure)
+
+
+class _Migration:
+    """The way from one text to another."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.findings = Findings()
+        self.source = Source(text, file, self.findings)
+        self.changes: list[Change] = []
+
+    def result(self, *, secure: bool) -> Migrated:
+        if not self.source.sections:
+            return Migrated(self.source.edited(), recognized=False)
+        sections = [kept for section in self.source.sections if (kept := self._known(section))]
+        drafts = [draft for section in sections if (draft := draft_section(section, self.findings))]
+        served = check(drafts)
+        if self.findings.errors:
+            raise ConfigurationError(sorted(self.findings.errors, key=lambda problem: problem.place))
+        for draft in drafts:
+            if any(draft is one for one in served):
+                self._section(draft)
+            else:
+                self._left_out(draft)
+        if secure:
+            self._secure(served)
+        return Migrated(self.source.edited(), sorted(self.changes, key=lambda change: change.place))
+
+    # ---------------------------------------------------------------- of other routers
+    def _known(self, section: Section) -> Section | None:
+        """The section without what only other routers serve; None for one of which nothing is left."""
+        name = section.name
+        for entry in section.entries:
+            value = entry.node.value if isinstance(entry.node, Scalar) else None
+            instead = foreign.VALUES.get((name, entry.key), {}).get(str(value))
+            if instead:
+                self._remove(section, f"{name} with {entry.key}: {value}", instead, unsupported=True)
+                return None
+        if instead := foreign.SECTIONS.get(name):
+            self._remove(section, name, instead, unsupported=True)
+            return None
+        kept = []
+        for entry in section.entries:
+            if instead := foreign.ATTRIBUTES.get((name, entry.key)):
+                self._remove(entry, _said(name, entry), instead, unsupported=True)
+            else:
+                kept.append(entry)
+        return section._replace(entries=tuple(kept))
+
+    # ---------------------------------------------------------------- sections
+    def _left_out(self, draft: Draft) -> None:
+        """A section of which nothing comes."""
+        places = {draft.section.place, *(entry.node.place for entry in draft.given.values())}
+        reasons = [one.message for one in self.findings.warnings if one.point in LEFT_OUT and one.place in places]
+        self._remove(draft.section, draft.section.name, reasons[0] if reasons else "it is left out")
+
+    def _section(self, draft: Draft) -> None:
+        """One section that is served, or that the older router served in another way."""
+        kind, section = draft.type, draft.section
+        if kind.unserved:
+            self._remove(section, section.name, kind.unserved, unsupported=True)
+            return
+        if section.name not in kind.sections:
+            self._rename(section, kind.section, RESPELLED)
+        told = {(one.place, one.point): one for one in self.findings.warnings if one.point}
+        for entry in section.entries:
+            row = kind.field_spelled(entry.key)
+            last = row is None or is_null(entry.node) or draft.given[row.field] is entry
+            if not last:
+                self._remove(entry, _said(section.name, entry, row), "it is given again below, which counts")
+            elif not self._by_point(draft, entry, row, told) and row is not None:
+                self._attribute(draft, entry, row)
+
+    def _by_point(
+        self, draft: Draft, entry: Entry, row: Attribute | None, told: dict[tuple[SourcePosition, str], Problem]
+    ) -> bool:
+        """Write what a value of another meaning counts as; whether it was such a value."""
+        name = draft.section.name
+        for place in (entry.place, entry.node.place):
+            for point in sorted(WITHOUT_EFFECT):
+                if (place, point) in told:
+                    self._remove(entry, _said(name, entry, row), told[place, point].message)
+                    return True
+            for point in sorted(COUNTS_AS):
+                if row is not None and (place, point) in told:
+                    value = draft.values[row.field]
+                    why = f"{told[place, point].message}, which is this one"
+                    self._change(entry.place, _said(name, entry, row), str(value), why)
+                    self.source.set(entry, value)
+                    self._name(name, entry, row, said=False)
+                    return True
+        return False
+
+    # ---------------------------------------------------------------- attributes
+    def _attribute(self, draft: Draft, entry: Entry, row: Attribute) -> None:
+        """One attribute that counts."""
+        section = draft.section.name
+        if row.inert:
+            self._remove(entry, _said(section, entry, row), row.inert, unsupported=True)
+        elif row.field == "password_file":
+            self._password_file(draft, entry)
+        elif row.field == "auth_service" and draft.type.entity is AuthServicePluginEntity:
+            self._auth_service(draft, entry)
+        else:
+            self._name(section, entry, row)
+            value = draft.values.get(row.field)
+            written = as_written(entry.node)
+            if row.kind is Kind.ENUM and value in row.values and written not in row.values:
+                self._change(entry.place, f"{section}.{row.name}: {written}", str(value), "this is its name")
+                self.source.set(entry, str(value))
+            if isinstance(entry.node, Map):
+                self._nested(section, entry.node, row)
+
+    def _name(self, section: str, entry: Entry, row: Attribute, *, said: bool = True) -> None:
+        """Give an attribute its name of today."""
+        if entry.key != row.name:
+            why = RESPELLED if same_name(entry.key, row.name) else RENAMED
+            if said:
+                self._rename(entry, row.name, why, section)
+            else:
+                self.source.rename(entry, row.name)
+
+    def _nested(self, where: str, node: Map, row: Attribute) -> None:
+        """The names within a map of groups or quotas."""
+        for place, entry, table in _within(node, row, where):
+            inner = table.field_spelled(entry.key)
+            if inner is None:  # told of by unknown-in-group: anything else is an error
+                why = "no such setting of a group: it was ignored"
+                self._remove(entry, f"{place}.{entry.key}", why)
+            else:
+                self._name(place, entry, inner)
+
+    def _password_file(self, draft: Draft, entry: Entry) -> None:
+        """A file with a password is named by `password`."""
+        old = f"{draft.section.name}.{entry.key}: {as_written(entry.node)}"
+        if "password" in draft.given:
+            self._remove(entry, old, "password is given too, and counts")
+            return
+        path = as_written(entry.node)
+        self._change(entry.place, old, f"password: file:{path}", RENAMED)
+        self.source.replace(entry, {"password": f"file:{path}"})
+
+    def _auth_service(self, draft: Draft, entry: Entry) -> None:
+        """A service is named by `host` and `port`."""
+        old = f"{draft.section.name}.{entry.key}: {as_written(entry.node)}"
+        if draft.value("host"):
+            self._remove(entry, old, "host and port are given too, and count")
+            return
+        host, port = split_host_and_port(str(draft.values["auth_service"]))
+        self._change(entry.place, old, f"host: {host}, port: {port}", RENAMED)
+        self.source.replace(entry, {"host": host, "port": port})
+        if other := draft.given.get("port"):
+            self._remove(other, f"{draft.section.name}.{other.key}: {as_written(other.node)}", f"{entry.key} counted")
+
+    # ---------------------------------------------------------------- secureDefaults
+    def _secure(self, drafts: list[Draft]) -> None:
+        """Turn the switch, and write the vhost without which no client gets in."""
+        router = next((draft for draft in drafts if draft.type.entity is RouterEntity), None)
+        place = router.section.place if router else SourcePosition(self.file, 1, 1)
+        if router is None:
+            self.source.add("router", {"secureDefaults": True})
+        elif entry := router.given.get("secure_defaults"):
+            if router.value("secure_defaults"):
+                return
+            self.source.set(entry, True)
+        else:
+            self.source.insert(router.section, "secureDefaults", True)
+        self._change(place, "router", "router.secureDefaults: yes", SECURE)
+        policy = next((draft for draft in drafts if draft.type.entity is PolicyEntity), None)
+        held = policy is not None and ("enable_vhost_policy" in policy.given or policy.value("policy_dir"))
+        if not held and all(draft.type.short != "vhost" for draft in drafts):
+            hostname = (policy.value("default_vhost") if policy else None) or "$default"
+            self.source.add("vhost", everything(hostname))
+            self._change(place, "no vhost", f"vhost {hostname}", ALL_USERS)
+
+    # ---------------------------------------------------------------- what is said
+    def _change(self, place: SourcePosition, old: str, new: str, why: str, *, unsupported: bool = False) -> None:
+        self.changes.append(Change(place, old, new, why, unsupported))
+
+    def _remove(self, part: Entry | Section, old: str, why: str, *, unsupported: bool = False) -> None:
+        self.source.remove(part)
+        self._change(part.place, old, "", why, unsupported=unsupported)
+
+    def _rename(self, part: Entry | Section, name: str, why: str, section: str = "") -> None:
+        old = f"{section}.{part.key}" if isinstance(part, Entry) else part.name
+        self.source.rename(part, name)
+        self._change(part.place, old, name, why)
+
+
+def everything(hostname: str) -> dict[str, Any]:
+    """The vhost that allows what is allowed without one, management apart."""
+    rights = ("allowDynamicSource", "allowAnonymousSender", "allowUserIdProxy")
+    group = {"remoteHosts": "*", "sources": "*", "targets": "*", **dict.fromkeys(rights, True)}
+    return {"hostname": hostname, "allowUnknownUser": True, "groups": {"$default": group}}
+
+
+def _within(node: Map, row: Attribute, where: str) -> Iterator[tuple[str, Entry, EntityType]]:
+    """The entries within the maps of an attribute, each with what it stands in and the table that it is held to."""
+    if row.field in QUOTA_MAPS:
+        yield from ((f"{where}.{row.name}", entry, QUOTAS) for entry in node.entries)
+    elif row.field == "groups":
+        for group in node.entries:
+            if isinstance(group.node, Map):
+                place = f"{where}.{row.name}.{group.key}"
+                for entry in group.node.entries:
+                    yield place, entry, GROUP_SETTINGS
+                    inner = GROUP_SETTINGS.field_spelled(entry.key)
+                    if inner is not None and isinstance(entry.node, Map):
+                        yield from _within(entry.node, inner, place)
+
+
+def _said(section: str, entry: Entry, row: Attribute | None = None) -> str:
+    """An attribute with its value, as far as that may be shown."""
+    if row is not None and row.secret:
+        return f"{section}.{entry.key}: ***"
+    return f"{section}.{entry.key}: {fit_to_show(as_written(entry.node), entry.key)}"

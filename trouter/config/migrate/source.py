@@ -1,0 +1,217 @@
+"""A configuration text with the extent of each of its parts, so that one part can change and the rest stays."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+from trouter.config.conf_form import ConfReader
+from trouter.config.json_form import JsonReader
+from trouter.config.nodes import Entry, Items, Node, Scalar, Section
+from trouter.config.problems import Findings, SourcePosition
+from trouter.config.reader import QUOTED, Reader
+
+_QUOTED: Final = re.compile(QUOTED)
+#: From the name of a section to behind its brace.
+_TO_BRACE: Final = re.compile(r"(?:[\s,]|#[^\n]*)*\{")
+#: What a bare value in the `.conf` form cannot hold everywhere.
+_NEEDS_QUOTES: Final = re.compile(r"[#{}\[\],;\"'\n]|^\s|\s$|^$")
+_TO_BRACKET: Final = re.compile(r"(?:\s|#[^\n]*)*\[")
+_SEPARATOR: Final = re.compile(r"[ \t]*[,;][ \t]*")
+_REST: Final = re.compile(r"[ \t]*,?[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
+
+
+class _Traced(Reader):
+    """A reader that keeps where its entries end, by the offset where they begin."""
+
+    def __init__(self, text: str, file: str, findings: Findings) -> None:
+        super().__init__(text, file, findings)
+        self.ends: dict[SourcePosition, int] = {}
+
+    def entry(self, by_line: bool, depth: int) -> Entry:
+        entry = super().entry(by_line, depth)
+        self.ends[entry.place] = self.offset
+        return entry
+
+    def text_entries(self) -> Iterator[Entry]:
+        for entry in super().text_entries():
+            self.ends[entry.place] = self.offset
+            yield entry
+
+
+class _TracedConf(_Traced, ConfReader):
+    """The `.conf` form."""
+
+    def one_section(self) -> Section | None:
+        section = super().one_section()
+        if section is not None:
+            self.ends[section.place] = self.offset
+        return section
+
+    def attribute(self, by_line: bool) -> Entry:
+        entry = super().attribute(by_line)
+        self.ends[entry.place] = self.offset
+        return entry
+
+
+class _TracedJson(_Traced, JsonReader):
+    """The JSON form; `begins` has where the pair of a section begins, by the place of its name."""
+
+    def __init__(self, text: str, file: str, findings: Findings) -> None:
+        super().__init__(text, file, findings)
+        self.begins: dict[SourcePosition, SourcePosition] = {}
+        self._lists: dict[SourcePosition, int] = {}
+
+    def list(self, key: str, depth: int) -> Items:
+        items = super().list(key, depth)
+        self._lists[items.place] = self.offset
+        return items
+
+    def one_section(self, pair: Node) -> Section | None:
+        section = super().one_section(pair)
+        if section is not None:
+            self.begins[section.place] = pair.place
+            self.ends[section.place] = self._lists[pair.place]
+        return section
+
+
+class Source:
+    """A text, the sections that it says, and the changes that were asked for; ``text`` has none of them yet."""
+
+    def __init__(self, text: str, file: str, findings: Findings) -> None:
+        self._newline = "\r\n" if "\r\n" in text else "\n"
+        self.text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+        self.json = file.endswith(".json")
+        reader = (_TracedJson if self.json else _TracedConf)(self.text, file, findings)
+        self.sections = reader.sections()
+        self._ends = reader.ends
+        self._begins = reader.begins if isinstance(reader, _TracedJson) else {}
+        self._lines = [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
+        #: Start, end and new text of each change; None takes the part away, with its line or its comma.
+        self._edits: list[tuple[int, int, str | None]] = []
+
+    # ---------------------------------------------------------------- changes
+    def remove(self, part: Entry | Section) -> None:
+        """Take an attribute or a section away."""
+        place = self._begins.get(part.place, part.place)
+        self._edits.append((self._offset(place), self._ends[part.place], None))
+
+    def rename(self, part: Entry | Section, name: str) -> None:
+        """Give an attribute or a section another name."""
+        start = self._offset(part.place)
+        if quoted := _QUOTED.match(self.text, start):
+            self._edits.append((start, quoted.end(), json.dumps(name)))
+        else:
+            old = part.key if isinstance(part, Entry) else part.name
+            self._edits.append((start, start + len(old), name))
+
+    def set(self, entry: Entry, value: str | float | bool) -> None:
+        """Give an attribute another value."""
+        start = self._offset(entry.node.place)
+        end = start + len(self.text[start : self._ends[entry.place]].rstrip())
+        self._edits.append((start, end, self.written(value, typed=self._is_typed(entry.node))))
+
+    def replace(self, entry: Entry, values: dict[str, str]) -> None:
+        """Write other attributes in the place of one."""
+        start, end = self._offset(entry.place), self._ends[entry.place]
+        line, alone = self._line_of(self.text, start, end)
+        comma = "," if self.json or not alone else ""
+        between = f"{comma}\n{self.text[line:start]}" if alone else f"{comma} "
+        attributes = (
+            f"{self.written(name) if self.json else name}: {self.written(value)}" for name, value in values.items()
+        )
+        self._edits.append((start, start + len(self.text[start:end].rstrip()), between.join(attributes)))
+
+    def insert(self, section: Section, name: str, value: bool) -> None:
+        """Write an attribute as the first of a section."""
+        written = len(json.dumps(section.name)) if self.json else len(section.name)
+        at = _behind(_TO_BRACE, self.text, self._offset(section.place) + written)
+        first = next((self._offset(entry.place) for entry in section.entries), at)
+        attribute = f"{self.written(name) if self.json else name}: {self.written(value)}"
+        if (line := self.text.find("\n", at, first) + 1) > 0:
+            indent = self.text[self.text.rfind("\n", 0, first) + 1 : first]
+            self._edits.append((line, line, f"{indent}{attribute}{',' if self.json else ''}\n"))
+        else:
+            self._edits.append((at, at, f" {attribute}{',' if section.entries else ''} "))
+
+    def add(self, name: str, attributes: dict[str, object]) -> None:
+        """Write a section: in the JSON form before all others, else behind them."""
+        if self.json:
+            at, section = _behind(_TO_BRACKET, self.text), f"\n  {json.dumps([name, attributes])},"
+        else:
+            at = len(self.text)
+            begin = "" if self.text.endswith("\n") else "\n"
+            section = f"{begin}{name} {{\n{_conf_lines(attributes, 1)}}}\n"
+        self._edits.append((at, at, section))
+
+    def edited(self) -> str:
+        """The text with all changes made."""
+        text = self.text
+        gone = [(start, end) for start, end, new in self._edits if new is None]
+        for start, end, new in sorted(self._edits, key=lambda edit: edit[:2], reverse=True):
+            if new is None:
+                text = self._without(text, start, end)
+            elif not any(first <= start and end <= last and start < end for first, last in gone):
+                text = f"{text[:start]}{new}{text[end:]}"
+        return text.replace("\n", self._newline)
+
+    def written(self, value: str | float | bool, *, typed: bool = False) -> str:
+        """A value as this form writes it; ``typed``: the JSON form has a number here."""
+        if isinstance(value, bool):
+            return ("true" if value else "false") if self.json else ("yes" if value else "no")
+        if self.json:
+            return str(value) if typed else json.dumps(str(value))
+        text = str(value)
+        return json.dumps(text) if _NEEDS_QUOTES.search(text) else text
+
+    # ---------------------------------------------------------------- extents
+    def _offset(self, place: SourcePosition) -> int:
+        return self._lines[place.line - 1] + place.column - 1
+
+    @staticmethod
+    def _is_typed(node: Node) -> bool:
+        return isinstance(node, Scalar) and not isinstance(node.value, str)
+
+    @staticmethod
+    def _line_of(text: str, start: int, end: int) -> tuple[int, bool]:
+        """Where the line of a part begins, and whether the part has its lines for itself."""
+        line = text.rfind("\n", 0, start) + 1
+        return line, not text[line:start].strip() and _REST.match(text, end) is not None
+
+    def _without(self, text: str, start: int, end: int) -> str:
+        """The text without a part: its lines, or the part and a comma beside it."""
+        end = start + len(text[start:end].rstrip())
+        line, alone = self._line_of(text, start, end)
+        last = self.json
+        if alone:
+            rest = _REST.match(text, end)
+            start, end = line, rest.end() if rest else end
+        elif separator := _SEPARATOR.match(text, end):
+            end = separator.end()
+        else:
+            last = True
+        before, after = text[:start], text[end:]
+        if last and after.lstrip().startswith(("}", "]")) and before.rstrip().endswith((",", ";")):
+            kept = before.rstrip()
+            before = kept[:-1] + before[len(kept) :]
+        return before + after
+
+
+def _behind(pattern: re.Pattern[str], text: str, at: int = 0) -> int:
+    """Where a brace or bracket ends that was read already, comments before it apart."""
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+def _conf_lines(values: dict[str, object], depth: int) -> str:
+    """Attributes in the `.conf` form, one a line."""
+    indent, lines = "    " * depth, ""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            lines += f"{indent}{name}: {{\n{_conf_lines(value, depth + 1)}{indent}}}\n"
+        else:
+            lines += f"{indent}{name}: {({True: 'yes', False: 'no'}[value]) if isinstance(value, bool) else value}\n"
+    return lines
