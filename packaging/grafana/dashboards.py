@@ -1,0 +1,283 @@
+"""Write the dashboards for Grafana beside this file: `python packaging/grafana/dashboards.py`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+_SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
+_WIDTH: Final = 24
+
+
+class Panel(NamedTuple):
+    title: str
+    unit: str
+    #: Each expression, and how its lines are called.
+    queries: dict[str, str]
+    kind: str = "timeseries"
+    width: int = 8
+    height: int = 7
+
+
+class Dashboard(NamedTuple):
+    uid: str
+    title: str
+    #: A metric of each target; its instances are offered.
+    metric: str
+    panels: tuple[Panel, ...]
+
+
+_SETTLED: Final = (
+    "histogram_quantile({}, sum by (instance, le) (rate(trouter_settle_latency_seconds_bucket{{$i}}[$r])))"
+)
+_ROUTERS: Final = Dashboard(
+    "trouter-routers",
+    "trouter: routers",
+    "trouter_build_info",
+    (
+        Panel("Ready", "bool_yes_no", {"trouter_ready{$i}": "{{instance}}"}, "stat", 6, 4),
+        Panel("Version", "none", {"trouter_build_info{$i}": "{{version}} {{twin}}, Python {{python}}"}, "stat", 6, 4),
+        Panel("Up for", "s", {"trouter_uptime_seconds{$i}": "{{instance}}"}, "stat", 6, 4),
+        Panel(
+            "Configuration", "none", {"trouter_configuration_findings{$i}": "{{severity}} {{instance}}"}, "stat", 6, 4
+        ),
+        Panel(
+            "Deliveries",
+            "ops",
+            {"sum by (instance, outcome) (rate(trouter_deliveries_total{$i}[$r]))": "{{outcome}} {{instance}}"},
+        ),
+        Panel(
+            "Clients' deliveries",
+            "ops",
+            {
+                "rate(qdr_deliveries_ingress_total{$i}[$r])": "in {{instance}}",
+                "rate(qdr_deliveries_egress_total{$i}[$r])": "out {{instance}}",
+                "rate(qdr_deliveries_transit_total{$i}[$r])": "between routers {{instance}}",
+            },
+        ),
+        Panel(
+            "Time to settle",
+            "s",
+            {_SETTLED.format(share): f"{share:.0%} {{{{instance}}}}" for share in (0.5, 0.99)},
+        ),
+        Panel(
+            "Deliveries that ended badly",
+            "ops",
+            {
+                "rate(qdr_released_deliveries_total{$i}[$r])": "released {{instance}}",
+                "rate(qdr_rejected_deliveries_total{$i}[$r])": "rejected {{instance}}",
+                "rate(qdr_modified_deliveries_total{$i}[$r])": "modified {{instance}}",
+                "rate(qdr_dropped_presettled_deliveries_total{$i}[$r])": "dropped {{instance}}",
+            },
+        ),
+        Panel(
+            "Stuck and blocked",
+            "none",
+            {
+                "qdr_deliveries_stuck_total{$i}": "deliveries {{instance}}",
+                "qdr_links_blocked_total{$i}": "links {{instance}}",
+            },
+        ),
+        Panel(
+            "Messages under way",
+            "bytes",
+            {
+                "trouter_held_message_bytes{$i}": "{{instance}}",
+                "trouter_held_message_bytes_limit{$i}": "limit {{instance}}",
+            },
+        ),
+        Panel("Connections", "none", {"trouter_connections{$i}": "{{listener}} {{instance}}"}),
+        Panel(
+            "Connections taken and refused",
+            "ops",
+            {
+                "rate(trouter_connections_accepted_total{$i}[$r])": "taken {{listener}} {{instance}}",
+                "rate(trouter_connections_refused_total{$i}[$r])": "refused {{listener}} {{instance}}",
+            },
+        ),
+        Panel(
+            "Links and addresses",
+            "none",
+            {"qdr_links_total{$i}": "links {{instance}}", "qdr_addresses_total{$i}": "addresses {{instance}}"},
+        ),
+        Panel(
+            "Network",
+            "none",
+            {
+                "trouter_network_routers{$i}": "known {{instance}}",
+                "trouter_network_routers_reachable{$i}": "reachable {{instance}}",
+                "trouter_network_neighbours{$i}": "neighbours {{instance}}",
+            },
+        ),
+        Panel(
+            "Changes and faults of the network",
+            "ops",
+            {
+                "rate(trouter_network_changes_total{$i}[$r])": "changes {{instance}}",
+                "sum by (instance, fault) (rate(trouter_network_faults_total{$i}[$r]))": "{{fault}} {{instance}}",
+            },
+        ),
+        Panel(
+            "Messages between routers",
+            "ops",
+            {"rate(trouter_network_control_messages_total{$i}[$r])": "{{direction}} {{instance}}"},
+        ),
+        Panel("Processor", "percentunit", {"rate(process_cpu_seconds_total{$i}[$r])": "{{instance}}"}),
+        Panel(
+            "Memory of the process",
+            "bytes",
+            {
+                "process_resident_memory_bytes{$i}": "{{instance}}",
+                "topk(5, trouter_memory_bytes{$i})": "{{owner}} {{instance}}",
+            },
+        ),
+        Panel(
+            "Log lines that matter",
+            "ops",
+            {
+                'sum by (instance, level) (rate(trouter_log_events_total{$i, level=~"warning|error|critical"}[$r]))': (
+                    "{{level}} {{instance}}"
+                ),
+                "rate(trouter_log_lines_lost_total{$i}[$r])": "lost {{instance}}",
+            },
+        ),
+        Panel(
+            "Certificates end in",
+            "s",
+            {"trouter_tls_cert_not_after_seconds{$i} - time()": "{{ssl_profile}} {{instance}}"},
+        ),
+    ),
+)
+_TENANTS: Final = Dashboard(
+    "trouter-tenants",
+    "trouter: tenants",
+    "trouter_build_info",
+    (
+        Panel("Connections", "none", {"trouter_tenant_connections{$i}": "{{tenant}} {{instance}}"}),
+        Panel("Links", "none", {"trouter_tenant_links{$i}": "{{tenant}} {{instance}}"}),
+        Panel("Addresses", "none", {"trouter_tenant_addresses{$i}": "{{tenant}} {{instance}}"}),
+        Panel(
+            "Deliveries",
+            "ops",
+            {"sum by (tenant) (rate(trouter_tenant_deliveries_total{$i}[$r]))": "{{tenant}}"},
+            width=12,
+        ),
+        Panel(
+            "Deliveries that were not accepted",
+            "ops",
+            {
+                'sum by (tenant, outcome) (rate(trouter_tenant_deliveries_total{$i, outcome!="accepted"}[$r]))': (
+                    "{{tenant}} {{outcome}}"
+                )
+            },
+            width=12,
+        ),
+        Panel("Connections of vhosts", "none", {"trouter_vhost_connections{$i}": "{{vhost}} {{instance}}"}),
+        Panel("Quotas reached now", "none", {"trouter_vhost_quota_alarms_raised{$i}": "{{vhost}} {{instance}}"}),
+        Panel(
+            "Alarms about quotas", "ops", {"rate(trouter_vhost_quota_alarms_total{$i}[$r])": "{{vhost}} {{instance}}"}
+        ),
+    ),
+)
+_SHARD: Final = "{{address}} {{shard}}"
+_PIPELINE: Final = Dashboard(
+    "trouter-pipeline",
+    "trouter: pipeline",
+    "trouter_spool_up",
+    (
+        Panel("Runs", "bool_yes_no", {"trouter_spool_up{$i}": _SHARD}, "stat", 6, 4),
+        Panel("Has a link", "bool_yes_no", {"trouter_spool_linked{$i}": _SHARD}, "stat", 6, 4),
+        Panel("Stopped by its backlog", "bool_yes_no", {"trouter_spool_credit_stopped{$i}": _SHARD}, "stat", 6, 4),
+        Panel("Started again", "none", {"trouter_spool_restarts_total{$i}": _SHARD}, "stat", 6, 4),
+        Panel("Messages made safe", "ops", {"rate(trouter_spool_messages_total{$i}[$r])": _SHARD}),
+        Panel("Bytes made safe", "Bps", {"rate(trouter_spool_octets_total{$i}[$r])": _SHARD}),
+        Panel("Backlog on the disk", "bytes", {"trouter_spool_backlog_bytes{$i}": _SHARD}),
+        Panel(
+            "Messages that wait for the consumer",
+            "none",
+            {"trouter_spool_durable_sequence{$i} - trouter_spool_consumed_sequence": _SHARD},
+        ),
+        Panel(
+            "Messages not taken",
+            "ops",
+            {
+                "rate(trouter_spool_refused_total{$i}[$r])": f"too large {_SHARD}",
+                "rate(trouter_spool_aborted_total{$i}[$r])": f"taken back {_SHARD}",
+            },
+        ),
+        Panel(
+            "Time to write a group",
+            "s",
+            {"rate(trouter_spool_sync_seconds_total{$i}[$r]) / rate(trouter_spool_groups_total[$r])": _SHARD},
+        ),
+        Panel("Links attached again", "ops", {"rate(trouter_spool_reconnects_total{$i}[$r])": _SHARD}),
+        Panel("Since the last message", "s", {"time() - trouter_spool_last_message_timestamp_seconds{$i}": _SHARD}),
+    ),
+)
+DASHBOARDS: Final = {"routers.json": _ROUTERS, "tenants.json": _TENANTS, "pipeline.json": _PIPELINE}
+
+
+def as_json(dashboard: Dashboard) -> str:
+    """Write a dashboard as Grafana imports it."""
+    query = f"label_values({dashboard.metric}, instance)"
+    instances = {"name": "instance", "type": "query", "datasource": _SOURCE, "query": query, "refresh": 2}
+    document = {
+        "uid": dashboard.uid,
+        "title": dashboard.title,
+        "tags": ["trouter"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "30s",
+        "time": {"from": "now-1h", "to": "now"},
+        "templating": {
+            "list": [
+                {"name": "source", "label": "Data source", "type": "datasource", "query": "prometheus"},
+                {
+                    **instances,
+                    "label": "Router",
+                    "multi": True,
+                    "includeAll": True,
+                    "current": {"text": "All", "value": "$__all"},
+                },
+            ]
+        },
+        "panels": _placed(dashboard.panels),
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _placed(panels: tuple[Panel, ...]) -> list[dict[str, Any]]:
+    """Lay panels in rows, from left to right."""
+    placed, x, y, row = [], 0, 0, 0
+    for number, panel in enumerate(panels, 1):
+        if x + panel.width > _WIDTH:
+            x, y, row = 0, y + row, 0
+        placed.append({**_drawn(panel), "id": number, "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height}})
+        x, row = x + panel.width, max(row, panel.height)
+    return placed
+
+
+def _drawn(panel: Panel) -> dict[str, Any]:
+    targets = [
+        {
+            "refId": chr(ord("A") + index),
+            "datasource": _SOURCE,
+            "expr": expression.replace("$i", 'instance=~"$instance"').replace("$r", "$__rate_interval"),
+            "legendFormat": legend,
+        }
+        for index, (expression, legend) in enumerate(panel.queries.items())
+    ]
+    drawn: dict[str, Any] = {"title": panel.title, "type": panel.kind, "datasource": _SOURCE, "targets": targets}
+    drawn["fieldConfig"] = {"defaults": {"unit": panel.unit}, "overrides": []}
+    if panel.kind == "stat":
+        drawn["options"] = {
+            "textMode": "value_and_name" if panel.unit != "none" else "auto",
+            "reduceOptions": {"calcs": ["lastNotNull"]},
+        }
+    return drawn
+
+
+if __name__ == "__main__":
+    for name, dashboard in DASHBOARDS.items():
+        Path(__file__).with_name(name).write_text(as_json(dashboard), encoding="utf-8")

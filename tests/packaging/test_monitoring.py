@@ -1,0 +1,230 @@
+"""The dashboards and the alerts: a router and a spool with traffic tell what they ask for, and each alert fires."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import trio
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.certificates import Authority
+from tests.http.test_live import get, http_port
+from tests.packaging.built import run
+from tests.packaging.expressions import labels_in, metrics_in
+from tests.routers import ROOT, RunningRouter, running
+from tests.spool.test_commands import spooling
+from tests.spool.test_scraped import page_of
+from trouter.client import Message, connect
+
+GRAFANA = ROOT / "packaging" / "grafana"
+ALERTS = ROOT / "packaging" / "prometheus" / "alerts.yaml"
+RULES: dict[str, dict[str, Any]] = {
+    rule["alert"]: rule
+    for group in yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+}
+ROUTER = """
+router {{ id: R, mode: interior }}
+sslProfile {{ name: server, certFile: {certificate}, privateKeyFile: {key} }}
+policy {{ enableVhostPolicy: yes, defaultVhost: t1.example }}
+vhost {{
+    hostname: t1.example
+    allowUnknownUser: yes
+    groups: {{ "$default": {{ remoteHosts: "*", sources: "*", targets: "*" }} }}
+}}
+listener {{ name: amqp, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, multiTenant: yes }}
+listener {{ name: web, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, http: yes }}
+"""
+
+
+class Told(NamedTuple):
+    """Metrics, and the labels that each has."""
+
+    labels: dict[str, set[str]]
+
+    def add(self, page: str) -> None:
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                self.labels.setdefault(sample.name, set()).update(sample.labels)
+
+
+async def _traffic(router: RunningRouter, url: str) -> None:
+    async with connect(url, hostname="t1.example") as connection, connection.open_sender("orders") as sender:
+        for _ in range(3):
+            await sender.send(Message("one"))
+
+
+async def _told(folder: Path) -> Told:
+    certificate, key = Authority(folder, "authority").pair("127.0.0.1")
+    told = Told({})
+    with running(ROUTER.format(certificate=certificate, key=key), folder) as router:
+        url = f"amqp://127.0.0.1:{router.port}"
+        async with spooling(url, folder / "spool", "--metrics", "127.0.0.1:0") as command:
+            page = await page_of(command)
+            await page.until("/readyz", 200)
+            await _traffic(router, url)
+            await page.until_figures(lambda figures: figures.get("accepted_total", 0) == 3)
+            told.add((await page.get("/metrics"))[1])
+        told.add((await trio.to_thread.run_sync(get, http_port(router), "/metrics"))[1])
+    return told
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return trio.run(_told, tmp_path_factory.mktemp("told"))
+
+
+def queries() -> list[tuple[str, str]]:
+    """Every expression of the dashboards and the alerts, with the texts that show its labels."""
+    asked = [(rule["expr"], " ".join(rule["annotations"].values())) for rule in RULES.values()]
+    for path in sorted(GRAFANA.glob("*.json")):
+        panels = json.loads(path.read_text(encoding="utf-8"))["panels"]
+        asked += [(target["expr"], target["legendFormat"]) for panel in panels for target in panel["targets"]]
+    return asked
+
+
+def test_every_metric_and_label_that_is_asked_for_is_told_by_a_router_or_a_spool(told: Told) -> None:
+    assert len(queries()) > 60
+    missing = {name for expression, _ in queries() for name in metrics_in(expression)} - set(told.labels)
+    assert not missing
+    wrong = [
+        (expression, name, sorted(labels - told.labels[name]))
+        for expression, text in queries()
+        for name, labels in labels_in(expression, text).items()
+        if not labels <= told.labels[name]
+    ]
+    assert not wrong
+
+
+def test_the_dashboards_are_what_their_table_says() -> None:
+    table = runpy.run_path(str(GRAFANA / "dashboards.py"))
+    written = {name: table["as_json"](dashboard) for name, dashboard in table["DASHBOARDS"].items()}
+    assert written == {path.name: path.read_text(encoding="utf-8") for path in GRAFANA.glob("*.json")}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_an_alert_names_a_page_of_the_manual(name: str) -> None:
+    rule = RULES[name]
+    assert set(rule["annotations"]) == {"summary", "description", "page"}
+    assert (ROOT / rule["annotations"]["page"]).is_file()
+    assert rule["labels"]["severity"] in {"info", "warning", "critical"}
+
+
+class Case(NamedTuple):
+    """Series by name and labels with values a minute, which fire at ``minutes`` or stay quiet."""
+
+    fires: dict[str, str]
+    quiet: dict[str, str]
+    minutes: int = 90
+    #: What the alert has besides `instance`.
+    labels: dict[str, str] = {}  # noqa: RUF012  # no case changes it
+
+
+def of(metric: str, fires: str, quiet: str, minutes: int = 90, **labels: str) -> Case:
+    """A case with one series."""
+    text = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+    return Case({f"{metric}|{text}": fires}, {f"{metric}|{text}": quiet}, minutes, labels)
+
+
+def pair(
+    first: str, fires: tuple[str, str], quiet: tuple[str, str], second: str, minutes: int = 90, **labels: str
+) -> Case:
+    """A case that compares two series."""
+    text = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+    names = (f"{first}|{text}", f"{second}|{text}")
+    return Case(dict(zip(names, fires, strict=True)), dict(zip(names, quiet, strict=True)), minutes, labels)
+
+
+ZERO, ONE, GROWS = "0x200", "1x200", "0+6x200"
+BUCKETS = tuple(f'trouter_settle_latency_seconds_bucket|le="{bound}"' for bound in ("0.5", "2.0", "+Inf"))
+CASES = {
+    "TrouterDown": of("up", ZERO, ONE, job="trouter"),
+    "TrouterNotReady": of("trouter_ready", ZERO, ONE),
+    "TrouterConfigurationNotServed": of("trouter_configuration_findings", ONE, ZERO, severity="problem"),
+    "TrouterUnsafeConfiguration": of("trouter_configuration_findings", ONE, ZERO, severity="unsafe"),
+    "TrouterInterpreted": Case(
+        {'trouter_build_info|twin="interpreted"': ONE},
+        {'trouter_build_info|twin="compiled"': ONE},
+        90,
+        {"twin": "interpreted"},
+    ),
+    "TrouterRestartsOften": of("process_start_time_seconds", "1+60x200", ONE, job="trouter"),
+    "TrouterFilesRunOut": pair(
+        "process_open_fds", ("900x200", "1000x200"), ("700x200", "1000x200"), "process_max_fds", job="trouter"
+    ),
+    "TrouterMemoryOfMessagesRunsOut": pair(
+        "trouter_held_message_bytes", ("95x200", "100x200"), ("80x200", "100x200"), "trouter_held_message_bytes_limit"
+    ),
+    "TrouterConnectionsRefused": of("trouter_connections_refused_total", GROWS, ZERO, listener="amqp"),
+    "TrouterVhostQuotaReached": of("trouter_vhost_quota_alarms_raised", ONE, ZERO, vhost="t1.example"),
+    "TrouterDeliveriesStuck": of("qdr_deliveries_stuck_total", ONE, ZERO),
+    "TrouterLinksBlocked": of("qdr_links_blocked_total", ONE, ZERO),
+    "TrouterSettlementSlow": Case(
+        dict(zip(BUCKETS, (ZERO, "0+9x200", "0+9x200"), strict=True)), dict.fromkeys(BUCKETS, "0+9x200")
+    ),
+    "TrouterMessagesDropped": of("qdr_dropped_presettled_deliveries_total", GROWS, ZERO),
+    "TrouterRoutersUnreachable": pair(
+        "trouter_network_routers_reachable", ("2x200", "3x200"), ("3x200", "3x200"), "trouter_network_routers"
+    ),
+    "TrouterDuplicateId": of("trouter_network_duplicate_ids", ONE, ZERO),
+    "TrouterNetworkFaults": Case(
+        {'trouter_network_faults_total|fault="looped"': GROWS}, {'trouter_network_faults_total|fault="looped"': ZERO}
+    ),
+    "TrouterCertificateEnds": of(
+        "trouter_tls_cert_not_after_seconds", "1000000x200", "2000000x200", ssl_profile="server"
+    ),
+    "TrouterLogLinesLost": of("trouter_log_lines_lost_total", GROWS, ZERO),
+    "TrouterCriticalLogLines": Case(
+        {'trouter_log_events_total|module="MAIN", level="critical"': GROWS},
+        {'trouter_log_events_total|module="MAIN", level="error"': GROWS},
+    ),
+    "TrouterSpoolStopped": pair(
+        "trouter_spool_up", ("1x200", "0x200"), ("1x200", "1x200"), "trouter_spool_linked", address="orders", shard="0"
+    ),
+    "TrouterSpoolBacklog": of("trouter_spool_credit_stopped", ONE, ZERO, address="orders", shard="0"),
+}
+
+
+def _input(series: dict[str, str], instance: str) -> list[dict[str, str]]:
+    return [
+        {"series": f'{name}{{instance="{instance}"{", " + labels if labels else ""}}}', "values": values}
+        for key, values in series.items()
+        for name, _, labels in [key.partition("|")]
+    ]
+
+
+def _test(name: str, case: Case, *, fires: bool) -> dict[str, Any]:
+    rule = RULES[name]
+    alert = {
+        "exp_labels": {**case.labels, **rule["labels"], "instance": "router:8080"},
+        "exp_annotations": {
+            key: text.replace("{{ $labels.instance }}", "router:8080") for key, text in rule["annotations"].items()
+        },
+    }
+    return {
+        "interval": "1m",
+        "input_series": _input(case.fires if fires else case.quiet, "router:8080"),
+        "alert_rule_test": [
+            {"eval_time": f"{case.minutes}m", "alertname": name, "exp_alerts": [alert] if fires else []}
+        ],
+    }
+
+
+def test_each_alert_fires_when_it_should_and_stays_quiet_otherwise(tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not here; Debian has it in the package prometheus")
+    assert set(CASES) == set(RULES)
+    run(promtool, "check", "rules", ALERTS)
+    tests = [_test(name, case, fires=fires) for name, case in CASES.items() for fires in (True, False)]
+    path = tmp_path / "tests.yaml"
+    path.write_text(
+        json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests}), encoding="utf-8"
+    )
+    run(promtool, "test", "rules", path)
