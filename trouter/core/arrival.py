@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from trouter.wire.sections import MessageScan
+
 from .annotations import CachedAnnotations
 from .message import Message
 
-#: Of messages that say nothing of it (inter-router.md 1.6).
+#: The priority of messages without one (inter-router.md 1.6).
 DEFAULT_PRIORITY: Final = 4
+_DEFAULT_PRIORITY = DEFAULT_PRIORITY
+_HIGHEST_PRIORITY = 9
 
 
 class Arrival:
@@ -36,6 +40,21 @@ class Arrival:
         #: Where annotations stand in it, or would stand.
         self.cut_from = 0
         self.cut_to = 0
+
+    def begin(self, scan: MessageScan, annotations: CachedAnnotations | None, from_neighbour: bool) -> None:
+        """Note what the head of the next message says; of one from another router, also which way it came."""
+        self.to = None
+        self.phase = 0
+        self.annotations = annotations
+        self.rewrites = annotations is not None and annotations.parsed.had_router_keys
+        self.cut_from = scan.insert_at
+        self.cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
+        priority = scan.priority
+        self.priority = _DEFAULT_PRIORITY if priority < 0 else min(priority, _HIGHEST_PRIORITY)
+        if from_neighbour:
+            came_by = None if annotations is None else annotations.parsed.ingress
+            self.origin = "" if came_by is None else came_by
+            self.trace = () if annotations is None else annotations.parsed.trace
 
     def describe(self, message: Message, to: str | None, phase: int, start: int) -> None:
         """Note in ``message`` what the router says of it, which goes by ``to`` elsewhere and began at ``start``."""

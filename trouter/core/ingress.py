@@ -15,7 +15,6 @@ from trouter.wire.stamp import stamped
 
 from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MOBILE, UPLINK_KEY
 from .annotations import AnnotationRewriter, CachedAnnotations
-from .arrival import DEFAULT_PRIORITY
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .entry import AddressEntry
@@ -32,8 +31,6 @@ from .tenants import Tenant
 _MAX_HEAD_BYTES = 1048576
 _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
-_DEFAULT_PRIORITY = DEFAULT_PRIORITY
-_HIGHEST_PRIORITY = 9
 
 TOO_MANY_ANNOTATIONS = rejected_state(
     "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} octets a map"
@@ -115,33 +112,11 @@ class Ingress(Intake):
     # --- where a message goes
 
     def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
-        """Find the address and forward; answer the sender when that is not to be."""
-        scan = self._scan
-        entry = self.entry
-        check = self.check
+        """Forward a message to its address; answer the sender if the message goes nowhere."""
         arrival = self.arrival
-        annotations: CachedAnnotations | None = None
-        arrival.to = None
-        arrival.phase = 0
-        arrival.rewrites = False
+        entry = self.entry
         try:
-            depth = _THROUGH_ANNOTATIONS if entry is not None and check is None else _THROUGH_PROPERTIES
-            if not scan.scan(data, start, end, depth, delivery.complete):
-                if message is not None and self._waits_on(message, _MAX_HEAD_BYTES):
-                    return  # more of the head is to come
-                self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
-                return
-            if scan.annotations_start >= 0:
-                annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
-                arrival.rewrites = annotations.parsed.had_router_keys
-            if check is not None:
-                inspected = self._inspect(check, delivery, data, start, end, depth, message)
-                if inspected is None:
-                    return
-                if inspected is not data:
-                    data = inspected
-                    start = 0
-                    end = len(data)
+            head = self._read_head(delivery, data, start, end, message)
         except InvalidAnnotation as error:
             self._refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
             return
@@ -149,19 +124,18 @@ class Ingress(Intake):
             too_large = isinstance(error, AnnotationsTooLarge)
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
+        if head is None:
+            return
+        if head is not data:
+            data = head
+            start = 0
+            end = len(data)
+        annotations = arrival.annotations
         if message is not None and self.trunk is not None:
             if self._must_gather(message, annotations):
                 return
             if self.log is not None:
                 self._log_received(message, data)
-        arrival.annotations = annotations
-        arrival.cut_from = scan.insert_at
-        arrival.cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
-        if self.trunk is not None:
-            came_by = None if annotations is None else annotations.parsed.ingress
-            arrival.origin = "" if came_by is None else came_by
-            arrival.trace = () if annotations is None else annotations.parsed.trace
-        priority = scan.priority
         if entry is None:
             entry = self._find(delivery, message, data, annotations)
             if entry is None:
@@ -173,23 +147,47 @@ class Ingress(Intake):
                     self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
                 return
         if not self.is_fallback and self.trunk is None:
-            entry.counters.ingress += 1
-            self.totals.ingress += 1
-            if self.of_container:
-                entry.counters.ingress_container += 1
-                self.totals.ingress_container += 1
+            self._count(entry)
         if annotations is not None and annotations.parsed.trace and self._came_too_far(annotations):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
         if entry.priority >= 0:
             arrival.priority = entry.priority
-        else:
-            if priority > _HIGHEST_PRIORITY:
-                priority = _HIGHEST_PRIORITY
-            arrival.priority = _DEFAULT_PRIORITY if priority < 0 else priority
         if message is not None:
             arrival.describe(message, arrival.to, arrival.phase, start)
         self._forward(delivery, entry, data, start, end, message)
+
+    def _read_head(
+        self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> bytes | None:
+        """Note in ``arrival`` what the message says of itself; return its data, or all of it anew if it was stamped.
+
+        None when more of the head is to come, or when the message was rejected. Raises InvalidMessage and
+        InvalidAnnotation.
+        """
+        scan = self._scan
+        check = self.check
+        depth = _THROUGH_ANNOTATIONS if self.entry is not None and check is None else _THROUGH_PROPERTIES
+        if not scan.scan(data, start, end, depth, delivery.complete):
+            if message is None or not self._waits_on(message, _MAX_HEAD_BYTES):
+                self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            return None
+        annotations: CachedAnnotations | None = None
+        if scan.annotations_start >= 0:
+            annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
+        head: bytes | None = data
+        if check is not None:
+            head = self._inspect(check, delivery, data, start, end, depth, message)
+        self.arrival.begin(scan, annotations, self.trunk is not None)
+        return head
+
+    def _count(self, entry: AddressEntry) -> None:
+        """Count a message that enters the network here."""
+        entry.counters.ingress += 1
+        self.totals.ingress += 1
+        if self.of_container:
+            entry.counters.ingress_container += 1
+            self.totals.ingress_container += 1
 
     def _inspect(
         self,

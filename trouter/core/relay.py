@@ -131,11 +131,7 @@ class RoutedIngress(Ingress):
         egress = self.egress
         if egress is None or entry is None:
             return  # only what is attached at both ends is given credit
-        entry.counters.ingress += 1
-        self.totals.ingress += 1
-        if self.of_container:
-            entry.counters.ingress_container += 1
-            self.totals.ingress_container += 1
+        self._count(entry)
         out = egress.offer(self, delivery, data, start, end, message)
         if out.partner is not None:
             delivery.partner = out
