@@ -113,10 +113,25 @@ class Ingress(Intake):
 
     def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Forward a message to its address; answer the sender if the message goes nowhere."""
-        arrival = self.arrival
+        scan = self._scan
         entry = self.entry
+        arrival = self.arrival
+        annotations: CachedAnnotations | None = None
         try:
-            head = self._read_head(delivery, data, start, end, message)
+            depth = _THROUGH_ANNOTATIONS if entry is not None and self.check is None else _THROUGH_PROPERTIES
+            if not scan.scan(data, start, end, depth, delivery.complete):
+                self._await_head(delivery, message)
+                return
+            if scan.annotations_start >= 0:
+                annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
+            if self.check is not None:
+                inspected = self._inspect(self.check, delivery, data, start, end, depth, message)
+                if inspected is None:
+                    return
+                if inspected is not data:
+                    data = inspected
+                    start = 0
+                    end = len(data)
         except InvalidAnnotation as error:
             self._refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
             return
@@ -124,13 +139,7 @@ class Ingress(Intake):
             too_large = isinstance(error, AnnotationsTooLarge)
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
-        if head is None:
-            return
-        if head is not data:
-            data = head
-            start = 0
-            end = len(data)
-        annotations = arrival.annotations
+        arrival.begin(scan, annotations, self.trunk is not None)
         if message is not None and self.trunk is not None:
             if self._must_gather(message, annotations):
                 return
@@ -157,29 +166,10 @@ class Ingress(Intake):
             arrival.describe(message, arrival.to, arrival.phase, start)
         self._forward(delivery, entry, data, start, end, message)
 
-    def _read_head(
-        self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> bytes | None:
-        """Note in ``arrival`` what the message says of itself; return its data, or all of it anew if it was stamped.
-
-        None when more of the head is to come, or when the message was rejected. Raises InvalidMessage and
-        InvalidAnnotation.
-        """
-        scan = self._scan
-        check = self.check
-        depth = _THROUGH_ANNOTATIONS if self.entry is not None and check is None else _THROUGH_PROPERTIES
-        if not scan.scan(data, start, end, depth, delivery.complete):
-            if message is None or not self._waits_on(message, _MAX_HEAD_BYTES):
-                self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
-            return None
-        annotations: CachedAnnotations | None = None
-        if scan.annotations_start >= 0:
-            annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
-        head: bytes | None = data
-        if check is not None:
-            head = self._inspect(check, delivery, data, start, end, depth, message)
-        self.arrival.begin(scan, annotations, self.trunk is not None)
-        return head
+    def _await_head(self, delivery: Delivery, message: Message | None) -> None:
+        """Wait for more of a message whose head is incomplete; refuse one of which no more comes, or too much came."""
+        if message is None or not self._waits_on(message, _MAX_HEAD_BYTES):
+            self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
 
     def _count(self, entry: AddressEntry) -> None:
         """Count a message that enters the network here."""

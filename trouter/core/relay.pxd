@@ -10,7 +10,6 @@ from trouter.engine.ports cimport Delivery, LinkPort
 
 cdef int _THROUGH_HEADER
 cdef int _THROUGH_PROPERTIES
-cdef Py_ssize_t _MAX_HEAD_BYTES
 
 
 cdef class RoutedEgress(Egress)

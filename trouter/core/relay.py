@@ -109,9 +109,7 @@ class RoutedIngress(Ingress):
         depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
         try:
             if not self._scan.scan(data, start, end, depth, delivery.complete):
-                if message is not None and self._waits_on(message, _MAX_HEAD_BYTES):
-                    return
-                self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+                self._await_head(delivery, message)
                 return
             if check is not None:
                 inspected = self._inspect(check, delivery, data, start, end, depth, message)
@@ -173,7 +171,3 @@ class RoutedEgress(Egress):
         elif self.on_empty is not None and self.backlog == 0:
             told, self.on_empty = self.on_empty, None
             told()
-
-
-#: Octets of header and properties after which a message is no longer waited for.
-_MAX_HEAD_BYTES = 1048576
