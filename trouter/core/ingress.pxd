@@ -31,7 +31,7 @@ cdef class Ingress(Intake):
 
     cpdef comes_from(self, trunk)
     cpdef comes_from_edge(self)
-    @cython.locals(arrival=Arrival, scan=MessageScan, entry=AddressEntry, annotations=CachedAnnotations, depth=int, inspected=bytes, max_bytes=Py_ssize_t)
+    @cython.locals(scan=MessageScan, entry=AddressEntry, annotations=CachedAnnotations, depth=int, inspected=bytes, max_bytes=Py_ssize_t)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     cdef _await_head(self, Delivery delivery, Message message)
     cdef _count(self, AddressEntry entry)

@@ -115,7 +115,6 @@ class Ingress(Intake):
         """Forward a message to its address; answer the sender if the message goes nowhere."""
         scan = self._scan
         entry = self.entry
-        arrival = self.arrival
         annotations: CachedAnnotations | None = None
         try:
             depth = _THROUGH_ANNOTATIONS if entry is not None and self.check is None else _THROUGH_PROPERTIES
@@ -139,7 +138,7 @@ class Ingress(Intake):
             too_large = isinstance(error, AnnotationsTooLarge)
             self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
             return
-        arrival.begin(scan, annotations, self.trunk is not None)
+        self.arrival.begin(scan, annotations, self.trunk is not None)
         if message is not None and self.trunk is not None:
             if self._must_gather(message, annotations):
                 return
@@ -161,9 +160,9 @@ class Ingress(Intake):
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
         if entry.priority >= 0:
-            arrival.priority = entry.priority
+            self.arrival.priority = entry.priority
         if message is not None:
-            arrival.describe(message, arrival.to, arrival.phase, start)
+            self.arrival.describe(message, self.arrival.to, self.arrival.phase, start)
         self._forward(delivery, entry, data, start, end, message)
 
     def _await_head(self, delivery: Delivery, message: Message | None) -> None:
