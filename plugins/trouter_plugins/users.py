@@ -18,14 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from trouter_plugins.verifiers import (
-    DIGEST_BYTES,
-    SALT_BYTES,
-    SCRAM_HASHES,
-    Cost,
-    PasswordHash,
-    ScramVerifier,
-)
+from trouter_plugins.verifiers import DIGEST_BYTES, SALT_BYTES, SCRAM_HASHES, Cost, PasswordHash, ScramVerifier
 
 MAX_USER_BYTES: Final = 255
 DISABLED: Final = "disabled"

@@ -106,12 +106,7 @@ def edit_users(path: Path, change: Callable[[dict[str, Entry]], None]) -> None:
 
 
 def put_user(
-    path: Path,
-    user: str,
-    password: bytes,
-    scram: Sequence[str] = DEFAULT_SCRAM,
-    *,
-    expires_at_s: float = float("inf"),
+    path: Path, user: str, password: bytes, scram: Sequence[str] = DEFAULT_SCRAM, *, expires_at_s: float = float("inf")
 ) -> bool:
     """Add ``user`` to the file or replace the whole entry; True if the user was there.
 

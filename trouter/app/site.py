@@ -75,11 +75,7 @@ class RouterSite:
     """One router."""
 
     def __init__(
-        self,
-        router: Router,
-        services: Services,
-        control: Control,
-        make_gate: Callable[[ListenerEntity], Listener],
+        self, router: Router, services: Services, control: Control, make_gate: Callable[[ListenerEntity], Listener]
     ) -> None:
         """``make_gate`` makes what admits clients that come through a listener's WebSockets."""
         self._router = router

@@ -14,15 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trouter.core.network import Network
-from trouter.mesh.events import (
-    Event,
-    Ignored,
-    NeighbourDown,
-    NeighbourMoved,
-    NeighbourUp,
-    PathsChanged,
-    RouterLost,
-)
+from trouter.mesh.events import Event, Ignored, NeighbourDown, NeighbourMoved, NeighbourUp, PathsChanged, RouterLost
 from trouter.mesh.faults import MeshFault
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.messages import VERSION

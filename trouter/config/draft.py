@@ -88,10 +88,7 @@ class Draft:
         before = self.findings.errors
         self.findings.errors = []
         self.error(message, field_name, suggestion)
-        self.findings.errors = [
-            *(replace(each, place=self.section.place) for each in self.findings.errors),
-            *before,
-        ]
+        self.findings.errors = [*(replace(each, place=self.section.place) for each in self.findings.errors), *before]
 
     def warning(self, message: str, field_name: str = "") -> None:
         entry = self.given.get(field_name)

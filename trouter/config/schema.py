@@ -305,10 +305,7 @@ NAME: Final = Attribute("name", Kind.STRING, "A name of one's own, unique among 
 IDENTITY: Final = Attribute("identity", Kind.STRING, "What the entity is called when it has no name.", unique=True)
 TYPE: Final = Attribute("type", Kind.STRING, "The full name of the entity's type.", required=True, create=True)
 
-BASES: Final = {
-    "configuration": ("configurationEntity", "entity"),
-    "operational": ("operationalEntity", "entity"),
-}
+BASES: Final = {"configuration": ("configurationEntity", "entity"), "operational": ("operationalEntity", "entity")}
 
 
 @dataclass(frozen=True)

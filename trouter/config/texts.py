@@ -41,11 +41,7 @@ MAX_ROUTER_ID: Final = 127
 MAX_PORT: Final = 65535
 
 #: Words for many kinds of records.
-RECORD_GROUPS: Final[Mapping[str, frozenset[str]]] = {
-    "all": frozenset(KINDS),
-    "audit": AUDIT,
-    "telemetry": TELEMETRY,
-}
+RECORD_GROUPS: Final[Mapping[str, frozenset[str]]] = {"all": frozenset(KINDS), "audit": AUDIT, "telemetry": TELEMETRY}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,6 @@
 """HTTP beside AMQP: metrics and health for machines, files for people, WebSockets for AMQP clients in browsers."""
 
-from .figures import (
-    CertificateExpiry,
-    Figures,
-    Histogram,
-    ListenerFigures,
-    MemoryOwner,
-    Totals,
-)
+from .figures import CertificateExpiry, Figures, Histogram, ListenerFigures, MemoryOwner, Totals
 from .listener import HttpListener
 from .ports import PagesOnly, Site
 

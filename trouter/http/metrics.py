@@ -271,9 +271,6 @@ def _bounded_listeners(listeners: Iterable[ListenerFigures]) -> list[ListenerFig
         name = each.name if each.name in by_name or len(by_name) < MAX_LABEL_VALUES else OTHER
         sofar = by_name.get(name, ListenerFigures(name, 0, 0, 0))
         by_name[name] = ListenerFigures(
-            name,
-            sofar.connections + each.connections,
-            sofar.accepted + each.accepted,
-            sofar.refused + each.refused,
+            name, sofar.connections + each.connections, sofar.accepted + each.accepted, sofar.refused + each.refused
         )
     return list(by_name.values())

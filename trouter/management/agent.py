@@ -118,12 +118,7 @@ class Agent:
     """
 
     def __init__(
-        self,
-        router: Router,
-        control: Control,
-        book: LogBook,
-        now: Callable[[], float],
-        flush: Callable[[], None],
+        self, router: Router, control: Control, book: LogBook, now: Callable[[], float], flush: Callable[[], None]
     ) -> None:
         self._router = router
         self._now = now

@@ -78,7 +78,4 @@ async def _update_link(_: Node, attributes: Mapping[str, Any], found: Found, row
 
 
 #: The types, with what changes their entities.
-UPDATES: Final[dict[str, LiveUpdate]] = {
-    "connection": _update_connection,
-    "router.link": _update_link,
-}
+UPDATES: Final[dict[str, LiveUpdate]] = {"connection": _update_connection, "router.link": _update_link}

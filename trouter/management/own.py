@@ -12,16 +12,7 @@ from trouter.core.why import explain
 
 from .context import Node, Operation
 from .entities import apply, check_can, find, on_found, text_in
-from .kinds import (
-    MANAGEMENT,
-    SELF,
-    attribute_names,
-    bases_of,
-    descendants_of,
-    is_node_type,
-    kind_of,
-    listed_operations,
-)
+from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, is_node_type, kind_of, listed_operations
 from .ports import POLICY_QUESTION
 from .requests import Request, shown
 from .responses import Answer, answer

@@ -6,12 +6,7 @@ from collections import Counter
 from typing import Protocol
 
 from trouter.security.buckets import Bucket
-from trouter.security.quota_rules import (
-    ADDRESSES,
-    LINKS,
-    RATES,
-    QuotaRule,
-)
+from trouter.security.quota_rules import ADDRESSES, LINKS, RATES, QuotaRule
 
 
 class Buffer(Protocol):

@@ -33,11 +33,7 @@ VERSIONS: Final = {
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
 DEFAULT_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
-VERIFY_MODES: Final = {
-    "none": ssl.CERT_NONE,
-    "optional": ssl.CERT_OPTIONAL,
-    "required": ssl.CERT_REQUIRED,
-}
+VERIFY_MODES: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,7 @@ def _names_of(certificate: x509.Certificate) -> tuple[list[str], list[Address]]:
         found = [address for name in common if (address := _address(name)) is not None]
         return [name for name in common if _address(name) is None], found
     addresses = alternatives.get_values_for_type(x509.IPAddress)
-    return (
-        alternatives.get_values_for_type(x509.DNSName),
-        [each for each in addresses if isinstance(each, Address)],
-    )
+    return (alternatives.get_values_for_type(x509.DNSName), [each for each in addresses if isinstance(each, Address)])
 
 
 def _address(text: str) -> Address | None:

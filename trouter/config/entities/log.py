@@ -16,12 +16,7 @@ LOG_MODULES: Final = (
 DEFAULT_MODULE: Final = "DEFAULT"
 
 
-@entity(
-    "log",
-    "What one module logs, and where to. At most one for each module.",
-    "log",
-    operations=("UPDATE",),
-)
+@entity("log", "What one module logs, and where to. At most one for each module.", "log", operations=("UPDATE",))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntity(Entity):
     """What one module logs, and where to. What is not given follows the module DEFAULT."""

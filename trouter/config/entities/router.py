@@ -8,18 +8,7 @@ from types import MappingProxyType
 
 from trouter.config import files, texts
 from trouter.config.entities.base import DISTRIBUTIONS, Entity, entity
-from trouter.config.schema import (
-    RESTART,
-    Kind,
-    boolean,
-    choice,
-    counter,
-    integer,
-    path,
-    properties,
-    reported,
-    string,
-)
+from trouter.config.schema import RESTART, Kind, boolean, choice, counter, integer, path, properties, reported, string
 
 
 @entity(

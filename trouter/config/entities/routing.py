@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trouter.config.entities.base import (
-    DISTRIBUTIONS,
-    Numbered,
-    entity,
-)
+from trouter.config.entities.base import DISTRIBUTIONS, Numbered, entity
 from trouter.config.schema import NEXT, Kind, boolean, choice, integer, reported, string
 
 DIRECTIONS: Final = ("in", "out")

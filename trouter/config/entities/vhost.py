@@ -14,13 +14,7 @@ from trouter.config.groups import parse_groups
 from trouter.config.schema import NEXT, boolean, choice, counter, integer, mapping, path, string
 
 
-@entity(
-    "policy",
-    "What holds for all vhosts. At most one.",
-    "policy",
-    singleton=True,
-    extra_operations=("UPDATE",),
-)
+@entity("policy", "What holds for all vhosts. At most one.", "policy", singleton=True, extra_operations=("UPDATE",))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEntity(Single):
     """What holds for all vhosts."""

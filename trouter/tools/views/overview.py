@@ -87,10 +87,7 @@ def _size_or_dash(value: object) -> str:
     return "-" if value is None else formats.size(value)
 
 
-POOL_SUMMARY = (
-    attribute("VmSize", "memoryUsage", _size_or_dash),
-    attribute("Pooled", "pooled", formats.size),
-)
+POOL_SUMMARY = (attribute("VmSize", "memoryUsage", _size_or_dash), attribute("Pooled", "pooled", formats.size))
 
 
 def _policy(answers: Sequence[Rows]) -> list[Listing]:

@@ -14,10 +14,7 @@ OWNER_FIELDS = (
     attribute("count", "count", formats.commas),
     attribute("total", "total", formats.size),
 )
-TOTAL_FIELDS = (
-    attribute("VmSize", "memoryUsage", formats.size),
-    attribute("Owned", "owned", formats.size),
-)
+TOTAL_FIELDS = (attribute("VmSize", "memoryUsage", formats.size), attribute("Owned", "owned", formats.size))
 
 
 def _owners(reply: object) -> Rows:

@@ -62,15 +62,7 @@ LINK_ROUTES = View(
     (
         Request(
             "router.config.linkRoute",
-            (
-                "prefix",
-                "direction",
-                "distribution",
-                "operStatus",
-                "pattern",
-                "addExternalPrefix",
-                "delExternalPrefix",
-            ),
+            ("prefix", "direction", "distribution", "operStatus", "pattern", "addExternalPrefix", "delExternalPrefix"),
             limited=True,
         ),
     ),

@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 from trouter.tools import formats
 
-from .lookup import (
-    Lookup,
-    address_class,
-    address_phase,
-    address_text,
-    is_address,
-    is_connection,
-    tenant_of,
-)
+from .lookup import Lookup, address_class, address_phase, address_text, is_address, is_connection, tenant_of
 from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute, simple
 
 _MECHANISMS = {"GSSAPI": "Kerberos", "EXTERNAL": "x.509"}
@@ -258,9 +250,5 @@ ADDRESSES = View(
 )
 
 NODES = View(
-    "nodes",
-    ("-n", "--nodes"),
-    "show the routers of the network",
-    (Request("router.node", limited=True),),
-    _nodes,
+    "nodes", ("-n", "--nodes"), "show the routers of the network", (Request("router.node", limited=True),), _nodes
 )
