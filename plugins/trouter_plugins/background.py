@@ -19,7 +19,7 @@ _thread: Final = threading.local()
 
 
 async def in_background(work: Callable[..., T], *arguments: Any, limiter: trio.CapacityLimiter) -> T:
-    """What ``work`` returns, called in a thread of low priority; as ``trio.to_thread.run_sync`` otherwise."""
+    """Return what ``work`` returns, called in a thread of low priority; as ``trio.to_thread.run_sync`` otherwise."""
     return await trio.to_thread.run_sync(_nicely, work, arguments, limiter=limiter)
 
 

@@ -103,11 +103,11 @@ class Library:
             raise CyrusError(f"Cyrus SASL does not start with {folder}/{name}.conf (result {result})")
 
     def mechanisms(self) -> tuple[str, ...]:
-        """What the library can do here as a server, in its own order. CyrusError."""
+        """Return what the library can do here as a server, in its own order. CyrusError."""
         return self._listed(self.converse())
 
     def client_mechanisms(self) -> tuple[str, ...]:
-        """What it can do as a client with a user and a password. CyrusError."""
+        """Return what it can do as a client with a user and a password. CyrusError."""
         return self._listed(self.call("localhost", "user", "password", plain=True))
 
     def _listed(self, conversation: Conversation | Call) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Library:
         return tuple(bytes(self._ffi.buffer(result[0], length[0])).decode("ascii", "replace").split())
 
     def converse(self) -> Conversation:
-        """A conversation with a new client; CyrusError."""
+        """Return a conversation with a new client; CyrusError."""
         self._dispose()
         place, null = self._ffi.new("sasl_conn_t **"), self._ffi.NULL
         result = self._lib.sasl_server_new(SERVICE, null, null, null, null, null, 0, place)
@@ -175,7 +175,7 @@ class Conversation:
         return self._go(self._lib.sasl_server_start, mechanism.encode(), data, len(response or b""))
 
     def go_on(self, response: bytes) -> Step:
-        """The client's answer to the last challenge."""
+        """Return the client's answer to the last challenge."""
         return self._go(self._lib.sasl_server_step, response, len(response))
 
     def user(self) -> str | None:
@@ -233,7 +233,7 @@ class Call:
         self.kept = (name, held, naming, telling, self.callbacks)
 
     def start(self, mechanisms: Sequence[str]) -> tuple[str, int, bytes | None]:
-        """What the library chooses of these, the result, and the initial response, None if there is none."""
+        """Return what the library chooses of these, the result, and the initial response, None if there is none."""
         ffi = self._ffi
         out, length, chosen = ffi.new("const char **"), ffi.new("unsigned *"), ffi.new("const char **")
         listed = " ".join(mechanisms).encode()
@@ -242,7 +242,7 @@ class Call:
         return name, result, None if out[0] == ffi.NULL else bytes(ffi.buffer(out[0], length[0]))
 
     def go_on(self, challenge: bytes) -> Step:
-        """The answer to a challenge."""
+        """Return the answer to a challenge."""
         out, length = self._ffi.new("const char **"), self._ffi.new("unsigned *")
         result = self._lib.sasl_client_step(self.pointer, challenge, len(challenge), self._ffi.NULL, out, length)
         data = bytes(self._ffi.buffer(out[0], length[0])) if out[0] != self._ffi.NULL else b""

@@ -70,7 +70,7 @@ class Deciding:
         self._calendar = calendar
 
     def consume(self, message: IncomingMessage) -> Decision | Rejected:
-        """The decision that a message is, or what is wrong with it."""
+        """Return the decision that a message is, or what is wrong with it."""
         if message.subject != SUBJECT:
             return Rejected(f"the subject must be {SUBJECT}")
         if message.content_type != CONTENT_TYPE:

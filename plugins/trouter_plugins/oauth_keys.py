@@ -82,7 +82,7 @@ class Keys:
             self._keys, self._read_at_s, self._asked_at_s = older._keys, older._read_at_s, older._asked_at_s
 
     async def find(self, key_id: str | None, algorithm: str) -> list[Any]:
-        """Those keys that may have signed a token with this header. Unreachable."""
+        """Return those keys that may have signed a token with this header. Unreachable."""
         if self._url is not None:
             await self._refresh(lambda: bool(self._matching(key_id, algorithm)))
         return self._matching(key_id, algorithm)
@@ -130,12 +130,12 @@ class Key:
         self._algorithms = algorithms
 
     def serves(self, key_id: str | None, algorithm: str) -> bool:
-        """Whether a token that names ``key_id``, if it names any, may be signed by this with ``algorithm``."""
+        """Return whether a token that names ``key_id``, if it names any, may be signed by this with ``algorithm``."""
         return algorithm in self._algorithms and (key_id is None or key_id == self._key_id)
 
 
 def parse_keys(octets: bytes) -> Sequence[Key]:
-    """The keys of a set that we can use; KeysError if it is none, or has none that we can use."""
+    """Return the keys of a set that we can use; KeysError if it is none, or has none that we can use."""
     try:
         document = json.loads(octets)
     except (ValueError, RecursionError):

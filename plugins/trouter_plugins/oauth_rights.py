@@ -21,7 +21,7 @@ class BadRights(Exception):
 
 
 def find_claim(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim by its name, or by the names on the way to it with dots between; None if it is not there."""
+    """Return a claim by its name, or by the names on the way to it with dots between; None if it is not there."""
     if name in claims:
         return claims[name]
     found: Any = claims
@@ -31,7 +31,7 @@ def find_claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def permissions_of(claim: Any, prefix: str) -> Permissions:
-    """What the scopes of a claim permit; nothing if there is none. BadRights."""
+    """Return what the scopes of a claim permit; nothing if there is none. BadRights."""
     scopes = _scopes_of(claim)
     sources = tuple(_addresses(scopes, prefix + READ))
     targets = tuple(_addresses(scopes, prefix + WRITE))

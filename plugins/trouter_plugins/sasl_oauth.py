@@ -203,7 +203,7 @@ class TokenExchange:
 
 
 def parse_oauthbearer(response: bytes) -> Bearer | None:
-    """The token and the authorization id of RFC 7628, 3.1; None if it is malformed."""
+    """Return the token and the authorization id of RFC 7628, 3.1; None if it is malformed."""
     header, separator, rest = response.partition(b"\x01")
     if not separator or not rest.endswith(b"\x01\x01"):
         return None
@@ -221,7 +221,7 @@ def parse_oauthbearer(response: bytes) -> Bearer | None:
 
 
 def parse_xoauth2(response: bytes) -> Bearer | None:
-    """The token and the user of `user=NAME^Aauth=Bearer TOKEN^A^A`; None if it is malformed."""
+    """Return the token and the user of `user=NAME^Aauth=Bearer TOKEN^A^A`; None if it is malformed."""
     if not response.endswith(b"\x01\x01"):
         return None
     try:
@@ -235,7 +235,7 @@ def parse_xoauth2(response: bytes) -> Bearer | None:
 
 
 def parse_plain(response: bytes) -> Bearer | None:
-    """The password of PLAIN as a token; None if it is malformed."""
+    """Return the password of PLAIN as a token; None if it is malformed."""
     credentials = parse_response(response, MAX_RESPONSE_BYTES)
     if credentials is None or credentials.authorization_id not in {"", credentials.user}:
         return None

@@ -138,7 +138,7 @@ class PlainExchange(PasswordExchange):
 
 
 def parse_response(response: bytes, longest: int = MAX_RESPONSE_BYTES) -> Credentials | None:
-    """The three parts of a PLAIN response; None if it is over-long, not UTF-8, not three parts, or lacks one."""
+    """Return the three parts of a PLAIN response; None if it is over-long, not UTF-8, not three parts, or lacks one."""
     if len(response) > longest:
         return None
     try:

@@ -35,7 +35,7 @@ class Unfit(Exception):
 
 
 def uid_of(certificate: CertificateFacts, profile: SslProfileFacts) -> str:
-    """The user before any mapping; Unfit if there is none."""
+    """Return the user before any mapping; Unfit if there is none."""
     parts = [part for part in _parts(certificate, profile) if part is not None]
     if _CONTROL.search("".join(parts)):
         raise Unfit("a part of the certificate that makes the user has control characters")

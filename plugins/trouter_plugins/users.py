@@ -52,7 +52,7 @@ class Entry:
     expires_at_s: float = float("inf")
 
     def good_at(self, now_s: float) -> bool:
-        """Whether the user may come in, or stay, at this time."""
+        """Return whether the user may come in, or stay, at this time."""
         return not self.disabled and now_s < self.expires_at_s
 
     @property
@@ -61,7 +61,7 @@ class Entry:
         return frozenset(each.mechanism for each in self.verifiers if isinstance(each, ScramVerifier))
 
     def format(self) -> str:
-        """What stands behind the colon."""
+        """Return what stands behind the colon."""
         words = [verifier.format() for verifier in self.verifiers]
         if self.disabled:
             words.append(DISABLED)
@@ -108,7 +108,7 @@ class Users:
         return tuple(mechanism for mechanism in SCRAM_HASHES if mechanism in self._for_scram)
 
     def admits(self, user: str) -> bool:
-        """Whether ``user`` exists, is not disabled, and has not expired."""
+        """Return whether ``user`` exists, is not disabled, and has not expired."""
         entry = self.entries.get(user)
         return entry is not None and entry.good_at(self._now())
 
@@ -163,7 +163,7 @@ def check_user(user: str) -> None:
 
 
 def parse_users(content: bytes) -> Users:
-    """The users in ``content``; UsersFileError with all problems, each with its line number."""
+    """Return the users in ``content``; UsersFileError with all problems, each with its line number."""
     entries: dict[str, Entry] = {}
     problems: list[str] = []
     decoy_key = _DECOY_KEY
@@ -187,7 +187,7 @@ def parse_users(content: bytes) -> Users:
 
 
 def decoys_line() -> bytes:
-    """A line with a new key, for a file that has none."""
+    """Return a line with a new key, for a file that has none."""
     return DECOYS + secrets.token_hex(_KEY_BYTES).encode()
 
 

@@ -71,7 +71,7 @@ class UsersStore:
 
 
 def open_store(router: RouterFacts) -> UsersStore | None:
-    """The store of the file that the router is configured with, if there is one; ConfigurationRefused."""
+    """Return the store of the file that the router is configured with, if there is one; ConfigurationRefused."""
     path = router.sasl_users_file
     if path is None:
         return None
@@ -82,7 +82,7 @@ def open_store(router: RouterFacts) -> UsersStore | None:
 
 
 def read_users(path: Path) -> Users:
-    """The users in the file, also through a symbolic link; UsersFileError."""
+    """Return the users in the file, also through a symbolic link; UsersFileError."""
     return _read(path, follow=True)[0]
 
 
@@ -126,7 +126,7 @@ def put_user(
 
 
 def hashed(password: bytes, scram: Sequence[str]) -> tuple[Verifier, ...]:
-    """What ``password`` is checked against. Takes a tenth of a second; ValueError if SCRAM cannot carry it.
+    """Return what ``password`` is checked against. Takes a tenth of a second; ValueError if SCRAM cannot carry it.
 
     A thief attacks the weakest word of a line: without SCRAM scrypt alone has to be worth 600,000 turns of PBKDF2.
     """

@@ -76,7 +76,7 @@ class PasswordHash:
 
     @classmethod
     def parse(cls, text: str) -> PasswordHash:
-        """The hash in ``text``; ValueError says what is wrong with it, without quoting it."""
+        """Return the hash in ``text``; ValueError says what is wrong with it, without quoting it."""
         found = _HASH.fullmatch(text)
         if found is None:
             raise ValueError("not a $scrypt$ hash")
@@ -96,7 +96,7 @@ class PasswordHash:
         return f"$scrypt$ln={cost.log2_n},r={cost.r},p={cost.p}${_base64(self.salt)}${_base64(self.digest)}"
 
     def fits(self, password: bytes) -> bool:
-        """Whether ``password`` was hashed into this. Takes as long whatever the answer."""
+        """Return whether ``password`` was hashed into this. Takes as long whatever the answer."""
         return hmac.compare_digest(_scrypt(password, self.salt, self.cost), self.digest)
 
 
@@ -118,7 +118,7 @@ class ScramVerifier:
 
     @classmethod
     def parse(cls, text: str) -> ScramVerifier:
-        """The verifier in ``text``; ValueError says what is wrong with it, without quoting it."""
+        """Return the verifier in ``text``; ValueError says what is wrong with it, without quoting it."""
         found = _SCRAM.fullmatch(text)
         if found is None:
             raise ValueError("neither a $scrypt$ hash nor a SCRAM verifier")
@@ -140,7 +140,7 @@ class ScramVerifier:
         return f"{self.mechanism}${self.iterations}:{salt}${stored}:{server}"
 
     def fits(self, password: bytes) -> bool:
-        """Whether it was made from ``password``. Takes as long whatever the answer."""
+        """Return whether it was made from ``password``. Takes as long whatever the answer."""
         try:
             stored, _ = _scram_keys(self.mechanism, password, self.salt, self.iterations)
         except ValueError:  # no user can have this password

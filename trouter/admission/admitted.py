@@ -93,7 +93,7 @@ def for_plugins(request: OpenRequest) -> ConnectionRequest:
 
 
 def concerns(target: Target, held: AdmittedConnection) -> bool:
-    """Whether a decision may be about a connection."""
+    """Return whether a decision may be about a connection."""
     if target.action == BLOCK_HOST:
         return place_of(held.request.host) == target.subject
     if target.action == SLOW_TENANT:

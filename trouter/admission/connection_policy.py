@@ -59,7 +59,7 @@ class ConnectionPolicy:
         return self._policing.sampler(self._held, log)
 
     def check(self, of_tenant: bool) -> MessageCheck | None:
-        """What messages are held to, None for nothing.
+        """Return what messages are held to, None for nothing.
 
         Without a policy a client that has proven its name must not use another's; a broker passes on what others sent.
         A tenant has no way to the addresses of others, and has to be told of when it tries.
@@ -89,7 +89,7 @@ class ConnectionPolicy:
             self._policing.deny(_OF_MESSAGES[what], self._held, what, text=text, direction="in")
 
     def may_begin(self, others: int) -> Error | None:
-        """Whether the peer may begin one more session beside its ``others``, which is counted then; why not."""
+        """Return whether the peer may begin one more session beside its ``others``, which is counted then; why not."""
         limit, share = self.admission.settings.max_sessions, self._held.share
         if limit is not None and others >= limit:
             rule = self._rule("maxSessions")
@@ -107,7 +107,7 @@ class ConnectionPolicy:
             share.keep(SESSION_BYTES * max(0, count - 1) - share.kept)
 
     def may_add_link(self, attach: Attach, address_key: str | None) -> Error | None:
-        """Whether quotas let the peer attach one more link, about the address of this key; why not."""
+        """Return whether quotas let the peer attach one more link, about the address of this key; why not."""
         share = self._held.share
         rule = "" if share is None else share.may_attach(address_key)
         if not rule:
@@ -116,12 +116,12 @@ class ConnectionPolicy:
         return TOO_MANY_LINKS
 
     def too_many(self, attach: Attach) -> Error:
-        """The peer has as many links as its listener or connector lets it have."""
+        """Return the peer has as many links as its listener or connector lets it have."""
         self._deny_link(attach, "maxLinks")
         return TOO_MANY_LINKS
 
     def may_attach(self, attach: Attach, others: Callable[[], int]) -> Error | None:
-        """Whether the peer may attach, or keep, a link; why not. ``others`` counts those of its direction."""
+        """Return whether the peer may attach, or keep, a link; why not. ``others`` counts those of its direction."""
         verdict = judge_link(self.admission, attach, others)
         sends = not attach.role
         terminus = attach.target if sends else attach.source

@@ -138,11 +138,11 @@ class Decisions:
     # --- the entities of management's type decision
 
     def keys(self) -> list[Target]:
-        """What there are decisions about."""
+        """Return what there are decisions about."""
         return [sanction.target for sanction in self._sanctions]
 
     def row(self, key: Target) -> dict[str, object] | None:
-        """The attributes of one; None when it stands no longer."""
+        """Return the attributes of one; None when it stands no longer."""
         sanction = self._sanctions.get(key)
         if sanction is None:
             return None
@@ -163,7 +163,7 @@ class Decisions:
         }
 
     def find(self, identity: str) -> Target | None:
-        """The entity of this identity."""
+        """Return the entity of this identity."""
         return next((key for key in self.keys() if identity_of(key) == identity), None)
 
     def forgive(self, key: Target) -> bool:

@@ -15,7 +15,7 @@ _MAX_RULE: Final = 256
 
 
 def denied(operation: str, reason: str, user: str, host: str, vhost: str, rule: str, text: str) -> str:
-    """The text for a denied ``operation``; ``text`` is the address, or what else it was about."""
+    """Return the text for a denied ``operation``; ``text`` is the address, or what else it was about."""
     if operation == "begin":
         who = f"user: {quoted(user)}, rhost: {host}, vhost: {quoted(vhost)}"
         return f"DENY AMQP Begin Session due to session limit. {who}"

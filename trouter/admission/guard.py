@@ -58,7 +58,7 @@ class Guard:
         return "it is blocked by a decision" if role not in ROUTER_ROLES and self.sanctions.blocks_host(host) else ""
 
     def turns_away(self, host: str, port: int, why: str) -> bool:
-        """Whether there is a reason to, which is told then."""
+        """Return whether there is a reason to, and log it."""
         if not why:
             return False
         self.turned_away += 1
@@ -83,7 +83,7 @@ class Lockouts:
         return self._lockout.keys()
 
     def row(self, key: Key) -> dict[str, object] | None:
-        """The attributes of one; None when it is forgotten."""
+        """Return the attributes of one; None when it is forgotten."""
         state = self._lockout.state(key)
         if state is None:
             return None
@@ -106,7 +106,7 @@ class Lockouts:
         return f"authLockout/{key.place}" + ("" if key.user is None else f":{quote(key.user, safe='')}")
 
     def find(self, identity: str) -> Key | None:
-        """The entity of this identity."""
+        """Return the entity of this identity."""
         return next((key for key in self.keys() if self.identity(key) == identity), None)
 
     def forgive(self, key: Key) -> bool:
@@ -118,7 +118,7 @@ class Lockouts:
 
 
 def lockout_rules(router: RouterEntity) -> LockoutRules:
-    """What the configuration says of guessing."""
+    """Return what the configuration says of guessing."""
     return LockoutRules(
         mode=router.auth_lockout,
         delay_after=router.auth_delay_after,

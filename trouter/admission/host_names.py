@@ -31,7 +31,7 @@ class HostNames:
         self._limiter = trio.CapacityLimiter(MAX_LOOKUPS)
 
     async def look_up(self, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-        """The addresses of ``names``: those found now, else those found before, else none."""
+        """Return the addresses of ``names``: those found now, else those found before, else none."""
         wanted = {name: self.found.get(name, ()) for name in names}
         missing = set(wanted)
 

@@ -80,7 +80,7 @@ class _Entry:
         self.locked_until_s = 0.0
 
     def within(self, count: int, window_s: float, now_s: float) -> bool:
-        """Whether the last ``count`` failures are no older than ``window_s``."""
+        """Return whether the last ``count`` failures are no older than ``window_s``."""
         return len(self.times) >= count and self.times[-count] > now_s - window_s
 
 
@@ -101,7 +101,7 @@ class Lockout:
         return len(self._entries)
 
     def busy_place(self, host: str) -> str:
-        """Where attempts from ``host`` may have to wait for one another; empty where they never do."""
+        """Return where attempts from ``host`` may have to wait for one another; empty where they never do."""
         key = self._place_key(host)
         return "" if key is None or self.rules.mode != "enforce" else key.place
 
@@ -112,7 +112,7 @@ class Lockout:
         return 0.0 if self.rules.mode != "enforce" else wait_s
 
     def judge(self, host: str, user: str, *, right: bool, waited_s: float = 0.0) -> Verdict:
-        """What comes of an attempt from ``host``, of which a plugin says whether the password is ``right``.
+        """Return what comes of an attempt from ``host``, of which a plugin says whether the password is ``right``.
 
         ``user`` may be empty when no name was said. ``waited_s`` is how long the peer was made to wait before. A
         failure is counted here.
@@ -139,7 +139,7 @@ class Lockout:
         return self._entries.pop(key, None) is not None
 
     def keys(self) -> list[Key]:
-        """All entries, the one touched last at the end."""
+        """Return all entries, the one touched last at the end."""
         return list(self._entries)
 
     def state(self, key: Key) -> tuple[int, float, float] | None:
@@ -226,7 +226,7 @@ def place_of(host: str) -> str:
 
 
 def within(networks: Iterable[Network], host: str) -> bool:
-    """Whether ``host`` is an address in one of the networks."""
+    """Return whether ``host`` is an address in one of the networks."""
     address = _address(host)
     return address is not None and any(address in network for network in networks)
 

@@ -92,7 +92,7 @@ def resident_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """What the machine has, or the container if that is less."""
+    """Return what the machine has, or the container if that is less."""
     available = _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
     for path in _CONTAINER:
         with suppress(OSError, ValueError):  # there is none, or it says "max"
@@ -214,7 +214,7 @@ def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
 
 
 def cost_bytes(engine: Connection) -> int:
-    """What a connection takes beyond an idle one: its messages, its output, its sessions and its links."""
+    """Return what a connection takes beyond an idle one: its messages, its output, its sessions and its links."""
     kept = engine.buffered_bytes + len(engine.out)
     return kept + SESSION_BYTES * engine.session_count + LINK_BYTES * engine.link_count
 

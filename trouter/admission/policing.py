@@ -92,7 +92,7 @@ class Policing:
     # --- connections
 
     def admit(self, request: OpenRequest) -> Admission | None:
-        """The terms under which a connection may open, if it may; ``hold`` it then."""
+        """Return the terms under which a connection may open, if it may; ``hold`` it then."""
         verdict = self._judge(self.policy, request)
         if isinstance(verdict, Admission):
             over = self._over(verdict, request)
@@ -111,7 +111,7 @@ class Policing:
         self._denials.deny(Denied.TENANT, request, Denial(Reason.NO_VHOST), f"tenant:{why}", request.hostname)
 
     def is_blocked(self, request: OpenRequest, admission: Admission, tenant: str = "") -> bool:
-        """Whether a decision keeps out a connection that may open otherwise; counted and told if so."""
+        """Return whether a decision keeps out a connection that may open otherwise; counted and told if so."""
         held = AdmittedConnection(request, admission, GONE, request.name, tenant)
         blocked = self._block_on(held)
         if blocked:
@@ -142,7 +142,7 @@ class Policing:
             self._forget(held)
 
     def held(self, number: int) -> AdmittedConnection | None:
-        """The connection of this number, if it is in."""
+        """Return the connection of this number, if it is in."""
         return self._held.get(number)
 
     def rights(self, number: int) -> Rights:
@@ -158,7 +158,7 @@ class Policing:
         return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)
 
     def may_send(self, number: int, address: str) -> bool:
-        """Whether the user of a connection may send to an address; connection 0 is the router itself."""
+        """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
         held = self._held.get(number)
         if held is None:
             return not (number and self.policy.entity.enable_vhost_policy)
@@ -220,7 +220,7 @@ class Policing:
             del self.vhosts[vhost]
 
     def sampler(self, held: AdmittedConnection, log: MessageLog | None) -> Sampler | None:
-        """What records messages that come on a connection, and tells ``log`` of them; None for nothing."""
+        """Return what records messages that come on a connection, and tells ``log`` of them; None for nothing."""
         sampling = self.samplings.get(held.admission.vhost)
         if sampling is None or held.request.role in ROUTER_ROLES:
             return None
@@ -389,7 +389,7 @@ class Policing:
         return counts, {name: raised[name] for name in names}
 
     def shown_policy(self) -> Mapping[str, object]:
-        """The counters of ``policy``."""
+        """Return the counters of ``policy``."""
         return {camel(name): count for name, count in asdict(self.counts).items()}
 
     def shown_vhosts(self) -> Iterator[tuple[str, Mapping[str, object]]]:

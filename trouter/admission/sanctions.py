@@ -57,11 +57,11 @@ class Sanctions:
         return iter(list(self._standing.values()))
 
     def get(self, target: Target) -> Sanction | None:
-        """The sanction about this, if there is one."""
+        """Return the sanction about this, if there is one."""
         return self._standing.get(target)
 
     def seen(self, decision: Decision) -> bool | None:
-        """Whether just this was obeyed before; None when its id meant something else."""
+        """Return whether just this was obeyed before; None when its id meant something else."""
         known = self._seen.get(decision.id)
         return False if known is None else True if known == hash(decision) else None
 
@@ -92,17 +92,17 @@ class Sanctions:
     # --- what others go by
 
     def blocks_user(self, user: str, *scopes: str) -> bool:
-        """Whether a user may not come in: nowhere, or not into one of these vhosts or tenants."""
+        """Return whether a user may not come in: nowhere, or not into one of these vhosts or tenants."""
         if not self._standing or not user:
             return False
         return any(Target(LOCK_USER, user, scope) in self._standing for scope in ("", *scopes))
 
     def blocks_host(self, host: str) -> bool:
-        """Whether a decision blocks ``host``."""
+        """Return whether a decision blocks ``host``."""
         return bool(self._standing) and Target(BLOCK_HOST, place_of(host)) in self._standing
 
     def rate(self, tenant: str) -> int | None:
-        """The messages a second that a tenant or a vhost is held to; None for as many as it likes."""
+        """Return the messages a second that a tenant or a vhost is held to; None for as many as it likes."""
         sanction = self._standing.get(Target(SLOW_TENANT, tenant)) if self._standing and tenant else None
         return None if sanction is None else sanction.decision.rate
 

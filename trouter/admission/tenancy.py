@@ -47,7 +47,7 @@ class Tenancy:
             raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
 
     def name_for(self, hostname: str | None, vhost: str, own: Collection[str]) -> str:
-        """The tenant of a peer that asked for ``hostname``, which was checked; empty for none; NoTenant.
+        """Return the tenant of a peer that asked for ``hostname``, which was checked; empty for none; NoTenant.
 
         ``vhost`` is where the policy has put it, empty without policy; then the tenant has to be one of the user's
         ``own``, unless peers are free to choose.
@@ -65,7 +65,7 @@ class Tenancy:
         return same[0]
 
     def tenants_of(self, user: str, claimed: str, facts: PeerFacts, plugins: Plugins) -> Collection[str]:
-        """The tenants that an authenticated user belongs to; ``claimed`` is what the login brought along."""
+        """Return the tenants that an authenticated user belongs to; ``claimed`` is what the login brought along."""
         source = self.source
         if source is None or not user:
             return ()
@@ -76,7 +76,7 @@ class Tenancy:
 
 
 def tenancy_of(entity: ListenerEntity, *, secure: bool) -> Tenancy | None:
-    """How a listener holds tenants apart, None if it does not; ``secure``: secureDefaults."""
+    """Return how a listener holds tenants apart, None if it does not; ``secure``: secureDefaults."""
     return Tenancy(entity.policy_vhost or "", entity.tenant_from, secure) if entity.multi_tenant else None
 
 

@@ -101,7 +101,7 @@ class Consumers:
             log.info("decisions are taken at %r from %d users", place.terms.address, len(place.terms.senders))
 
     def sender(self, received: InsideMessage, terms: ConsumerTerms) -> str | None:
-        """Who sent a message, if they may; what cannot be told is a no."""
+        """Return who sent a message, if they may; what cannot be told is a no."""
         held = self._policing.held(received.origin)
         request = None if held is None else held.request
         if (
@@ -163,7 +163,7 @@ def _reject(received: InsideMessage, reason: str, condition: str) -> None:
 
 
 def read_message(data: bytes, user: str) -> IncomingMessage:
-    """What a consumer sees of a message's octets; DecodeError."""
+    """Return what a consumer sees of a message's octets; DecodeError."""
     offset, bodies, subject, content_type = 0, 0, "", ""
     body: bytes | None = None
     while offset < len(data):

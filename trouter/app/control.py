@@ -120,11 +120,11 @@ class Control:
         return self._configuration
 
     def connections(self) -> Connections:
-        """The open connections, by number."""
+        """Return the open connections, by number."""
         return self._parts.connections
 
     def vhost_statistics(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """What was let in and turned away under each vhost, by its name."""
+        """Yield what was let in and turned away under each vhost, by its name."""
         return self._parts.policing.shown_vhosts()
 
     def rights(self, connection: int) -> Rights:
@@ -132,7 +132,7 @@ class Control:
         return self._parts.policing.rights(connection)
 
     def may_send(self, connection: int, address: str) -> bool:
-        """Whether the user of a connection may send to an address; connection 0 is the router itself."""
+        """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
         return self._parts.policing.may_send(connection, address)
 
     def denied(self, connection: int, what: str) -> None:
@@ -140,27 +140,27 @@ class Control:
         self._parts.policing.deny_management(connection, what)
 
     def topology(self) -> Topology | None:
-        """The network, where the router belongs to one."""
+        """Return the network, where the router belongs to one."""
         return self._topology
 
     def lockouts(self) -> Lockouts:
-        """The users and hosts whose failed logins are remembered."""
+        """Return the users and hosts whose failed logins are remembered."""
         return self._lockouts
 
     def decisions(self) -> Decisions:
-        """What was decided about users, hosts and tenants."""
+        """Return what was decided about users, hosts and tenants."""
         return self._decisions
 
     def router_counts(self) -> Mapping[str, object]:
-        """What the process counts, by attribute of the type router."""
+        """Return what the process counts, by attribute of the type router."""
         return {"loginsDenied": ULong(self._denials.logins_denied), "logLinesLost": ULong(logs.book.lost)}
 
     def denials(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """What was denied lately, by number, the newest last."""
+        """Yield what was denied lately, by number, the newest last."""
         return self._denials.rows()
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
-        """What the policy in force decides on a connection, and why."""
+        """Return what the policy in force decides on a connection, and why."""
         return explained(self._parts.policing.policy, question)
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
@@ -168,7 +168,7 @@ class Control:
         self._change_records.done(operation, kind, identity, values)
 
     def status(self, entity: Entity) -> Mapping[str, object]:
-        """What is observed of an entity in service; nothing of what is withheld."""
+        """Return what is observed of an entity in service; nothing of what is withheld."""
         if isinstance(entity, LinkRouteEntity | AutoLinkEntity):
             return self._parts.routes.status(entity)
         if isinstance(entity, ExchangeEntity | BindingEntity):
@@ -191,7 +191,7 @@ class Control:
     # --- beginning and end
 
     async def prepare_start(self) -> Change:
-        """What the router starts with, to be applied once it runs; ListenError when a listener cannot stand."""
+        """Return what the router starts with, to be applied once it runs; ListenError when a listener cannot stand."""
         try:
             return await self._prepare(self._configuration, Occasion.START)
         except Unfit as unfit:
@@ -227,7 +227,7 @@ class Control:
                 log.critical("%s", problem)
 
     def findings(self) -> tuple[Problem, ...]:
-        """Everything that is to be told of the configuration in force, the gravest first."""
+        """Return everything that is to be told of the configuration in force, the gravest first."""
         if self._findings is None:
             told = evaluate(self._configuration, self._parts.plugins)
             unserved = {problem.entity for problem in self.service.withheld}

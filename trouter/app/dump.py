@@ -101,7 +101,7 @@ class StateDump:
         return Path(f"trouter-{name}-{os.getpid()}-{self._count}.dump")
 
     def lines(self, control: Control) -> Iterator[str]:
-        """The dump, line by line."""
+        """Yield the dump, line by line."""
         router, connections = self._router, self._services.connections
         listeners, connectors = control.listeners.all, control.connectors.all
         yield from self._process(control.configuration)
@@ -140,7 +140,7 @@ class StateDump:
 
 
 def tasks(task: trio.lowlevel.Task, depth: int = 0) -> Iterator[str]:
-    """A task, where it waits, and the tasks in its nurseries; many that are alike only as a number."""
+    """Yield a task, where it waits, and the tasks in its nurseries; many that are alike only as a number."""
     indent = "  " * depth
     yield f"{indent}{task.name} {waits_at(task)}"
     for number, nursery in enumerate(task.child_nurseries):
@@ -156,7 +156,7 @@ def tasks(task: trio.lowlevel.Task, depth: int = 0) -> Iterator[str]:
 
 
 def waits_at(task: trio.lowlevel.Task) -> str:
-    """The innermost place of our own code in which a task is."""
+    """Return the innermost place of our own code in which a task is."""
     place = ""
     for frame, line in task.iter_await_frames():
         module = str(frame.f_globals.get("__name__", ""))
@@ -166,7 +166,7 @@ def waits_at(task: trio.lowlevel.Task) -> str:
 
 
 def listener_line(listener: Standing) -> str:
-    """A listener, its sockets and its counts."""
+    """Return a listener, its sockets and its counts."""
     where = " ".join(str(sock.getsockname()[:2]) if sock.fileno() >= 0 else "(closed)" for sock in listener.sockets)
     entity = listener.entity
     return (
@@ -177,7 +177,7 @@ def listener_line(listener: Standing) -> str:
 
 
 def connector_line(connector: Connector) -> str:
-    """A connector, how far it has come, and where it calls next."""
+    """Return a connector, how far it has come, and where it calls next."""
     entity = connector.entity
     return (
         f"{text(entity.name) or '-'} {text(entity.host)}:{text(entity.port)} role={entity.role} "
@@ -186,7 +186,7 @@ def connector_line(connector: Connector) -> str:
 
 
 def connection_lines(connection: ConnectionFacts) -> Iterator[str]:
-    """A connection, and its sessions with their windows and what waits in them."""
+    """Yield a connection, and its sessions with their windows and what waits in them."""
     engine = connection.engine
     remote = engine.remote_open
     yield (
@@ -200,7 +200,7 @@ def connection_lines(connection: ConnectionFacts) -> Iterator[str]:
 
 
 def session_line(session: Session) -> str:
-    """A session: its windows, and the deliveries that are not settled."""
+    """Return a session: its windows, and the deliveries that are not settled."""
     return (
         f"session channel={session.channel} remote_channel={session.remote_channel} state={session.state.name} "
         f"incoming_window={session.incoming_window}/{session.window_frames} "
@@ -212,7 +212,7 @@ def session_line(session: Session) -> str:
 
 
 def link_line(router: Router, link: Ingress | Egress) -> str:
-    """A link, its credit and its deliveries."""
+    """Return a link, its credit and its deliveries."""
     row = link_row(router, link, ("owningAddr", "linkDir", "operStatus", *LINK_NUMBERS.values()))
     numbers = " ".join(f"{short}={row[name]}" for short, name in LINK_NUMBERS.items())
     return (
@@ -239,6 +239,6 @@ def bounded(items: Iterable[T]) -> Iterator[T]:
 
 
 def text(words: object) -> str:
-    """What a stranger may have chosen: on one line, and not too long."""
+    """Return what a stranger may have chosen: on one line, and not too long."""
     whole = ascii(str(words)[:MAX_TEXT])
     return whole if any(char in whole for char in " \\") else whole[1:-1]

@@ -48,7 +48,7 @@ class ConfiguredExchanges:
         self.flush()
 
     def status(self, entity: ExchangeEntity | BindingEntity) -> Mapping[str, object]:
-        """What is counted of one."""
+        """Return what is counted of one."""
         if isinstance(entity, BindingEntity):
             _, _, binding = self.bound.get(id(entity), (None, None, None))
             return {} if binding is None else {"matchedCount": ULong(binding.matched)}
@@ -65,7 +65,7 @@ class ConfiguredExchanges:
 
 
 def exchange_rule(entity: ExchangeEntity) -> ExchangeRule:
-    """The exchange that an entity asks for."""
+    """Return the exchange that an entity asks for."""
     return ExchangeRule(
         entity.name,
         entity.address,
@@ -77,5 +77,5 @@ def exchange_rule(entity: ExchangeEntity) -> ExchangeRule:
 
 
 def binding_rule(entity: BindingEntity) -> BindingRule:
-    """The binding that an entity asks for."""
+    """Return the binding that an entity asks for."""
     return BindingRule(entity.binding_key or "#", entity.next_hop_address, entity.next_hop_phase)

@@ -33,7 +33,7 @@ class Account:
 
 
 def account_of(user: str, group: str = "") -> Account:
-    """The account of this user, with its own group or another; PrivilegeError if there is no such."""
+    """Return the account of this user, with its own group or another; PrivilegeError if there is no such."""
     try:
         entry = pwd.getpwnam(user)
     except KeyError:

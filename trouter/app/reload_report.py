@@ -11,7 +11,7 @@ log = logging.getLogger("trouter.MAIN")
 
 
 def report_of(changes: Changes) -> ReloadReport:
-    """What is told of a reload."""
+    """Return what is told of a reload."""
     return ReloadReport(
         created=tuple(entity.identity for entity in changes.created),
         updated=tuple(_updated(each) for each in changes.updated),

@@ -51,7 +51,7 @@ class ConfiguredRoutes:
         self.flush()
 
     def status(self, entity: LinkRouteEntity | AutoLinkEntity) -> Mapping[str, object]:
-        """What is observed of one."""
+        """Return what is observed of one."""
         if isinstance(entity, LinkRouteEntity):
             _, route = self.routes.get(id(entity), (None, None))
             active = route is not None and self.router.routes.is_active(route)
@@ -68,7 +68,7 @@ class ConfiguredRoutes:
 
 
 def route_of(entity: LinkRouteEntity) -> LinkRoute:
-    """The route that an entity asks for."""
+    """Return the route that an entity asks for."""
     return LinkRoute(
         entity.prefix or entity.pattern or "",
         entity.direction,
@@ -82,7 +82,7 @@ def route_of(entity: LinkRouteEntity) -> LinkRoute:
 
 
 def rule_of(entity: AutoLinkEntity) -> AutoLinkRule:
-    """The auto link that an entity asks for."""
+    """Return the auto link that an entity asks for."""
     return AutoLinkRule(
         entity.address,
         entity.direction,

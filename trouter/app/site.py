@@ -86,11 +86,11 @@ class RouterSite:
         self._began_s = trio.current_time()
 
     def ready(self) -> bool:
-        """Everything configured is served, and the router is not about to stop."""
+        """Return whether everything configured is served and the router is not about to stop."""
         return not self.reasons()
 
     def reasons(self) -> tuple[str, ...]:
-        """Why it is not ready, a line each: it stops, or something configured is not served."""
+        """Return why it is not ready, a line each: it stops, or something configured is not served."""
         stops = ("the router is stopping",) if self._control.stopping else ()
         found = [finding for finding in self._control.findings() if finding.severity is Severity.PROBLEM]
         return (*stops, *map(brief, found))
@@ -100,7 +100,7 @@ class RouterSite:
         return True
 
     async def healthy(self) -> bool:
-        """Whether a message to an address inside the router arrives, in a turn of its own."""
+        """Return whether a message to an address inside the router arrives, in a turn of its own."""
         await trio.lowlevel.checkpoint()
         echo = Echo()
         address = f"_local/temp.{temporary_token()}"
@@ -112,7 +112,7 @@ class RouterSite:
         return echo.heard == 1
 
     def turns_away(self, remote: tuple[str, int]) -> bool:
-        """Whether too many connections come from there; what is spoken through them comes later."""
+        """Return whether too many connections come from there; what is spoken through them comes later."""
         guard = self._services.guard
         return guard.turns_away(*remote, guard.blocks(remote[0], "normal") or guard.handshakes.too_fast(remote[0]))
 
@@ -146,7 +146,7 @@ class RouterSite:
         await gate.serve(sock, remote, below if isinstance(below, tuple) else None)
 
     def exposition(self, tenant: str) -> bytes:
-        """What /metrics shows."""
+        """Return what /metrics shows."""
         from trouter.http.metrics import exposition, tenant_exposition  # noqa: PLC0415  # only once it is asked for
 
         return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())

@@ -39,7 +39,7 @@ class AuthServices:
         return self._chosen[listener]
 
     def prepare(self, entities: Iterable[AuthServicePluginEntity]) -> Step:
-        """The services for these; one that is as it was keeps what it has learnt."""
+        """Return the services for these; one that is as it was keeps what it has learnt."""
         services: dict[str, RemoteAuthService] = {}
         for entity in entities:
             if not entity.address[0]:  # told as not served

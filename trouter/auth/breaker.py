@@ -30,7 +30,7 @@ class Breaker:
         return self._open
 
     def admit(self) -> bool:
-        """Whether an attempt is allowed; its caller then reports ``reached``, ``failed`` or ``gave_up``."""
+        """Return whether an attempt is allowed; its caller then reports ``reached``, ``failed`` or ``gave_up``."""
         if not self._open:
             return True
         if self._trying or self._now() < self._until_s:

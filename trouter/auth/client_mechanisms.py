@@ -52,7 +52,7 @@ class PluginMechanism:
 def client_mechanisms(
     entity: ConnectorEntity, facts: PeerFacts, *, has_certificate: bool = False
 ) -> Iterable[SaslMechanism]:
-    """What to authenticate with, the strongest first: what is configured, else what the credentials allow.
+    """Return what to authenticate with, the strongest first: what is configured, else what the credentials allow.
 
     A password goes only where no eavesdropper can read it, or where the connector says so (security.md R-1.11c).
     """

@@ -135,7 +135,7 @@ class Login:
             session.close()
 
     async def begin(self, init: SaslInitReceived) -> bool:
-        """The first step; whether the peer is in."""
+        """Take the first step; return whether the peer is in."""
         self.mechanism = init.mechanism.upper()
         if self.facts.listener.auth_service:
             return await self._conclude(await self._in_turn(partial(self._start, init)))
@@ -143,7 +143,7 @@ class Login:
         return await self.respond(init.response or b"")
 
     async def respond(self, response: bytes) -> bool:
-        """One step of the exchange; whether the peer is in."""
+        """Take one step of the exchange; return whether the peer is in."""
         return await self._conclude(await self._in_turn(partial(self._ask, response)))
 
     async def _in_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -208,7 +208,7 @@ class Login:
             await trio.sleep(wait_s)
 
     def good(self) -> bool:
-        """Whether the credentials are good still; what cannot be told is a no."""
+        """Return whether the credentials are good still; what cannot be told is a no."""
         if self._still_good is None:
             return True
         try:

@@ -280,7 +280,7 @@ class Topology:
         return {fault.name.lower().replace("_", "-"): count for fault, count in self._mesh.faults.items()}
 
     def changes(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """The changes that are remembered, by number, oldest first: the attributes of the type topologyChange."""
+        """Yield the changes that are remembered, by number, oldest first: the attributes of the type topologyChange."""
         for change in self._changes:
             more = [f"and {change.left_out} more"] if change.left_out else []
             yield (
@@ -300,7 +300,7 @@ class Topology:
             )
 
     def nodes(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """The routers that can be reached by id, this one first: the attributes of the type router.node.
+        """Yield the routers that can be reached by id, this one first: the attributes of the type router.node.
 
         A router counts that has answered us: what clients here ask of it is answered too.
         """

@@ -32,7 +32,7 @@ class UplinkOwner(Protocol):
         """Sessions of ours; Misuse when the interior router allows no more."""
 
     def uplink_container(self) -> tuple[Container, int]:
-        """The connection as one on which routed links go on, and the capacity of its links."""
+        """Return the connection as one on which routed links go on, and the capacity of its links."""
 
     def turn_out(self, error: Error) -> None:
         """Close the connection."""
@@ -47,7 +47,7 @@ class Uplinks:
         self._active: Uplink | None = None
 
     def is_active(self, number: int) -> bool:
-        """Whether an open connection is the one that is used."""
+        """Return whether an open connection is the one that is used."""
         return self._active is not None and self._active.number == number
 
     def enter(self, owner: UplinkOwner) -> None:
@@ -98,7 +98,7 @@ class Uplinks:
         owner.turn_out(Error("amqp:not-allowed", why[:200]))
 
     async def find(self, link: Link, terms: PeerTerms) -> LookupResult:
-        """What the interior router knows of the address that a client attaches to; soon, whatever it does."""
+        """Return what the interior router knows of the address that a client attaches to; soon, whatever it does."""
         uplink, asked = self._active, question(self._hub.router, link, terms)
         if uplink is None or asked is None:
             return LookupResult.MESSAGES

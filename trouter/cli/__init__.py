@@ -88,7 +88,7 @@ class Version(argparse.Action):
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
-    """The command line: all of it, or as much as is needed for one command."""
+    """Return the command line: all of it, or as much as is needed for one command."""
     top = Parser(
         prog="trouter",
         description="An AMQP 1.0 message router.",

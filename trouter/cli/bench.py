@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def load_of(arguments: argparse.Namespace) -> Load:
-    """The options as a load; LoadError when they do not make one."""
+    """Return the options as a load; LoadError when they do not make one."""
     given = vars(arguments)
     role = ROLES[arguments.role]
     if role.ends and not (arguments.count > 0 or arguments.seconds > 0):
@@ -131,7 +131,7 @@ def load_of(arguments: argparse.Namespace) -> Load:
 
 
 def run_one(role: str, load: Load) -> Report:
-    """One fleet in this process; LoadError."""
+    """Run one fleet in this process; LoadError."""
     from trouter.load.roles import FLEETS, SinkFleet  # noqa: PLC0415  # the engine, which other commands do without
 
     fleet = FLEETS[role](load)
@@ -141,7 +141,7 @@ def run_one(role: str, load: Load) -> Report:
 
 
 def run_pair(load: Load) -> list[Report]:
-    """A receiver, then a sender, in processes of their own; LoadError."""
+    """Return a receiver, then a sender, in processes of their own; LoadError."""
     from trouter.load.led import Led  # noqa: PLC0415
 
     with Led("receive", replace(load, count=0, seconds=0.0)) as receiver, Led("send", load) as sender:
@@ -155,7 +155,7 @@ def run_pair(load: Load) -> list[Report]:
 
 
 def as_json(reports: Sequence[Report]) -> str:
-    """One object for one report, an object by role for several."""
+    """Return one object for one report, an object by role for several."""
     if len(reports) == 1:
         return reports[0].to_json()
     return json.dumps({report.role: json.loads(report.to_json()) for report in reports})

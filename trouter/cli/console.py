@@ -28,7 +28,7 @@ def _url(listener: ListenerEntity) -> str:
 
 
 def at_a_desktop() -> bool:
-    """Whether a user who is not root sits before a screen of this machine and typed the command there."""
+    """Return whether a user who is not root sits before a screen of this machine and typed the command there."""
     has_screen = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     return has_screen and os.geteuid() != 0 and sys.stdin.isatty() and sys.stdout.isatty()
 

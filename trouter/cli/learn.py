@@ -120,7 +120,7 @@ class Learner:
 
 
 def recorded(folder: Path) -> Iterator[Record]:
-    """Every record of a folder whose kind is known; OSError, Corrupt."""
+    """Yield every record of a folder whose kind is known; OSError, Corrupt."""
     for place in segments_in(folder):
         if place.rest != EMPTY:
             with opened(place.path) as file:
@@ -130,7 +130,7 @@ def recorded(folder: Path) -> Iterator[Record]:
 
 
 def learned(records: Iterable[Record], vhost: str) -> Learner:
-    """What these records say of a vhost."""
+    """Return what these records say of a vhost."""
     learner = Learner(vhost)
     for record in records:
         learner.learn(record)

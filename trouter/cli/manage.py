@@ -112,12 +112,12 @@ def plan_query(arguments: argparse.Namespace) -> Plan:
 
 
 def plan_create(arguments: argparse.Namespace) -> Plan:
-    """A new entity, or one for each map of a list on stdin."""
+    """Plan to create an entity, or one for each map of a list on stdin."""
     return _plan_bulk(arguments, "CREATE", lenient_booleans=False)
 
 
 def plan_update(arguments: argparse.Namespace) -> Plan:
-    """An entity changed; the first word without `=` names it where nothing else does."""
+    """Plan to change an entity; the first word without `=` names it where nothing else does."""
     words = arguments.words
     named = arguments.name or arguments.identity or any(word.startswith(("name=", "identity=")) for word in words)
     if words and not named and "=" not in words[0]:
@@ -147,7 +147,7 @@ def _plan_bulk(arguments: argparse.Namespace, operation: str, *, lenient_boolean
 
 
 def plan_read(arguments: argparse.Namespace) -> Plan:
-    """One entity as a map."""
+    """Plan to read one entity as a map."""
     _take_name(arguments)
 
     async def ask(node: Node) -> str:
@@ -157,7 +157,7 @@ def plan_read(arguments: argparse.Namespace) -> Plan:
 
 
 def plan_delete(arguments: argparse.Namespace) -> Plan:
-    """One entity gone; nothing is printed."""
+    """Plan to delete one entity; nothing is printed."""
     _take_name(arguments)
 
     async def ask(node: Node) -> str:
@@ -168,7 +168,7 @@ def plan_delete(arguments: argparse.Namespace) -> Plan:
 
 
 def plan_schema(arguments: argparse.Namespace) -> Plan:
-    """What the types are, or have; of one type if a word says which."""
+    """Plan to show what the types are, or have; of one type if a word says which."""
     _refuse(arguments.words[1:])
     type_name = arguments.type or long_type(next(iter(arguments.words), ""))
 
@@ -180,7 +180,7 @@ def plan_schema(arguments: argparse.Namespace) -> Plan:
 
 
 def plan_nodes(arguments: argparse.Namespace) -> Plan:
-    """The addresses of the management nodes of the network."""
+    """Plan to list the addresses of the management nodes of the network."""
     _refuse(arguments.words)
 
     async def ask(node: Node) -> str:

@@ -97,7 +97,7 @@ def _resolved(text: str) -> tuple[str, str]:
 
 
 def policy_at(path: Path, *, enforce: bool = False) -> Policy:
-    """The policy of a configuration, or of the files in a folder; ConfigurationError if it cannot be used."""
+    """Return the policy of a configuration, or of the files in a folder; ConfigurationError if it cannot be used."""
     if path.is_dir():
         text = json.dumps([["policy", {"policyDir": str(path)}]])
         configuration, enforce = load(Path("policyDir.json"), text), True

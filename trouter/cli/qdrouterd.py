@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def default_configuration() -> Path:
-    """The first that exists, else the first of all."""
+    """Return the first that exists, else the first of all."""
     paths = [prefix / CONFIGURATION for prefix in PREFIXES]
     return next((path for path in paths if path.is_file()), paths[0])
 

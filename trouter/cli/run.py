@@ -142,7 +142,7 @@ def confine(configuration: Configuration, account: Account | None) -> None:
 
 
 def out_of_reach(configuration: Configuration) -> Iterator[str]:
-    """What a reload would need, and this process may not have any more."""
+    """Yield what a reload would need, and this process may not have any more."""
     for path in paths_of(configuration):
         if Path(path).exists() and not os.access(path, os.R_OK):
             yield f"cannot read {path}: a reload will be refused"
@@ -154,7 +154,7 @@ def out_of_reach(configuration: Configuration) -> Iterator[str]:
 
 
 def paths_of(configuration: Configuration) -> Iterator[str]:
-    """Every file and folder that the configuration is read from, or names."""
+    """Yield every file and folder that the configuration is read from, or names."""
     if configuration.source != BUILT_IN:
         yield configuration.source
     for entity in configuration.entities:

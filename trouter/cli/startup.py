@@ -47,7 +47,7 @@ def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, 
 
 
 def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
-    """Everything that is to be told of a configuration on this machine, the gravest first."""
+    """Return everything that is to be told of a configuration on this machine, the gravest first."""
     found = [
         *evaluate(configuration, plugins),
         *log_files(configuration),
@@ -106,7 +106,7 @@ def _may_append(path: Path) -> bool:
 
 
 def existing_path(text: str) -> Path:
-    """A file named on the command line; whether it can be read is found out on loading."""
+    """Return a file named on the command line; whether it can be read is found out on loading."""
     if not text:
         raise argparse.ArgumentTypeError("the name of a file is needed")
     return Path(text)

@@ -159,7 +159,7 @@ async def _watch(window: Window, rates: Rates, every_s: float, between: str) -> 
 
 
 def wishes_of(arguments: argparse.Namespace) -> Wishes:
-    """What a command line asks to be shown; UsageError."""
+    """Return what a command line asks to be shown; UsageError."""
     asked = [name for name in _FILTERS if getattr(arguments, name) is not None]
     filters = {name: getattr(arguments, name) for name in asked if getattr(arguments, name)}
     if arguments.vhost == "":
@@ -207,5 +207,5 @@ def _views(arguments: argparse.Namespace, named: str | None, filtered: str | Non
 
 
 def may_colour() -> bool:
-    """Whether stdout is a terminal whose reader does not mind."""
+    """Return whether stdout is a terminal whose reader does not mind."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

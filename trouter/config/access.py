@@ -25,14 +25,14 @@ def names(entries: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def host_key(name: str) -> str:
-    """What host names of vhosts are compared by: no port, no trailing dot, and no case in ASCII."""
+    """Return what host names of vhosts are compared by: no port, no trailing dot, and no case in ASCII."""
     if (":" in name or "[" in name) and (match := _HOST_AND_PORT.fullmatch(name)):
         name = match[2] if match[1] is None else match[1]
     return name.removesuffix(".").translate(_LOWER)
 
 
 def host_tokens(key: str) -> tuple[str, ...] | None:
-    """The tokens of a host name, or of a pattern for such; None if it has none."""
+    """Return the tokens of a host name, or of a pattern for such; None if it has none."""
     try:
         return pattern_tokens(key, HOST_SEPARATOR)
     except PatternError:
@@ -50,7 +50,7 @@ def aliases(entries: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def policy_tokens(text: str) -> list[str]:
-    """The tokens of an address or of a pattern for such; a separator at an end has an empty one beside it."""
+    """Return the tokens of an address or of a pattern for such; a separator at an end has an empty one beside it."""
     return text.replace("/", ".").split(".")
 
 

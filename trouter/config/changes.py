@@ -73,7 +73,7 @@ def updated(
     attributes: Mapping[str, object],
     shown: Mapping[str, object] | None = None,
 ) -> tuple[Configuration, Entity]:
-    """The configuration with other attributes of an entity, and what became of it. ChangeRefused.
+    """Return the configuration with other attributes of an entity, and what became of it. ChangeRefused.
 
     What is not mentioned stays, None brings back the default. `shown` is what management shows of the entity:
     what cannot be changed may be mentioned with the value it has there.
@@ -111,7 +111,7 @@ def updated(
 
 
 def deleted(configuration: Configuration, entity: Entity) -> Configuration:
-    """The configuration without an entity. ChangeRefused."""
+    """Return the configuration without an entity. ChangeRefused."""
     kind = entity.type
     if kind.short == "console":
         raise ChangeRefused(FORBIDDEN, "Forbidden")

@@ -62,7 +62,7 @@ class World:
 
 
 def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
-    """What an entity has for itself."""
+    """Yield what an entity has for itself."""
     if kind.singleton:
         yield Claim(("only", kind.short), "there is one already", "", MERGE)
     if name := get("name"):
@@ -77,7 +77,7 @@ def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
 
 
 def references(kind: EntityType) -> tuple[tuple[str, EntityType], ...]:
-    """The fields that hold names of other entities, and of what type these are."""
+    """Return the fields that hold names of other entities, and of what type these are."""
     return REFERENCES.get(kind.entity, ())
 
 

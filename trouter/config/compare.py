@@ -48,7 +48,7 @@ class Changes:
 
 
 def compare(old: Configuration, new: Configuration) -> Changes:
-    """The way from what runs to what was read.
+    """Return the way from what runs to what was read.
 
     Afterwards the file is the truth: what it does not name is deleted, even if management created it. Entities that
     stay keep their identities.

@@ -44,7 +44,7 @@ _IPV6_GROUP = re.compile(r"[0-9A-Fa-f]{1,4}")
 
 
 def parse_conf(text: str, file: str, findings: Findings) -> list[Section]:
-    """The sections of a `.conf` text; mistakes go to `findings`, and one run reports all of them."""
+    """Return the sections of a `.conf` text; mistakes go to `findings`, and one run reports all of them."""
     return ConfReader(text, file, findings).sections()
 
 
@@ -64,7 +64,7 @@ class ConfReader(Reader):
         return found
 
     def one_section(self) -> Section | None:
-        """One section, the offset at what should be its name; None, and a step, when it is none."""
+        """Return one section, the offset at what should be its name; None, and a step, when it is none."""
         start, place = self.offset, self.place()
         name = _SECTION_NAME.match(self.text, start)
         if name is None:
@@ -107,7 +107,7 @@ class ConfReader(Reader):
         )
 
     def body(self, start: int) -> list[Entry]:
-        """The attributes up to the closing brace."""
+        """Return the attributes up to the closing brace."""
         entries: list[Entry] = []
         by_line = False
         while True:
@@ -126,12 +126,12 @@ class ConfReader(Reader):
                 continue
 
     def next_section_begins(self) -> bool:
-        """Whether this line opens a section, which means that the brace before it was forgotten."""
+        """Return whether this line opens a section, which means that the brace before it was forgotten."""
         opening = _OPENING.match(self.text, self.offset)
         return opening is not None and squash(opening.group()[:-1].strip()) not in MAPS
 
     def attribute(self, by_line: bool) -> Entry:
-        """One `attribute: value` of a section; `by_line` when it has its line for itself."""
+        """Return one `attribute: value` of a section; `by_line` when it has its line for itself."""
         start, end = self.offset, self.line_end()
         name = _NAME.match(self.text, start)
         key = name.group() if name else ""
@@ -157,7 +157,7 @@ class ConfReader(Reader):
         return Entry(key, self.place(start), self.attribute_value(key, by_line))
 
     def attribute_value(self, key: str, by_line: bool) -> Node:
-        """The value of a section's attribute."""
+        """Return the value of a section's attribute."""
         char, squashed = self.skip_blanks(), squash(key)
         if char in {"", "\n", "#"} and squashed in MAPS and self.brace_follows():
             char = self.skip()
@@ -183,11 +183,11 @@ class ConfReader(Reader):
         return self.first_word(key, by_line) if squashed in HASH_IS_TEXT else self.rest_of_line(key, by_line)
 
     def value_ends(self, by_line: bool) -> bool:
-        """Whether nothing more that belongs to the value just read follows it."""
+        """Return whether nothing more that belongs to the value just read follows it."""
         return self.rest_is_empty() or (not by_line and self.skip_blanks() in {",", ";", "}"})
 
     def first_word(self, key: str, by_line: bool) -> Scalar:
-        """The first word whole, `#` included; more text after it has never counted."""
+        """Return the first word whole, `#` included; more text after it has never counted."""
         start = self.offset
         match = _WORD.match(self.text, start)
         word = match.group() if match else ""
@@ -207,7 +207,7 @@ class ConfReader(Reader):
         return Scalar(word, self.place(start))
 
     def rest_of_line(self, key: str, by_line: bool) -> Scalar:
-        """The text up to the end of the line or a `#`; beside other attributes only up to the next of them."""
+        """Return the text up to the end of the line or a `#`; beside other attributes only up to the next of them."""
         start = self.offset
         stop = comment = self.comment_or_end()
         if not by_line:
@@ -252,13 +252,13 @@ class ConfReader(Reader):
         raise NoValue
 
     def comment_or_end(self) -> int:
-        """Where the text of this line ends."""
+        """Return where the text of this line ends."""
         end = self.line_end()
         comment = self.text.find("#", self.offset, end)
         return end if comment < 0 else comment
 
     def shared_end(self, start: int, stop: int, next_entry: re.Pattern[str], separators: str) -> int:
-        """Where a bare value ends that shares its line: at a brace not its own, or before the next name."""
+        """Return where a bare value ends that shares its line: at a brace not its own, or before the next name."""
         depth = 0
         for at in range(start, stop):
             char = self.text[at]

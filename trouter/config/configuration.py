@@ -99,12 +99,12 @@ class Configuration:
         return tuple(entity for field in HOLDS for entity in self.held(field))
 
     def held(self, field: str) -> tuple[Entity, ...]:
-        """What one field holds, as a tuple also where there is only one."""
+        """Return what one field holds, as a tuple also where there is only one."""
         value = getattr(self, field)
         return (value,) if field in ONE_ONLY else value
 
     def of(self, short: str) -> tuple[Entity, ...]:
-        """The entities of a type, by its short or its full name."""
+        """Return the entities of a type, by its short or its full name."""
         kind = type_named(short)
         field = None if kind is None or kind.entity is None else FIELDS.get(kind.entity)
         return () if field is None else self.held(field)
@@ -113,11 +113,11 @@ class Configuration:
         return self._by_identity.get(identity)
 
     def by_name(self, name: str) -> Entity | None:
-        """The entity of this name; configured routing, whose names are its own, comes last."""
+        """Return the entity of this name; configured routing, whose names are its own, comes last."""
         return self._by_name.get(name)
 
     def unserved(self, entity: Entity) -> tuple[str, ...]:
-        """Why an entity is not put into service, the policy of all considered; nothing when it is."""
+        """Return why an entity is not put into service, the policy of all considered; nothing when it is."""
         reasons: tuple[str, ...] = (entity.type.unserved,) if entity.type.unserved else ()
         secret = SECRETS.get(type(entity))
         if secret is not None and (held := getattr(entity, secret)) is not None and held.fault:
@@ -209,6 +209,6 @@ class Configuration:
 
 
 def keys_of(entity: Entity, world: World) -> list[Hashable]:
-    """What an entity has for itself, its name and its identity among it."""
+    """Return what an entity has for itself, its name and its identity among it."""
     keys = [claim.key for claim in claims(entity.type, partial(getattr, entity), world)]
     return keys if entity.type.core else [*keys, ("name", "agent", entity.identity)]

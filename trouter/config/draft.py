@@ -67,7 +67,7 @@ class Draft:
         return entry.node.place if entry else self.section.place
 
     def value(self, field_name: str) -> Any:
-        """The value given, or the default; None if what was given is no value."""
+        """Return the value given, or the default; None if what was given is no value."""
         if field_name in self.given or field_name in self.values:
             return self.values.get(field_name)
         return self.type.defaults[field_name]
@@ -113,7 +113,7 @@ class Draft:
             self.left_out = True
 
     def build(self, number: int = 0) -> Entity:
-        """The entity; every attribute that is required must be there."""
+        """Return the entity; every attribute that is required must be there."""
         make: Any = self.type.entity
         entity: Entity = make(
             **self.values, place=self.section.place, number=number, written=MappingProxyType(self.written)
@@ -122,7 +122,7 @@ class Draft:
 
 
 def draft_section(section: Section, findings: Findings) -> Draft | None:
-    """The draft of one section; None, with the reason among the findings, when there is no such section."""
+    """Return the draft of one section; None, with the reason among the findings, when there is no such section."""
     if (kind := type_of_section(section.name)) is not None:
         return draft_of(kind, section, findings)
     names = [name for kind in CONFIGURED for name in kind.sections]
@@ -132,7 +132,7 @@ def draft_section(section: Section, findings: Findings) -> Draft | None:
 
 
 def draft_of(kind: EntityType, section: Section, findings: Findings) -> Draft:
-    """The draft of a section of this kind."""
+    """Return the draft of a section of this kind."""
     draft = Draft(kind, section, findings)
     for entry in section.entries:
         _take(draft, entry)

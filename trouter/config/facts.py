@@ -8,7 +8,7 @@ from trouter.hooks import ListenerFacts, RouterFacts
 
 
 def router_facts(configuration: Configuration) -> RouterFacts:
-    """What plugins are told of the router, and of its listeners."""
+    """Return what plugins are told of the router, and of its listeners."""
     router = configuration.router
     return RouterFacts(
         id=router.id,
@@ -31,7 +31,7 @@ def router_facts(configuration: Configuration) -> RouterFacts:
 
 
 def listener_facts(entity: ListenerEntity) -> ListenerFacts:
-    """What plugins are told of a listener."""
+    """Return what plugins are told of a listener."""
     return ListenerFacts(
         name=entity.name,
         host=entity.host,

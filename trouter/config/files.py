@@ -26,7 +26,7 @@ _OLDER_CONSOLE = re.compile(r"(?:/[\w.-]+)*/share/qpid-dispatch/console(?:/[\w.-
 
 
 def readable(path: str) -> str | None:
-    """A file or a directory that can be read; an empty path is none. Doubt for one that cannot."""
+    """Return a file or a directory that can be read; an empty path is none. Doubt for one that cannot."""
     if path and Path(path).is_dir():
         try:
             return directory(path)
@@ -36,7 +36,7 @@ def readable(path: str) -> str | None:
 
 
 def readable_file(path: str) -> str | None:
-    """A file that can be read; an empty path is none. Doubt for one that cannot."""
+    """Return a file that can be read; an empty path is none. Doubt for one that cannot."""
     if path:
         try:
             with opened(path) as file:
@@ -47,7 +47,7 @@ def readable_file(path: str) -> str | None:
 
 
 def directory(path: str) -> str:
-    """A directory whose files can be listed; an empty path is none."""
+    """Return a directory whose files can be listed; an empty path is none."""
     if path:
         try:
             with os.scandir(path):
@@ -58,7 +58,7 @@ def directory(path: str) -> str:
 
 
 def name_map(path: str) -> str | None:
-    """A file with a JSON object from text to text; an empty path is none. Doubt for one that cannot be used."""
+    """Return a file with a JSON object from text to text; an empty path is none. Doubt for one that cannot be used."""
     if path:
         try:
             read_name_map(path)
@@ -81,7 +81,7 @@ def served_folder(path: str) -> str:
 
 
 def is_absent_console(path: str | None) -> bool:
-    """Whether files of the older router name this folder for its console, and it is not on this machine."""
+    """Return whether files of the older router name this folder for its console, and it is not on this machine."""
     return path is not None and _OLDER_CONSOLE.fullmatch(path) is not None and not Path(path).exists()
 
 
@@ -101,7 +101,7 @@ def read_json(path: str, max_bytes: int, once: Once, suggestion: str) -> object:
 
 
 def read_name_map(path: str) -> Mapping[str, str]:
-    """The names in such a file; BadValue if it is none."""
+    """Return the names in such a file; BadValue if it is none."""
     names = read_json(path, MAX_NAME_MAP_BYTES, _once, 'write: {"uid": "name"}')
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise BadValue("this file holds something else than one object of texts", 'write: {"uid": "name"}')
@@ -140,7 +140,7 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def is_special(path: str) -> bool:
-    """Whether a path leads to a device, a pipe, a socket or a file of the kernel's; yes if nothing can tell."""
+    """Return whether a path leads to a device, a pipe, a socket or a file of the kernel's; yes if nothing can tell."""
     try:
         place = Path(path).resolve()
         if any(place.is_relative_to(folder) for folder in KERNEL_FOLDERS):

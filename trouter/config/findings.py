@@ -47,7 +47,7 @@ NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 def evaluate(
     configuration: Configuration, plugins: Plugins | None = None, faults: Mapping[str, str] = NO_FAULTS
 ) -> tuple[Problem, ...]:
-    """Everything that is to be told of a configuration, the gravest first.
+    """Return everything that is to be told of a configuration, the gravest first.
 
     ``plugins`` are those that are configured with it. ``faults`` tell, by the name of an sslProfile, why it cannot be
     used.
@@ -64,7 +64,7 @@ def ordered(found: list[Problem]) -> tuple[Problem, ...]:
 
 
 def told(point: str, entity: Entity, attribute: str | None = None, **values: object) -> Problem:
-    """The finding of a point of the table about an entity; ``values`` fill the places in its words."""
+    """Return the finding of a point of the table about an entity; ``values`` fill the places in its words."""
     row = POINTS[point]
     attribute = row.attribute if attribute is None else attribute
     return Problem(
@@ -86,13 +86,13 @@ def brief(finding: Problem) -> str:
 
 
 def counted(findings: Iterable[Problem]) -> Mapping[str, int]:
-    """How many there are of each severity, by its name."""
+    """Return how many there are of each severity, by its name."""
     counts = Counter(finding.severity for finding in findings)
     return {str(severity): counts[severity] for severity in SEVERITIES}
 
 
 def described(finding: Problem) -> dict[str, object]:
-    """A finding as JSON shows it."""
+    """Return a finding as JSON shows it."""
     point = POINTS.get(finding.point)
     return {
         "severity": str(finding.severity),
@@ -127,7 +127,7 @@ def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAUL
 
 
 def reasons_against(configuration: Configuration, entity: Entity, faults: Mapping[str, str]) -> tuple[str, ...]:
-    """Why an entity is not put into service; nothing when it is."""
+    """Return why an entity is not put into service; nothing when it is."""
     fault = faults.get(getattr(entity, "ssl_profile", None) or "")
     return (*configuration.unserved(entity), *((f"its sslProfile cannot be used: {fault}",) if fault else ()))
 
@@ -154,7 +154,7 @@ def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Probl
 
 
 def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
-    """Everything that should not be so, in the order of the file."""
+    """Return everything that should not be so, in the order of the file."""
     found = [*_files(configuration), *_vhosts(configuration), *_tenants(configuration), *_managers(configuration)]
     found += _insecure(configuration)
     for listener in configuration.listeners:

@@ -17,7 +17,7 @@ EXCLUSIVE: Final = (("sources", "source_pattern"), ("targets", "target_pattern")
 
 
 def parse_groups(node: Node) -> Mapping[str, GroupSettings]:
-    """The groups in a map of maps; BadValues with everything that is wrong with them."""
+    """Return the groups in a map of maps; BadValues with everything that is wrong with them."""
     if not isinstance(node, Map):
         raise BadValue("must be a map of groups", "write: groups: { name: { users: ... } }")
     bad: list[BadValue] = []

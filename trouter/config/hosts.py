@@ -34,7 +34,7 @@ class HostRange:
         return self.first is None and not self.name
 
     def holds(self, address: Address | None) -> bool:
-        """Whether the address is one of these, as far as no name has to be looked up."""
+        """Return whether the address is one of these, as far as no name has to be looked up."""
         if self.first is None or self.last is None:
             return self.everybody
         return (
@@ -57,7 +57,7 @@ class HostRange:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can mean this host."""
+    """Return whether only this machine can mean this host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -114,7 +114,7 @@ def _network(entry: str) -> HostRange:
 
 
 def address_of(text: str) -> Address | None:
-    """An address; one of IPv4 that is written as IPv6 counts as what it is."""
+    """Return an address; one of IPv4 that is written as IPv6 counts as what it is."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -15,12 +15,12 @@ _WORD = re.compile(r"[^\s,\]}#]+")
 
 
 def parse_json(text: str, file: str, findings: Findings) -> list[Section]:
-    """The sections of a JSON text; mistakes go to `findings`, and one run reports all of them."""
+    """Return the sections of a JSON text; mistakes go to `findings`, and one run reports all of them."""
     return JsonReader(text, file, findings).sections()
 
 
 def parse_value(text: str, file: str, findings: Findings) -> Node | None:
-    """The one value of a JSON text that is no configuration; None if it has none."""
+    """Return the one value of a JSON text that is no configuration; None if it has none."""
     reader = JsonReader(text, file, findings)
     try:
         return reader.whole()
@@ -72,7 +72,7 @@ class JsonReader(Reader):
         return None
 
     def bare(self, key: str, by_line: bool) -> Scalar:
-        """A JSON number, true, false or null."""
+        """Return a JSON number, true, false or null."""
         start = self.offset
         match = _WORD.match(self.text, start)
         word = match.group() if match else ""

@@ -78,7 +78,7 @@ def load(path: Path | None = None, text: str | None = None) -> Configuration:
 
 
 def parse(text: str, file: str) -> Configuration:
-    """The configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load()."""
+    """Return the configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load()."""
     findings = Findings()
     sections = _sections(text, file, findings)
     findings.secure = _wants_secure(sections)

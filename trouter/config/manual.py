@@ -152,7 +152,7 @@ RULES: Final = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     order = ", ".join(kind.type.section for kind in HOLDS.values())
     chapters = [INTRODUCTION.format(default=DEFAULT_TEXT, order=order)]
     for kind in CONFIGURED:

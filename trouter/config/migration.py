@@ -59,7 +59,7 @@ SHOWN: Final = {Severity.PROBLEM: "problem", Severity.UNSAFE: "unsafe", Severity
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     turned = "".join(_turned(point) for point in POINTS.values() if point.strict)
     told = "".join(_told(point) for point in POINTS.values() if not point.strict)
     stay = "".join(f"| {each.what} | {each.there} | {each.here} | {each.why} |\n" for each in STAYS)

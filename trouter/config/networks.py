@@ -21,7 +21,7 @@ class Remark(NamedTuple):
 
 
 def remarks(configurations: Sequence[Configuration]) -> Iterator[Remark]:
-    """What is wrong or odd with the network of these routers."""
+    """Yield what is wrong or odd with the network of these routers."""
     yield from _same_ids(configurations)
     interior = [each for each in configurations if each.router.mode == "interior"]
     for each in interior:

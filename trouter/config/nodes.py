@@ -39,7 +39,7 @@ Node = Scalar | Items | Map
 
 
 def is_null(node: Node) -> bool:
-    """Whether a value is JSON's null, which means that it was not given."""
+    """Return whether a value is JSON's null, which means that it was not given."""
     return isinstance(node, Scalar) and node.value is None
 
 
@@ -60,12 +60,12 @@ class Section(NamedTuple):
 
 
 def squash(name: str) -> str:
-    """A name without hyphens, underscores and case, for comparing spellings."""
+    """Return a name without hyphens, underscores and case, for comparing spellings."""
     return name.replace("-", "").replace("_", "").lower()
 
 
 def literal(text: str) -> Plain:
-    """The JSON number, truth value or null that `text` spells, or the text itself."""
+    """Return the JSON number, truth value or null that `text` spells, or the text itself."""
     if text in {"true", "false", "null"}:
         return {"true": True, "false": False, "null": None}[text]
     if re.fullmatch(r"-?(?:0|[1-9][0-9]{0,18})", text):

@@ -48,7 +48,7 @@ class Secret:
 
 
 def password_of(text: str) -> Secret:
-    """A password: `env:NAME`, `file:PATH`, `pass:TEXT`, `literal:TEXT`, or the text itself."""
+    """Return a password: `env:NAME`, `file:PATH`, `pass:TEXT`, `literal:TEXT`, or the text itself."""
     prefix, found, rest = text.partition(":")
     if found and prefix in SOURCES:
         return SOURCES[prefix](rest)
@@ -56,12 +56,12 @@ def password_of(text: str) -> Secret:
 
 
 def sasl_password_of(text: str) -> Secret:
-    """The same for ``saslPassword``, where `literal:` is a part of the password, as with the older router."""
+    """Return the same for ``saslPassword``, where `literal:` is a part of the password, as with the older router."""
     return _in_clear(text) if text.startswith("literal:") else password_of(text)
 
 
 def source_of(text: str) -> tuple[str, str]:
-    """Where on this machine a text says that a password is: `file` or `env`, and its name; empty for nowhere."""
+    """Return where on this machine a text says that a password is: `file` or `env`, and its name; empty for nowhere."""
     prefix, found, rest = text.partition(":")
     if not found or prefix not in {"file", "env"}:
         return "", ""
@@ -69,7 +69,7 @@ def source_of(text: str) -> tuple[str, str]:
 
 
 def from_file(path: str) -> Secret:
-    """The first line of a file; Doubt if it cannot be read, and BadValue if it is no password."""
+    """Return the first line of a file; Doubt if it cannot be read, and BadValue if it is no password."""
     try:
         with opened(path) as file:
             line = file.readline(MAX_FILE_PASSWORD + 2)

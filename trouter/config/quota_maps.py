@@ -9,7 +9,7 @@ from trouter.config.schema import BadValue, BadValues
 
 
 def parse_quotas(node: Node) -> Quotas:
-    """The quotas in a map; BadValues with everything that is wrong with them."""
+    """Return the quotas in a map; BadValues with everything that is wrong with them."""
     if not isinstance(node, Map):
         raise BadValue("must be a map of quotas", "write: { maxLinks: 10 }")
     bad: list[BadValue] = []

@@ -62,7 +62,7 @@ class Reader(ABC):
 
     @abstractmethod
     def bare(self, key: str, by_line: bool) -> Scalar:
-        """A value without quotes; `by_line` when the map it stands in has one entry a line."""
+        """Return a value without quotes; `by_line` when the map it stands in has one entry a line."""
 
     # ---------------------------------------------------------------- where we are
     def place(self, offset: int | None = None) -> SourcePosition:
@@ -110,11 +110,11 @@ class Reader(ABC):
         return char
 
     def rest_is_empty(self) -> bool:
-        """Whether only blanks and a comment are left in this line."""
+        """Return whether only blanks and a comment are left in this line."""
         return _REST_IS_EMPTY.match(self.text, self.offset) is not None
 
     def brace_follows(self) -> bool:
-        """Whether a brace is next, newlines and comments apart: it may stand on the line after its name."""
+        """Return whether a brace is next, newlines and comments apart: it may stand on the line after its name."""
         start = self.offset
         found = self.skip() == "{"
         self.offset = start
@@ -122,7 +122,7 @@ class Reader(ABC):
 
     # ---------------------------------------------------------------- quotes
     def double_quoted(self, key: str) -> str:
-        """The text of a string in double quotes, JSON escapes applied."""
+        """Return the text of a string in double quotes, JSON escapes applied."""
         start = self.offset
         match = _DOUBLE_QUOTED.match(self.text, start)
         if match is None:
@@ -163,7 +163,7 @@ class Reader(ABC):
 
     # ---------------------------------------------------------------- maps and lists
     def map(self, depth: int) -> Map:
-        """A map, the offset at its brace."""
+        """Return a map, the offset at its brace."""
         start, place = self.offset, self.place()
         self.offset += 1
         by_line = self.rest_is_empty()
@@ -181,7 +181,7 @@ class Reader(ABC):
         return Map(tuple(entries), place)
 
     def text_entries(self) -> Iterator[Entry]:
-        """The entries that follow, as far as their names and values are plain strings."""
+        """Yield the entries that follow, as far as their names and values are plain strings."""
         while match := _TEXT_ENTRY.match(self.text, self.offset):
             self.offset = match.end()
             key, value = match.start(1), match.start(2)
@@ -190,7 +190,7 @@ class Reader(ABC):
             yield Entry(match[1], place, Scalar(match[2], beside, quoted=True))
 
     def entry(self, by_line: bool, depth: int) -> Entry:
-        """One `key: value` of a map."""
+        """Read one `key: value` of a map."""
         start = self.offset
         key = self.map_key()
         equals = self.pass_equals(key, f"{key}: {{")
@@ -238,7 +238,7 @@ class Reader(ABC):
         raise NoValue
 
     def value(self, key: str, by_line: bool, depth: int) -> Node:
-        """The value of a map's entry or a list's item."""
+        """Return the value of a map's entry or a list's item."""
         char = self.skip_blanks()
         if char in {"", "\n", "#"} and (self.json or self.brace_follows()):
             char = self.skip()
@@ -257,7 +257,7 @@ class Reader(ABC):
         return self.bare(key, by_line)
 
     def list(self, key: str, depth: int) -> Items:
-        """A list, the offset at its bracket."""
+        """Return a list, the offset at its bracket."""
         start, place = self.offset, self.place()
         self.offset += 1
         items: list[Node] = []
@@ -277,7 +277,7 @@ class Reader(ABC):
         return Items(tuple(items), place)
 
     def item(self, key: str, depth: int, char: str) -> Node:
-        """One item of a list, `char` being its first character."""
+        """Read one item of a list, `char` being its first character."""
         if self.json or char in "[\"'" or _MAP_AHEAD.match(self.text, self.offset):
             return self.value(key, False, depth)
         start = self.offset

@@ -30,7 +30,7 @@ FIELD_OF_FILE: Final = "password_file"
 
 
 def withheld(configuration: Configuration, entity: Entity, present: Entity | None) -> str:
-    """Why management may not have ``entity`` in the place of ``present``; empty if it may."""
+    """Return why management may not have ``entity`` in the place of ``present``; empty if it may."""
     for kind, field, judge in JUDGES:
         if type(entity) is kind:
             wanted = getattr(entity, field)
@@ -93,7 +93,7 @@ def _named_files(configuration: Configuration) -> Iterator[str]:
 
 
 def holds_secret(attribute: Attribute) -> bool:
-    """Whether an attribute is a secret, or names the file of one."""
+    """Return whether an attribute is a secret, or names the file of one."""
     return attribute.secret or attribute.field == FIELD_OF_FILE
 
 

@@ -12,7 +12,7 @@ HIDDEN: Final = "*****"
 
 
 def row(entity: Entity) -> dict[str, object]:
-    """Every attribute in the order of the schema, None where there is nothing to show, secrets never shown.
+    """Return every attribute in the order of the schema, None where there is nothing to show, secrets never shown.
 
     An attribute with two names stands there twice.
     """
@@ -26,7 +26,7 @@ def row(entity: Entity) -> dict[str, object]:
 
 
 def shown_value(entity: Entity, attribute: Attribute) -> object:
-    """One attribute as management shows it: what was written where the value is not plain itself."""
+    """Return one attribute as management shows it: what was written where the value is not plain itself."""
     if not attribute.field:
         return None
     if attribute.unset is not Unset.DEFAULT and attribute.field not in entity.written:

@@ -114,7 +114,7 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
 
 
 def world_of(drafts: list[Draft]) -> World:
-    """What the sections of a file say of the router as a whole."""
+    """Return what the sections of a file say of the router as a whole."""
     values = {draft.type.short: draft for draft in reversed(drafts) if draft.type.singleton}
     router, policy = values.get("router"), values.get("policy")
     secure = bool(router and router.value("secure_defaults"))

@@ -104,7 +104,7 @@ class Doubt(BadValue):
         self.value = value
 
     def at(self, place: SourcePosition, key: str, text: str) -> Doubt:
-        """The same about a part of a value."""
+        """Return the same about a part of a value."""
         return Doubt(self.point, self.value, self.message, self.suggestion, place=place, key=key, text=text)
 
 
@@ -191,7 +191,7 @@ class Attribute:
 
 
 def same_name(spelling: str, name: str) -> bool:
-    """Whether `max-frame-size`, `max_frame_size` or `maxFrameSize` is meant by `spelling`."""
+    """Return whether `max-frame-size`, `max_frame_size` or `maxFrameSize` is meant by `spelling`."""
     if spelling == name:
         return True
     return re.search("[-_]", spelling) is not None and spelling[0] == name[0] and squash(spelling) == squash(name)
@@ -276,7 +276,7 @@ def column(
 
 @cache
 def attributes_of(entity: type) -> tuple[Attribute, ...]:
-    """The attributes of an entity class that can be set: its own in the order of declaration, then the name."""
+    """Return the attributes of an entity class that can be set: its own in the order of declaration, then the name."""
     return tuple(row for row in all_attributes_of(entity) if row.settable)
 
 
@@ -382,7 +382,7 @@ class EntityType:
         return {name: row for row in self.attributes for name in (*row.old_names, row.twin, row.name) if name}
 
     def attribute(self, name: str) -> Attribute | None:
-        """The attribute of this name, or that once had this name."""
+        """Return the attribute of this name, or that once had this name."""
         return self._by_name.get(name)
 
     @cached_property
@@ -390,7 +390,7 @@ class EntityType:
         return {name: row for row in reversed(self.fields) for name in (row.name, *row.old_names)}
 
     def field_spelled(self, spelling: str) -> Attribute | None:
-        """The field that `spelling` names, or names by a former name."""
+        """Return the field that `spelling` names, or names by a former name."""
         row = self._by_spelling.get(spelling)
         return row or next((row for row in self.fields if row.is_spelled(spelling)), None)
 

@@ -49,7 +49,7 @@ def tenant_source(text: str) -> TenantSource:
 
 
 def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) -> str:
-    """Why a listener, whose fields ``get`` tells, cannot hold tenants apart; empty when it can, or need not.
+    """Return why a listener, whose fields ``get`` tells, cannot hold tenants apart; empty when it can, or need not.
 
     Clients may choose their tenant by the hostname of their open, as with the older router, unless the configuration
     is ``secure`` (secureDefaults).
@@ -63,7 +63,7 @@ def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) 
 
 
 def read_tenants(path: str) -> Mapping[str, frozenset[str]]:
-    """The tenants of each user in a JSON file; BadValue."""
+    """Return the tenants of each user in a JSON file; BadValue."""
     content = read_json(path, MAX_FILE_BYTES, _once, _CONTENT)
     if not isinstance(content, dict):
         raise BadValue("this file holds something else than one object", _CONTENT)

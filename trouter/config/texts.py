@@ -54,7 +54,7 @@ class FailoverUrl:
 
 
 def random_router_id(mode: str = "standalone") -> str:
-    """An id for a router that was given none."""
+    """Return an id for a router that was given none."""
     return f"{mode.capitalize()}_{''.join(secrets.choice(string.ascii_letters + string.digits) for _ in range(15))}"
 
 
@@ -69,7 +69,7 @@ def router_id(text: str) -> str:
 
 
 def port(text: str) -> str:
-    """A port number, 0 for any free one, or a service name; text either way."""
+    """Return a port number, 0 for any free one, or a service name; text either way."""
     if re.fullmatch("[0-9]+", text):
         if len(text) > 5 or int(text) > MAX_PORT:
             raise BadValue("is not a port", "a number from 0 to 65535, or a service name")
@@ -88,7 +88,7 @@ def listed_port(text: str) -> str:
 
 
 def port_or_service(text: str) -> int | str:
-    """The number of a port, where that is known without asking the system for the service."""
+    """Return the number of a port, where that is known without asking the system for the service."""
     return int(text) if text.isdecimal() else WELL_KNOWN_PORTS.get(text, text)
 
 
@@ -151,7 +151,7 @@ def plugin_list(text: str) -> tuple[ListedPlugin, ...]:
 
 
 def plugin_settings(settings: Mapping[str, object]) -> Mapping[str, Mapping[str, object]]:
-    """A map of settings for each plugin, by its name."""
+    """Return a map of settings for each plugin, by its name."""
     for name, own in settings.items():
         if not isinstance(own, Mapping):
             raise BadValue(f"the settings of '{name}' must be a map", "write: { PLUGIN: { setting: value } }")
@@ -159,7 +159,7 @@ def plugin_settings(settings: Mapping[str, object]) -> Mapping[str, Mapping[str,
 
 
 def message_components(text: str) -> tuple[str, ...]:
-    """The parts of a message to log, in their fixed order."""
+    """Return the parts of a message to log, in their fixed order."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words in ([], ["none"]):
         return ()
@@ -174,7 +174,7 @@ def message_components(text: str) -> tuple[str, ...]:
 
 
 def failover_urls(text: str) -> tuple[FailoverUrl, ...]:
-    """A comma separated list of `[scheme://]host[:port]`."""
+    """Return a comma separated list of `[scheme://]host[:port]`."""
     return tuple(_failover_url("".join(item.split())) for item in text.split(","))
 
 
@@ -201,7 +201,7 @@ def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def levels(text: str) -> frozenset[str]:
-    """The levels an `enable` list names; DEFAULT_LEVELS stands among them for those of the module DEFAULT."""
+    """Return the levels an `enable` list names; DEFAULT_LEVELS stands among them for those of the module DEFAULT."""
     enabled: set[str] = set()
     for word in re.split(r"[\s,;:]+", text.strip()):
         if word:
@@ -223,14 +223,14 @@ def _levels_of(word: str) -> set[str]:
 
 
 def folder(text: str) -> str:
-    """A folder that may be made when it is needed."""
+    """Return a folder that may be made when it is needed."""
     if not text:
         raise BadValue("must not be empty", "the path of a folder")
     return text
 
 
 def record_kinds(text: str) -> frozenset[str] | None:
-    """The kinds of records that a list names; None for all of them."""
+    """Return the kinds of records that a list names; None for all of them."""
     kinds: set[str] = set()
     for word in re.split(r"[\s,;]+", text.strip()):
         if word in KINDS:
@@ -252,14 +252,14 @@ def names(text: str) -> frozenset[str]:
 
 
 def remote_host(text: str) -> str:
-    """A host that can be called."""
+    """Return a host that can be called."""
     if not text:
         raise BadValue("must not be empty", "the name or the address of a host")
     return host(text)
 
 
 def remote_port(text: str) -> str:
-    """A port that can be called."""
+    """Return a port that can be called."""
     number = listed_port(text)
     if number == "0":
         raise BadValue("is not a port to call", "a number from 1 to 65535, or a service name")
@@ -280,7 +280,7 @@ def host_and_port(text: str) -> str:
 
 
 def web_socket_origins(text: str) -> tuple[str, ...]:
-    """A list of `http[s]://host[:port]`, `null` or `*`, in the form in which browsers send origins."""
+    """Return a list of `http[s]://host[:port]`, `null` or `*`, in the form in which browsers send origins."""
     return tuple(_origin(word) for word in re.split(r"[\s,]+", text.strip().lower()) if word)
 
 

@@ -75,11 +75,11 @@ _BY_NAME: Final = {name: kind for kind in TYPES for name in (kind.short, kind.fu
 
 
 def type_of_section(spelling: str) -> EntityType | None:
-    """The type whose sections are called so."""
+    """Return the type whose sections are called so."""
     kind = _BY_SECTION.get(spelling)
     return kind or next((kind for name, kind in _BY_SECTION.items() if same_name(spelling, name)), None)
 
 
 def type_named(text: str) -> EntityType | None:
-    """The type of this name, short or full."""
+    """Return the type of this name, short or full."""
     return _BY_NAME.get(text)

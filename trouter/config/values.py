@@ -17,7 +17,7 @@ INT64: Final = range(-(2**63), 2**63)
 
 
 def convert(attribute: Attribute, node: Node) -> tuple[object, object]:
-    """What was written, as a plain value, and the value for the entity's field; BadValue if the text is none.
+    """Return what was written, as a plain value, and the value for the entity's field; BadValue if the text is none.
 
     What is written of a secret is a secret.
     """
@@ -39,7 +39,7 @@ def _parsed(attribute: Attribute, texts: Iterable[str]) -> object:
 
 
 def as_node(value: object, place: SourcePosition) -> Node:
-    """The node for a value that arrived typed, in a request or from what was written before."""
+    """Return the node for a value that arrived typed, in a request or from what was written before."""
     match value:
         case Secret():
             return Scalar(value.reveal(), place, quoted=True)
@@ -59,7 +59,7 @@ def as_node(value: object, place: SourcePosition) -> Node:
 
 
 def as_written(node: Node) -> str:
-    """The offending text, for a problem."""
+    """Return the offending text, for a problem."""
     match node:
         case Scalar(value=value):
             return text_of(value)
@@ -70,7 +70,7 @@ def as_written(node: Node) -> str:
 
 
 def text_of(value: object) -> str:
-    """A JSON scalar as the text it would have in the `.conf` form."""
+    """Return a JSON scalar as the text it would have in the `.conf` form."""
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -125,7 +125,7 @@ def _properties(attribute: Attribute, node: Node) -> Mapping[str, object]:
 
 
 def plain(node: Node) -> object:
-    """The Python value of a node: unquoted numbers and truth values of the `.conf` form count as such."""
+    """Return the Python value of a node: unquoted numbers and truth values of the `.conf` form count as such."""
     if isinstance(node, Map):
         return {key: plain(value) for key, _, value in node.entries}
     if isinstance(node, Items):

@@ -65,7 +65,7 @@ _process = ProcessCollector(registry=None)
 
 
 def exposition(figures: Figures) -> bytes:
-    """Everything, in the text format of Prometheus."""
+    """Return everything, in the text format of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshot(figures))
     registry.register(_process)

@@ -58,7 +58,7 @@ class Pages:
             self._probes["readyz",] = self._readyz
 
     async def answer(self, request: h11.Request, visitor: Visitor) -> Response:
-        """The answer to ``request``; a bug of ours is one of 500."""
+        """Return the answer to ``request``; a bug of ours is one of 500."""
         try:
             return await self._answer(request, visitor)
         except Exception:

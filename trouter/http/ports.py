@@ -28,19 +28,19 @@ class Site(Protocol):
         ...
 
     async def healthy(self) -> bool:
-        """Whether it works: in a router, whether something sent through the core came out again."""
+        """Return whether it works: in a router, whether something sent through the core came out again."""
         ...
 
     def ready(self) -> bool:
-        """Whether it does its work: in a router, whether the listeners stand and it is not about to stop."""
+        """Return whether it does its work: in a router, whether the listeners stand and it is not about to stop."""
         ...
 
     def reasons(self) -> Sequence[str]:
-        """Why it is not ready, a line each; nothing where it is."""
+        """Return why it is not ready, a line each; nothing where it is."""
         ...
 
     def live(self) -> bool:
-        """Whether the process should be left running."""
+        """Return whether the process should be left running."""
         ...
 
     def turns_away(self, remote: tuple[str, int]) -> bool:

@@ -64,6 +64,6 @@ class Response:
 
 
 def refusal(status: int, *headers: tuple[str, str], why: str = "") -> Response:
-    """An answer that only says no; ``why`` is our own text."""
+    """Return an answer that only says no; ``why`` is our own text."""
     text = f"{status} {HTTPStatus(status).phrase}" + (f": {why}" if why else "") + "\n"
     return Response(status, text.encode(), headers=(*NOT_KEPT, *headers))

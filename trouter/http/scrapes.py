@@ -23,7 +23,7 @@ class Scrapes:
         self._turn = trio.Lock()
 
     async def text(self) -> bytes:
-        """The text of a moment after the call."""
+        """Return the text of a moment after the call."""
         begun = self._number
         async with self._turn:
             if self._number > begun:

@@ -39,7 +39,7 @@ class Handshake:
     headers: dict[str, str]
 
     def accept(self, origins: tuple[str, ...], *, on_loopback: bool) -> tuple[h11.InformationalResponse, str]:
-        """The answer that switches, and the subprotocol; UpgradeRefused if it may not be."""
+        """Return the answer that switches, and the subprotocol; UpgradeRefused if it may not be."""
         key = self._key()
         self._judge_origin(origins, on_loopback=on_loopback)
         subprotocol = self._subprotocol()
@@ -90,7 +90,7 @@ class Handshake:
 
 
 def handshake_in(request: h11.Request) -> Handshake | None:
-    """The handshake if ``request`` offers to switch to WebSockets. A header that is repeated is one list."""
+    """Return the handshake if ``request`` offers to switch to WebSockets. A header that is repeated is one list."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in request.headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
@@ -100,7 +100,7 @@ def handshake_in(request: h11.Request) -> Handshake | None:
 
 
 def is_own_page(origin: str, host: str, *, on_loopback: bool) -> bool:
-    """Whether a page of ``origin`` came from where the request went: the same host and port.
+    """Return whether a page of ``origin`` came from where the request went: the same host and port.
 
     On a connection to a loopback address only names of this machine count: a stranger's name can be made to lead here.
     """
@@ -120,7 +120,7 @@ def is_own_page(origin: str, host: str, *, on_loopback: bool) -> bool:
 
 
 def is_loopback_name(name: str) -> bool:
-    """Whether only this machine can be meant."""
+    """Return whether only this machine can be meant."""
     try:
         return ip_address(name).is_loopback
     except ValueError:

@@ -63,7 +63,7 @@ def open_console(folder: Path, names: Sequence[str], compressed: bool) -> Respon
 
 
 def takes_gzip(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request's Accept-Encoding names gzip (RFC 9110, 12.5.3)."""
+    """Return whether a request's Accept-Encoding names gzip (RFC 9110, 12.5.3)."""
     for name, value in headers:
         for coding in value.decode("latin-1").split(",") if name == b"accept-encoding" else ():
             match = _GZIP.fullmatch(coding.strip())

@@ -71,7 +71,7 @@ def name_of(descriptor: object) -> str:
 
 
 def is_sasl(descriptor: object) -> bool:
-    """Whether what bears it may hold secrets."""
+    """Return whether what bears it may hold secrets."""
     return class_of(descriptor) in _SASL
 
 

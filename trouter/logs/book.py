@@ -46,7 +46,7 @@ class LogBook:
         self._entries.append(entry)
 
     def recent(self, limit: int = 0, module: str = "") -> list[Entry]:
-        """The newest `limit` lines, all if it is not above 0, oldest first; of one module, if it is named."""
+        """Return the newest `limit` lines, all if it is not above 0, oldest first; of one module, if it is named."""
         found = [entry for entry in self._entries if not module or entry.module == module]
         return found[-limit:] if limit > 0 else found
 
@@ -57,7 +57,7 @@ class LogBook:
         }
 
     def tally_of(self, module: str) -> dict[int, int]:
-        """The counts of one module by the number of the level, for its logger to count in."""
+        """Return the counts of one module by the number of the level, for its logger to count in."""
         return self._tallies.get(module, self._tallies[DEFAULT])
 
 

@@ -242,7 +242,7 @@ def _path(name: str) -> Path:
 
 
 def cannot_open(name: str, failure: Exception) -> str:
-    """What to say about a log file that cannot be had."""
+    """Return what to say about a log file that cannot be had."""
     return f"Failed to open log file {name!r}: {getattr(failure, 'strerror', None) or failure}"
 
 

@@ -47,7 +47,7 @@ logging.addLevelName(NOTICE, "NOTICE")
 
 
 def known_number(number: int) -> int:
-    """The number of the level that `number` stands for: itself, or the next level below that has a name."""
+    """Return the number of the level that `number` stands for: itself, or the next level below that has a name."""
     return number if number in NAMES else _ASCENDING[max(bisect_right(_ASCENDING, number) - 1, 0)]
 
 

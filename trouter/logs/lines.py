@@ -69,7 +69,7 @@ def _escape(code: int) -> str:
 
 
 def entry_of(record: logging.LogRecord) -> Entry:
-    """The entry of a record; never raises, whatever the arguments are."""
+    """Return the entry of a record; never raises, whatever the arguments are."""
     try:
         text = record.getMessage()
     except Exception:  # noqa: BLE001  # a bug where it was logged must not become one here
@@ -85,7 +85,7 @@ def entry_of(record: logging.LogRecord) -> Entry:
 
 
 def traceback_of(record: logging.LogRecord) -> str:
-    """The traceback of a record, several lines, empty if there is none."""
+    """Return the traceback of a record, several lines, empty if there is none."""
     if not record.exc_info or record.exc_info[1] is None:
         return ""
     lines = "".join(traceback.format_exception(record.exc_info[1])).splitlines()
@@ -97,7 +97,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def line_of(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
-    """The line, without the end of it."""
+    """Return the line, without the end of it."""
     return _json(entry, trace, shape, clock) if shape.json else _text(entry, trace, shape, clock)
 
 

@@ -66,7 +66,7 @@ def _one_frame_up(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def of(module: str) -> logging.Logger:
-    """The logger of one module, such as `SERVER`."""
+    """Return the logger of one module, such as `SERVER`."""
     logger = logging.getLogger(f"{ROOT}.{module}")
     if not isinstance(logger, CountingLogger):
         logger.__class__ = CountingLogger

@@ -15,7 +15,7 @@ _DURABILITY: Final = {1: "config", 2: "unsettled-state"}
 
 
 def word(text: str) -> str:
-    """A peer's text as one field of a line whose form is the older router's: cut, and its blanks escaped.
+    """Return a peer's text as one field of a line whose form is the older router's: cut, and its blanks escaped.
 
     So a peer cannot write further fields into the line. The log itself escapes what cannot be printed.
     """
@@ -23,7 +23,7 @@ def word(text: str) -> str:
 
 
 def name_word(text: str) -> str:
-    """The same for a name that a peer chose before it authenticated: without ``=`` too."""
+    """Return the same for a name that a peer chose before it authenticated: without ``=`` too."""
     return word(text).replace("=", "\\x3d")
 
 
@@ -42,7 +42,7 @@ def describe_properties(properties: object) -> str:
 
 
 def describe_counters(counters: Counters, blocked: bool) -> str:
-    """What came and went on a link, as it is told when the link ends."""
+    """Return what came and went on a link, as it is told when the link ends."""
     return (
         f"del={counters.deliveries} presett={counters.presettled} psdrop={counters.dropped_presettled} "
         f"acc={counters.accepted} rej={counters.rejected} rel={counters.released} mod={counters.modified} "
@@ -51,7 +51,7 @@ def describe_counters(counters: Counters, blocked: bool) -> str:
 
 
 def and_more(count: int) -> str:
-    """What ends a line that stands for ``count`` such events, of which it names the first."""
+    """Return what ends a line that stands for ``count`` such events, of which it names the first."""
     return "" if count == 1 else f" (and {count - 1} more)"
 
 

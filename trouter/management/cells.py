@@ -24,7 +24,7 @@ _EMPTY: Final = encode([])
 
 
 def encode_row(cells: Sequence[object]) -> bytes:
-    """A list of values of AMQP types, as the codec would write it."""
+    """Return a list of values of AMQP types, as the codec would write it."""
     parts = [_cell(cell) for cell in cells]
     if not parts:
         return _EMPTY

@@ -31,7 +31,7 @@ class Listing:
     asked_at_s: float
 
     def walk(self, place: int) -> Iterator[tuple[int, Any, Any]]:
-        """The keys from ``place`` on, each with its place and its group's owner."""
+        """Yield the keys from ``place`` on, each with its place and its group's owner."""
         start = 0
         for owner, keys in self.groups:
             for index in range(max(place - start, 0), len(keys)):
@@ -49,7 +49,7 @@ class Cursors:
         self._listings: OrderedDict[Asker, Listing] = OrderedDict()
 
     def open(self, asker: Asker, offset: int, now_s: float) -> Listing | None:
-        """The listing whose page at ``offset`` comes next, None when a new one has to be begun."""
+        """Return the listing whose page at ``offset`` comes next, None when a new one has to be begun."""
         listing = self._listings.get(asker)
         if listing is None or offset == 0 or offset not in listing.places or now_s - listing.asked_at_s > _AGE_S:
             return None
@@ -58,7 +58,7 @@ class Cursors:
         return listing
 
     def begin(self, groups: Sequence[Group], now_s: float) -> Listing:
-        """A new listing."""
+        """Return a new listing."""
         return Listing(groups, {0: 0}, now_s)
 
     def turn(self, asker: Asker, listing: Listing, given: tuple[int, int], following: tuple[int, int]) -> None:

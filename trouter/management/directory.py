@@ -111,7 +111,7 @@ class Directory:
                 yield self._providers[kind.short]
 
     def find(self, kind: EntityType | None, name: str, identity: str) -> Found:
-        """The entity that a request is about; Refusal when there is none, or when what is said disagrees."""
+        """Return the entity that a request is about; Refusal when there is none, or when what is said disagrees."""
         found = None
         if identity:
             found = self._only(kind, self._identified(identity), f"identity={identity}")
@@ -125,7 +125,7 @@ class Directory:
         return found
 
     def exists(self, text: str) -> bool:
-        """Whether ``text`` names an entity, of whatever type."""
+        """Return whether ``text`` names an entity, of whatever type."""
         return any(True for _ in self._named(None, text))
 
     def _identified(self, identity: str) -> Iterator[Found]:

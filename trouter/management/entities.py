@@ -27,7 +27,7 @@ _IDENTIFYING: Final = ("name", "identity", "type")
 
 
 def entity_type_of(request: Request) -> str:
-    """The type of the entity that an operation on an entity is for, in whichever property it stands."""
+    """Return the type of the entity that an operation on an entity is for, in whichever property it stands."""
     operation = request.text("operation").upper()
     if operation in ("READ", "UPDATE", "DELETE", "CREATE") and is_node_type(request.text("type")):
         return request.text("entityType")
@@ -56,7 +56,7 @@ async def on_found(node: Node, request: Request, operation: str, found: Found) -
 
 
 def nameless(kind: EntityType | None) -> str:
-    """The description for a request that names no entity, as the older router words it."""
+    """Return the description for a request that names no entity, as the older router words it."""
     whose = "" if kind is None or kind.core else f"{kind.full_name}: "
     return f"{whose}No name or identity provided"
 
@@ -80,7 +80,7 @@ def check_can(kind: EntityType, operation: str) -> None:
 
 
 def text_in(body: Mapping[str, object], name: str) -> str:
-    """What the body says of name, identity or type; empty when it says nothing."""
+    """Return what the body says of name, identity or type; empty when it says nothing."""
     value = body.get(name)
     if value is None:
         return ""

@@ -57,7 +57,7 @@ CORE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def kind_of(text: str) -> EntityType:
-    """The type that a request names, in short or in full; Refusal when there is none."""
+    """Return the type that a request names, in short or in full; Refusal when there is none."""
     kind = type_named(text)
     if kind is None:
         known = ", ".join(each.short for each in TYPES)
@@ -66,32 +66,32 @@ def kind_of(text: str) -> EntityType:
 
 
 def is_node_type(text: str) -> bool:
-    """Whether a request that names this type and no entity is for the management node."""
+    """Return whether a request that names this type and no entity is for the management node."""
     return not text or ((kind := type_named(text)) is not None and kind.short in NODE_TYPES)
 
 
 def bases_of(kind: EntityType) -> tuple[EntityType, ...]:
-    """What a type extends, nearest first."""
+    """Return what a type extends, nearest first."""
     return tuple(base for short in kind.bases if (base := type_named(short)) is not None)
 
 
 def descendants_of(base: EntityType | None) -> tuple[EntityType, ...]:
-    """A type and all that extend it; every type for None."""
+    """Return a type and all that extend it; every type for None."""
     return tuple(kind for kind in TYPES if base is None or kind is base or base.short in kind.bases)
 
 
 def is_base(kind: EntityType) -> bool:
-    """Whether other types extend this one."""
+    """Return whether other types extend this one."""
     return len(descendants_of(kind)) > 1
 
 
 def listed_operations(kind: EntityType) -> tuple[str, ...]:
-    """The operations that a type tells of: its own, then those it inherits."""
+    """Return the operations that a type tells of: its own, then those it inherits."""
     return tuple(dict.fromkeys((*kind.operations, *kind.inherited)))
 
 
 def attribute_names(kind: EntityType) -> tuple[str, ...]:
-    """The attributes of a type as the schema has them."""
+    """Return the attributes of a type as the schema has them."""
     return tuple(each.name for each in kind.attributes)
 
 
@@ -108,12 +108,12 @@ ALL_COLUMNS: Final = tuple(dict.fromkeys(name for kind in TYPES for name in attr
 
 
 def columns_of(kind: EntityType | None) -> tuple[str, ...]:
-    """The columns of a type when a QUERY names none; of all types for None."""
+    """Return the columns of a type when a QUERY names none; of all types for None."""
     return ALL_COLUMNS if kind is None else _COLUMNS[kind.short]
 
 
 def column_of(kind: EntityType | None, name: str) -> str | None:
-    """The column of a type's rows (of any type's, for None) that a name means, today's or a former one."""
+    """Return the column of a type's rows (of any type's, for None) that a name means, today's or a former one."""
     if name in columns_of(kind):
         return name
     for each in TYPES if kind is None else (kind,):

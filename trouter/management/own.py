@@ -27,7 +27,7 @@ MAX_EMPTY: Final = 64
 
 
 async def query(node: Node, request: Request) -> Answer:
-    """The type to list stands in entityType; a request without one may say it in type."""
+    """Return the type to list stands in entityType; a request without one may say it in type."""
     text = request.text("entityType")
     own = request.text("type")
     if not is_node_type(own):

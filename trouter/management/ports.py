@@ -58,13 +58,13 @@ class ConnectionFacts(Protocol):
         """The role of the listener or connector it came through."""
 
     def links(self) -> Iterator[int]:
-        """The identities of its links."""
+        """Yield the identities of its links."""
 
     def as_container(self) -> Container:
-        """The connection as one on which the router attaches links of its own."""
+        """Return the connection as one on which the router attaches links of its own."""
 
     def row(self, now_s: float) -> dict[str, object]:
-        """The attributes of the connection type, as values of AMQP types."""
+        """Return the attributes of the connection type, as values of AMQP types."""
 
     def force_close(self, error: Error) -> None:
         """End the connection, saying why."""
@@ -74,10 +74,10 @@ class Topology(Protocol):
     """The network that the router belongs to."""
 
     def nodes(self) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """The routers by id, with the attributes of the type router.node."""
+        """Return the routers by id, with the attributes of the type router.node."""
 
     def changes(self) -> Iterable[tuple[int, Mapping[str, object]]]:
-        """What changed lately, by number, with the attributes of the type topologyChange."""
+        """Return what changed lately, by number, with the attributes of the type topologyChange."""
 
     @property
     def duplicate_ids(self) -> Sequence[str]:
@@ -95,10 +95,10 @@ class Holdups(Protocol):
         """Return the keys of all entities of this type."""
 
     def row(self, key: Any) -> Mapping[str, object] | None:
-        """The attributes of the entity; None when it is there no longer."""
+        """Return the attributes of the entity; None when it is there no longer."""
 
     def find(self, identity: str) -> Any | None:
-        """The key of an entity."""
+        """Return the key of an entity."""
 
     def forgive(self, key: Any) -> bool:
         """Let it be no more; whether it was there still."""
@@ -124,25 +124,25 @@ class Control(Protocol):
         """Read the configuration file again and follow it; ChangeRefused with every problem in its description."""
 
     def connections(self) -> Mapping[int, ConnectionFacts]:
-        """The connections by number, ascending."""
+        """Return the connections by number, ascending."""
 
     def status(self, entity: Entity) -> Mapping[str, object]:
-        """What is observed of an entity in service, by attribute, such as a connector's connectionStatus."""
+        """Return what is observed of an entity in service, by attribute, such as a connector's connectionStatus."""
 
     def vhost_statistics(self) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """What was let in and turned away under each vhost, by its name."""
+        """Return what was let in and turned away under each vhost, by its name."""
 
     def rights(self, connection: int) -> Rights:
         """Return what the user of a connection may do; connection 0 is the router itself."""
 
     def may_send(self, connection: int, address: str) -> bool:
-        """Whether the user of a connection may send to an address; connection 0 is the router itself."""
+        """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
 
     def denied(self, connection: int, what: str) -> None:
         """Report that a requester asked for what it may not do, a line of text."""
 
     def topology(self) -> Topology | None:
-        """The network, where the router belongs to one."""
+        """Return the network, where the router belongs to one."""
 
     def lockouts(self) -> Holdups:
         """Failed logins that are remembered."""
@@ -151,16 +151,16 @@ class Control(Protocol):
         """Decisions about users, hosts and tenants that are in force."""
 
     def findings(self) -> Sequence[Problem]:
-        """Everything that is to be told of the configuration in force, the gravest first."""
+        """Return everything that is to be told of the configuration in force, the gravest first."""
 
     def router_counts(self) -> Mapping[str, object]:
-        """What the process counts, by attribute of the type router."""
+        """Return what the process counts, by attribute of the type router."""
 
     def denials(self) -> Iterable[tuple[int, Mapping[str, object]]]:
-        """What was denied lately, by number, with the attributes of the type denial."""
+        """Return what was denied lately, by number, with the attributes of the type denial."""
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
-        """What the policy in force decides on a connection, and why.
+        """Return what the policy in force decides on a connection, and why.
 
         The keys of ``question`` are those of POLICY_QUESTION; what is not asked is absent.
         """
@@ -191,7 +191,7 @@ class LogBook(Protocol):
     """What was logged lately, and how much of it there was."""
 
     def recent(self, limit: int = 0, module: str = "") -> Sequence[LogEntry]:
-        """The newest ``limit`` entries (0: all that are remembered), oldest first."""
+        """Return the newest ``limit`` entries (0: all that are remembered), oldest first."""
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """Events by module and level."""

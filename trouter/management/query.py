@@ -44,7 +44,7 @@ class Queries:
         self._breathe = breathe
 
     async def run(self, request: Request, kind: EntityType | None) -> Answer:
-        """The rows of ``kind`` and what extends it, all attributes of all types for None; Refusal."""
+        """Return the rows of ``kind`` and what extends it, all attributes of all types for None; Refusal."""
         asked = _names_asked(request)
         names = asked or columns_of(kind)
         columns = _columns(kind, names)

@@ -54,7 +54,7 @@ class Request:
         self.malformed: Refusal | None = None
 
     def text(self, name: str) -> str:
-        """The application property ``name``, empty when it is absent; Refusal when it is no text."""
+        """Return the application property ``name``, empty when it is absent; Refusal when it is no text."""
         value = self.properties.get(name)
         if value is None:
             return ""
@@ -63,7 +63,7 @@ class Request:
         return value
 
     def number(self, name: str) -> int | None:
-        """The application property ``name`` if there is one, a number or its decimal text; Refusal otherwise."""
+        """Return the application property ``name`` if there is one, a number or its decimal text; Refusal otherwise."""
         value = self.properties.get(name)
         if value is None:
             return None
@@ -74,13 +74,13 @@ class Request:
         raise bad_request(f"the property '{name}' must be an integer, not {shown(value)}")
 
     def map_body(self) -> dict[str, Any]:
-        """The body as a map of attributes, empty when there is none; Refusal when it is something else."""
+        """Return the body as a map of attributes, empty when there is none; Refusal when it is something else."""
         body = self._body_as_map()
         _check_names(body)
         return body
 
     def new_attributes(self) -> dict[str, Any]:
-        """The body of a CREATE: as ``map_body``, without attributes whose name is null or empty."""
+        """Return the body of a CREATE: as ``map_body``, without attributes whose name is null or empty."""
         body = {name: value for name, value in self._body_as_map().items() if name not in (None, "")}
         _check_names(body)
         return body
@@ -113,13 +113,13 @@ _SAID: Final = ("type", "name", "identity", "entityType", "offset", "count", "li
 
 
 def shown(value: object) -> str:
-    """A stranger's value in a description or a log line, cut short."""
+    """Return a stranger's value in a description or a log line, cut short."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def type_of(value: object) -> str:
-    """What a decoded value is called in AMQP."""
+    """Return what a decoded value is called in AMQP."""
     return _TYPE_NAMES.get(type(value), type(value).__name__.lower())
 
 
@@ -137,7 +137,7 @@ _TYPE_NAMES: Final = {
 
 
 def read_request(data: bytes) -> Request:
-    """The request that a message is; never raises, whatever the octets."""
+    """Return the request that a message is; never raises, whatever the octets."""
     request = Request()
     try:
         _read(request, data)

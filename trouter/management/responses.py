@@ -34,17 +34,17 @@ class Answer:
 
 
 def answer(value: object, status: int = OK) -> Answer:
-    """An answer whose body is ``value``, converted to AMQP types."""
+    """Return an answer whose body is ``value``, converted to AMQP types."""
     return Answer(status, encode(to_wire(value)))
 
 
 def refusal(status: int, description: str) -> Answer:
-    """An answer that says why not, with an empty map for a body."""
+    """Return an answer that says why not, with an empty map for a body."""
     return Answer(status, encode({}), description)
 
 
 def table(names: Sequence[str], rows: Iterable[bytes]) -> Answer:
-    """The answer to a QUERY, its rows encoded already."""
+    """Return the answer to a QUERY, its rows encoded already."""
     encoded = list(rows)
     results = _compound(_LIST32, len(encoded), b"".join(encoded))
     content = b"".join((encode("attributeNames"), encode(list(names)), encode("results"), results))
@@ -56,7 +56,7 @@ def _compound(code: bytes, count: int, content: bytes) -> bytes:
 
 
 def compose(request: Request, given: Answer) -> bytes:
-    """The message that answers ``request``."""
+    """Return the message that answers ``request``."""
     description = given.description or REASONS[given.status]
     properties = [None, None, request.reply_to, None, None, request.correlation_id]
     head = (

@@ -18,18 +18,18 @@ MAX_INDENT: Final = 16
 
 @cache
 def schema() -> dict[str, Any]:
-    """The answer to GET-SCHEMA."""
+    """Return the answer to GET-SCHEMA."""
     return {"prefix": PREFIX, "entityTypes": {kind.key: _described(kind) for kind in TYPES}}
 
 
 @cache
 def encoded_schema() -> bytes:
-    """The same as an AMQP value."""
+    """Return the same as an AMQP value."""
     return encode(to_wire(schema()))
 
 
 def schema_text(indent: int | None) -> str:
-    """The same as JSON, on one line without ``indent``."""
+    """Return the same as JSON, on one line without ``indent``."""
     return json.dumps(schema(), indent=None if indent is None or indent < 0 else min(indent, MAX_INDENT))
 
 

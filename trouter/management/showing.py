@@ -10,7 +10,7 @@ from .status import OK, not_found
 
 
 def shown_entity(found: Found, status: int = OK) -> Answer:
-    """The attributes of an entity; only types that routing reports say null for what is absent."""
+    """Return the attributes of an entity; only types that routing reports say null for what is absent."""
     row = found.provider.row(found.key)
     if row is None:
         raise not_found(f"No entity with identity={shown(str(found.key))}")

@@ -35,12 +35,12 @@ class Refusal(Exception):
 
 
 def bad_request(description: str) -> Refusal:
-    """The request itself is at fault."""
+    """Return the request itself is at fault."""
     return Refusal(BAD_REQUEST, description)
 
 
 def not_found(description: str) -> Refusal:
-    """What the request is about does not exist."""
+    """Return what the request is about does not exist."""
     return Refusal(NOT_FOUND, description)
 
 

@@ -51,7 +51,7 @@ class Holes:
             self._told[hole] = number
 
     def to_tell(self, first: int, last: int) -> list[Hole]:
-        """The holes of which no record of this start tells once those with these numbers are gone."""
+        """Return the holes of which no record of this start tells once those with these numbers are gone."""
         return [hole for hole, number in self._told.items() if number is None or first <= number <= last]
 
     def forget(self, boot: int) -> None:

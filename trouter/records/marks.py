@@ -39,7 +39,7 @@ _MARK: Final = msgspec.json.Decoder(Mark)
 
 
 def mark_path(folder: Path, segment: str) -> Path:
-    """Where the mark of a segment stands; ``segment``: its name once it is complete."""
+    """Return where the mark of a segment stands; ``segment``: its name once it is complete."""
     return folder / (segment.removesuffix(SUFFIX) + MARK)
 
 
@@ -65,7 +65,7 @@ def write_mark(folder: Path, segment: str, whole: int) -> bool:
 
 
 def read_mark(path: Path) -> Mark | None:
-    """The mark in a file; None if there is none, or something else."""
+    """Return the mark in a file; None if there is none, or something else."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

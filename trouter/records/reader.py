@@ -211,6 +211,6 @@ def _end_of(file: BinaryIO) -> bytes:
 
 
 def fields_of(octets: bytes) -> dict[str, Any]:
-    """What a line says, by name, in the order in which it was written."""
+    """Return what a line says, by name, in the order in which it was written."""
     fields: dict[str, Any] = msgspec.json.decode(octets)
     return fields

@@ -107,7 +107,7 @@ class SegmentPosition(NamedTuple):
 
 
 def file_label(router: str) -> str:
-    """The name of a router as names of files begin with it: no two routers have the same."""
+    """Return the name of a router as names of files begin with it: no two routers have the same."""
     label = quote(router, safe="").replace("~", "%7E").replace(".", "%2E")
     if len(label) <= _LONGEST_NAME:
         return label
@@ -123,7 +123,7 @@ def manifest_name(label: str, boot: int) -> str:
 
 
 def place_of(path: Path) -> SegmentPosition | None:
-    """What a file's name says; None if it is no segment's."""
+    """Return what a file's name says; None if it is no segment's."""
     found = _NAME.fullmatch(path.name)
     return (
         None
@@ -133,7 +133,7 @@ def place_of(path: Path) -> SegmentPosition | None:
 
 
 def segments_in(folder: Path) -> list[SegmentPosition]:
-    """The segments of a folder in the order of router, boot and number; OSError."""
+    """Return the segments of a folder in the order of router, boot and number; OSError."""
     with os.scandir(folder) as entries:
         places = [place for entry in entries if (place := place_of(folder / entry.name)) is not None]
     plain = {place.name for place in places if place.rest != COMPRESSED}
@@ -141,7 +141,7 @@ def segments_in(folder: Path) -> list[SegmentPosition]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A segment open for reading, whatever it is compressed with; OSError."""
+    """Return a segment open for reading, whatever it is compressed with; OSError."""
     return cast(BinaryIO, gzip.open(path, "rb")) if path.name.endswith(COMPRESSED) else path.open("rb")
 
 
@@ -154,10 +154,10 @@ _encode: Final = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def numbered(n: int, record: Record) -> bytes:
-    """A record as a line, without its end, under the number that it has in one stream."""
+    """Return a record as a line, without its end, under the number that it has in one stream."""
     return b'{"n":%d,%b' % (n, _encode(record)[1:])
 
 
 def line_of(value: msgspec.Struct) -> bytes:
-    """A header, a trailer or an entry as a line."""
+    """Return a header, a trailer or an entry as a line."""
     return msgspec.json.encode(value) + b"\n"

@@ -14,7 +14,7 @@ BITS: Final = 5
 
 
 def bucket_of(value: int) -> int:
-    """The bucket of a number, which is not negative."""
+    """Return the bucket of a number, which is not negative."""
     if value < 1 << BITS:
         return value
     exponent = value.bit_length() - 1
@@ -22,7 +22,7 @@ def bucket_of(value: int) -> int:
 
 
 def middle_of(bucket: int) -> float:
-    """The middle of what falls into a bucket."""
+    """Return the middle of what falls into a bucket."""
     if bucket < 1 << BITS:
         return float(bucket)
     shift = (bucket >> BITS) - 1

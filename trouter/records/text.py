@@ -18,7 +18,7 @@ _LENGTHS: Final[dict[tuple[type[Record], str], int]] = {(MessageSampled, "body")
 
 
 def clean(text: str) -> str:
-    """The text, cut, with everything that is not to be printed written as an escape."""
+    """Return the text, cut, with everything that is not to be printed written as an escape."""
     if len(text) <= MAX_CHARACTERS and text.isprintable():
         return text
     return "".join(map(_shown, text[:MAX_CHARACTERS]))[:MAX_CHARACTERS]

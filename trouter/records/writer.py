@@ -60,7 +60,7 @@ class Now(NamedTuple):
 
 
 def latest_boot(folders: Iterable[Path], router: str) -> int:
-    """The greatest number of a start of this router in any of the folders; one that cannot be read has none."""
+    """Return the greatest number of a start of this router in any of the folders; one that cannot be read has none."""
     found = [0]
     for folder in folders:
         with suppress(OSError):

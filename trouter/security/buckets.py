@@ -24,7 +24,7 @@ class Bucket:
             self._rate, self._tokens = rate, min(self._tokens, float(rate))
 
     def tokens(self, now_s: float) -> float:
-        """What can be taken now; a debt where it is negative."""
+        """Return what can be taken now; a debt where it is negative."""
         self._refill(now_s)
         return self._tokens
 
@@ -48,7 +48,7 @@ class Bucket:
         self._tokens = max(self._tokens, 0.0)
 
     def is_full(self, now_s: float) -> bool:
-        """Whether the bucket is as full as at first."""
+        """Return whether the bucket is as full as at first."""
         return self.tokens(now_s) >= self._rate
 
     def _refill(self, now_s: float, used: int = 0) -> None:

@@ -43,7 +43,7 @@ class VhostChoice(Generic[T]):
         self._default: Final = None if found is None else (found[0], ChosenBy.DEFAULT)
 
     def find(self, name: str) -> tuple[T, ChosenBy] | None:
-        """The vhost that is called so, without regard to the default one."""
+        """Return the vhost that is called so, without regard to the default one."""
         key = host_key(name)
         if (found := self._names.get(key)) is not None:
             return found
@@ -51,5 +51,5 @@ class VhostChoice(Generic[T]):
         return None if vhost is None else (vhost, ChosenBy.PATTERN)
 
     def choose(self, name: str) -> tuple[T, ChosenBy] | None:
-        """The vhost for a connection that asks for `name`; None if there is not even a default one."""
+        """Return the vhost for a connection that asks for `name`; None if there is not even a default one."""
         return self.find(name) or self._default

@@ -28,7 +28,7 @@ class ConnectionCounts:
         return name in self._connections
 
     def over(self, limits: Limits, user: str, host: str) -> tuple[Reason, ...]:
-        """Every limit that one more connection of this user from this host would pass; none: it may open.
+        """Return every limit that one more connection of this user from this host would pass; none: it may open.
 
         The counts are the vhost's whatever the limits are, so groups with limits of their own count together.
         """
@@ -57,9 +57,9 @@ class ConnectionCounts:
                 del of_key[key]
 
     def by_user(self) -> Mapping[str, list[str]]:
-        """The names of the connections of each user who has any."""
+        """Return the names of the connections of each user who has any."""
         return {user: list(names) for user, names in self._of_user.items()}
 
     def by_host(self) -> Mapping[str, list[str]]:
-        """The names of the connections from each host that has any."""
+        """Return the names of the connections from each host that has any."""
         return {host: list(names) for host, names in self._of_host.items()}

@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 def parse_entry(text: str) -> Entry:
-    """The parts of an entry; EntryError if it is empty or names the user more than once."""
+    """Return the parts of an entry; EntryError if it is empty or names the user more than once."""
     if not text:
         raise EntryError("an entry is empty")
     wildcard = text.endswith(WILDCARD)
@@ -60,7 +60,7 @@ def unescape(text: str) -> str:
 
 
 def plain_entries(texts: Iterable[str], *, patterns: bool = False) -> tuple[str, ...]:
-    """The entries, and behind them those for the same addresses in the spelling that the router goes by."""
+    """Return the entries, and behind them those for the same addresses in the spelling that the router goes by."""
     texts = tuple(texts)
     if all(map(_is_plain, texts)):
         return texts

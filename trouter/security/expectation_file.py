@@ -17,7 +17,7 @@ MAX_OCTETS: Final = 16 * 1024 * 1024
 
 
 def read_expectations(path: Path) -> Expectations:
-    """The expectations in a file; ConfigurationError with everything that is wrong with it."""
+    """Return the expectations in a file; ConfigurationError with everything that is wrong with it."""
     findings = Findings()
     try:
         with path.open("rb") as file:
@@ -81,7 +81,7 @@ class _Map:
         return default
 
     def texts(self, key: str) -> tuple[tuple[str, SourcePosition], ...]:
-        """A text, or a list of them, each with its place."""
+        """Return a text, or a list of them, each with its place."""
         node = self.node(key)
         if node is None:
             return ()

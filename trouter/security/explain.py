@@ -251,5 +251,5 @@ def _unresolved(policy: Policy, vhost: str, group: str) -> list[Step]:
 
 
 def shown_name(text: str) -> str:
-    """A name in quotes, fit for a terminal, and cut."""
+    """Return a name in quotes, fit for a terminal, and cut."""
     return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")

@@ -18,7 +18,7 @@ Resolved = Mapping[Address, frozenset[str]]
 
 
 def names_by_address(addresses: Mapping[str, Iterable[str]]) -> Resolved:
-    """The addresses of names, turned around; what is no address is left out."""
+    """Return the addresses of names, turned around; what is no address is left out."""
     found: dict[Address, set[str]] = {}
     for name, texts in addresses.items():
         for text in texts:

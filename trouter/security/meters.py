@@ -73,7 +73,7 @@ class Meter:
         self.buffer.limit = most if most is not None and rule.enforced else 2**62
 
     def met(self, name: str, address: str | None, now_s: float) -> bool:
-        """Whether one more attach (by ``name``: the number of links, the rate and so on) is too much."""
+        """Return whether one more attach (by ``name``: the number of links, the rate and so on) is too much."""
         limits = self.rule.limits
         if name in RATES:
             return name in self.buckets and self.buckets[name].tokens(now_s) < 1
@@ -85,10 +85,10 @@ class Meter:
         return self.room() <= 0
 
     def room(self) -> int:
-        """How many octets may be kept besides those that are."""
+        """Return how many octets may be kept besides those that are."""
         most = self.rule.limits.max_buffered_bytes
         return 2**62 if most is None else most - self.buffer.held
 
     def forgettable(self, now_s: float) -> bool:
-        """Whether a new one would be the same."""
+        """Return whether a new one would be the same."""
         return not self.met_at_s and all(bucket.is_full(now_s) for bucket in self.buckets.values())

@@ -29,7 +29,7 @@ class Prefixes:
         self._numbers = numbers
 
     def find(self, text: str) -> int:
-        """The number of what `text` begins with.
+        """Return the number of what `text` begins with.
 
         Whatever sorts between a beginning and a text that has it begins with it too, and was left out: so the nearest
         one below is the only candidate.
@@ -66,7 +66,7 @@ class NameRules:
         self._starts = tuple(sorted(set(map(len, (*self._user_exact, *user_prefixes)))))
 
     def find(self, address: str, user: str) -> int:
-        """The number of an entry that has `address`; with no `user`, none that needs one."""
+        """Return the number of an entry that has `address`; with no `user`, none that needs one."""
         if not address:
             return NO_ENTRY
         number = self._exact.get(address, NO_ENTRY) or self._prefixes.find(address)

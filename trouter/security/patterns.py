@@ -34,7 +34,7 @@ class _Node:
         self.is_many = is_many
 
     def step(self, token: str) -> _Node:
-        """The node that a pattern's next token leads to, made if need be."""
+        """Return the node that a pattern's next token leads to, made if need be."""
         if token == MANY:
             if self.many is None:
                 self.many = _Node(is_many=True)
@@ -60,7 +60,7 @@ class TokenRules:
             node.number = node.number or number
 
     def find(self, tokens: Sequence[str]) -> int:
-        """The number of a pattern that has `tokens`, NO_ENTRY, or UNDECIDED."""
+        """Return the number of a pattern that has `tokens`, NO_ENTRY, or UNDECIDED."""
         reached = _with_many([self._root])
         steps = 0
         for token in tokens:

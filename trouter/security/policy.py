@@ -126,7 +126,7 @@ class Entries(NamedTuple):
         return cls(written, written if len(plainly) == len(texts) else make(plainly))
 
     def find(self, address: str, user: str) -> int:
-        """The number of the entry that has `address` as it is written, NO_ENTRY, or UNDECIDED.
+        """Return the number of the entry that has `address` as it is written, NO_ENTRY, or UNDECIDED.
 
         What the router takes it for must be allowed as well: else `pub:/secret`, which `pub*` has, would be `secret`.
         """
@@ -145,7 +145,7 @@ class Rules(NamedTuple):
     entries: Entries
 
     def judge(self, address: str, user: str) -> Verdict:
-        """Whether an entry has `address`; an empty `user` is never put in the place of `${user}`."""
+        """Return whether an entry has `address`; an empty `user` is never put in the place of `${user}`."""
         number = self.entries.find(address, user)
         if number > NO_ENTRY:
             return Verdict(True, f"{self.label}:{number}")
@@ -175,11 +175,11 @@ class Admission:
     unrestricted: bool = False
 
     def may_receive(self, address: str) -> Verdict:
-        """Whether a receiver may have `address` for its source."""
+        """Return whether a receiver may have `address` for its source."""
         return self.sources.judge(address, self.user_text)
 
     def may_send(self, address: str) -> Verdict:
-        """Whether a sender may have `address` for its target, or send messages to it."""
+        """Return whether a sender may have `address` for its target, or send messages to it."""
         return self.targets.judge(address, self.user_text)
 
     @property
@@ -219,7 +219,7 @@ class Vhost(NamedTuple):
     unknown_user: Group | None
 
     def group_of(self, user: str) -> tuple[Group, MemberBy] | None:
-        """The group of a user (security.md 4.4). The empty name is in no list."""
+        """Return the group of a user (security.md 4.4). The empty name is in no list."""
         if user and user != EVERY_USER and (group := self.by_user.get(user)) is not None:
             return group, MemberBy.LISTED
         if user and self.every_user is not None:
@@ -317,7 +317,7 @@ class Policy:
         addresses: Mapping[str, Iterable[str]] | None = None,
         previous: Policy | None = None,
     ) -> Policy:
-        """The policy for what is configured. EntryError if it was not held to the tables of trouter.config.
+        """Return the policy for what is configured. EntryError if it was not held to the tables of trouter.config.
 
         addresses: what the names of `host_names` were found to be, as text. previous: the one before, of which what
         did not change is taken over, its addresses too where none are given.

@@ -35,12 +35,12 @@ class QuotaRule(NamedTuple):
     enforced: bool
 
     def name(self, measure: str) -> str:
-        """The id of the rule, as in a Verdict."""
+        """Return the id of the rule, as in a Verdict."""
         return ":".join(part for part in (self.owner, self.per, camel(measure)) if part)
 
 
 def rules_of(vhost: VhostEntity, group_name: str, group: GroupSettings) -> tuple[QuotaRule, ...]:
-    """The quotas that the users of a group are held to."""
+    """Return the quotas that the users of a group are held to."""
     if not any(_said(vhost)) and not any(_said(group)):
         return ()
     enforced = vhost.quota_mode == "enforce"

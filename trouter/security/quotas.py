@@ -88,7 +88,7 @@ class QuotaBook:
         return self._pass(meters, (CONNECTIONS_RATE,), None, now_s)
 
     def share(self, rules: tuple[QuotaRule, ...], user: str, host: str, received: Callable[[], int]) -> Share | None:
-        """What one connection is held to, None for nothing; ``received`` tells the octets that came in on it."""
+        """Return what one connection is held to, None for nothing; ``received`` tells the octets that came in on it."""
         if not rules:
             return None
         now_s = self.now()
@@ -191,7 +191,7 @@ class QuotaBook:
         self._tell(Alarm(meter.rule, name, meter.who, False))
 
     def raised(self, vhost: str) -> Iterator[str]:
-        """The alarms of a vhost now: the rule, and who."""
+        """Yield the alarms of a vhost now: the rule, and who."""
         for meter in self._alarmed:
             if meter.rule.vhost == vhost:
                 yield from (f"{meter.rule.name(name)} {meter.who}".rstrip() for name in meter.met_at_s)
@@ -341,7 +341,7 @@ class Share:
     # --- credit
 
     def take(self, link: Paced, count: int) -> int:
-        """How much of ``count`` may be granted to the sender on a link; the rest is to wait."""
+        """Return how much of ``count`` may be granted to the sender on a link; the rest is to wait."""
         now_s, credit = self._book.now(), link.link.credit
         if link not in self._paid:
             self._begin_sending(link, credit)

@@ -44,7 +44,7 @@ numbers_and_flags: Final[Callable[[GroupSettings], tuple[object, ...]]] = attrge
 
 
 def settings_of(group: GroupSettings, max_message_size: int | None) -> Settings:
-    """The settings of a group, the largest message being settled already."""
+    """Return the settings of a group, the largest message being settled already."""
     values = {name: getattr(group, name) for name in NAMES}
     for name, bound in BOUNDS.items():
         if not values[name] or values[name] >= bound:
@@ -53,5 +53,5 @@ def settings_of(group: GroupSettings, max_message_size: int | None) -> Settings:
 
 
 def largest_message(*levels: int | None) -> int | None:
-    """What the first level that says anything says; 0 there means no limit, None here."""
+    """Return what the first level that says anything says; 0 there means no limit, None here."""
     return next((level for level in levels if level is not None), None) or None

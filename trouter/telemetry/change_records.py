@@ -146,7 +146,7 @@ def _in_force(configuration: Configuration) -> dict[str, VhostEntity]:
 
 
 def rules_of(vhost: VhostEntity) -> Iterator[str]:
-    """The ids of a vhost's rules, as decisions name them."""
+    """Yield the ids of a vhost's rules, as decisions name them."""
     for name, group in vhost.groups.items():
         for attribute, entries in (
             ("remoteHosts", group.remote_hosts),

@@ -6,7 +6,7 @@ import time
 
 
 def now_us() -> int:
-    """The time of the day, since 1970."""
+    """Return the time of the day, since 1970."""
     return time.time_ns() // 1000
 
 

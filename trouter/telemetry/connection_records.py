@@ -41,11 +41,11 @@ class Accounted(Protocol):
     def listener(self) -> str: ...
 
     def about(self) -> dict[str, Any]:
-        """What every record about it says."""
+        """Return what every record about it says."""
 
 
 def describe_open(peer: Accounted, remote: Open) -> str:
-    """The line of the log for an exchange of opens."""
+    """Return the line of the log for an exchange of opens."""
     facts = peer.facts
     encrypted = facts.tls.version if facts.tls else "no"
     return (

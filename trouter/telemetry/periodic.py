@@ -156,7 +156,7 @@ class Sketches:
         self.since_us = at_us
 
     def take(self, at_us: int) -> list[LatencySketch]:
-        """A sketch for each class of addresses to which deliveries ended since the last call."""
+        """Return a sketch for each class of addresses to which deliveries ended since the last call."""
         before, since_us = self._counts, self.since_us
         self.begin(at_us)
         sketches = []
@@ -181,7 +181,7 @@ class Sketches:
 
 
 def fault_record(culprit: Culprit, verdict: str, count: int) -> PluginFault:
-    """What is told of so many faults of one kind."""
+    """Return what is told of so many faults of one kind."""
     hook, plugin, exception = culprit
     return PluginFault(hook=hook, verdict=verdict, count=count, plugin=plugin or None, exception=exception or None)
 

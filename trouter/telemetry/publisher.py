@@ -74,6 +74,6 @@ class Publisher:
 
 
 def message_of(kind: str, body: bytes) -> bytes:
-    """A message whose subject is the kind of a record, and whose body the record in JSON."""
+    """Return a message whose subject is the kind of a record, and whose body the record in JSON."""
     properties: list[object] = [None, None, None, kind, None, None, Symbol("application/json")]
     return b"".join((_HEADER, encode(Described(ULong(_PROPERTIES), properties)), encode(Described(ULong(_DATA), body))))

@@ -137,7 +137,7 @@ class RecordLogs:
         self._nursery = nursery
 
     def status(self, entity: RecordLogEntity) -> dict[str, object]:
-        """What is observed of a log in service."""
+        """Return what is observed of a log in service."""
         found = self.by_folder.get(folder_of(entity))
         return {} if found is None else {"recordsLost": ULong(found.lost)}
 
@@ -228,12 +228,12 @@ class PendingRecordLogs:
 
 
 def folder_of(entity: RecordLogEntity) -> str:
-    """The folder, by the one name that it has."""
+    """Return the folder, by the one name that it has."""
     return os.path.realpath(entity.dir)
 
 
 def bounds_of(entity: RecordLogEntity) -> Bounds:
-    """What a log's attributes mean to the writer."""
+    """Return what a log's attributes mean to the writer."""
     return Bounds(
         max_bytes=entity.max_bytes,
         min_free_bytes=entity.min_free_bytes,

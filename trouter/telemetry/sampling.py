@@ -63,7 +63,7 @@ class Sampling:
 
 
 def samplings_of(vhosts: Iterable[VhostEntity], now_s: float) -> dict[str, Sampling]:
-    """Those of all vhosts that want any, by their names; reads their keys. ConfigurationError."""
+    """Return those of all vhosts that want any, by their names; reads their keys. ConfigurationError."""
     found, problems = {}, []
     for vhost in vhosts:
         if not vhost.sample_messages:
@@ -132,7 +132,7 @@ class Sampler:
 def sample_of(
     sampling: Sampling, about: Mapping[str, Any], link: int, address: object, message: bytes
 ) -> MessageSampled:
-    """What is recorded of a message that came to a link."""
+    """Return what is recorded of a message that came to a link."""
     content_type, body, whole = read_body(message)
     record = MessageSampled(
         **about,
@@ -155,7 +155,7 @@ def sample_of(
 
 
 def read_body(message: bytes) -> tuple[str, bytes, bool]:
-    """The content type, the octets of the body, and whether these are all of it; whatever the message is."""
+    """Return the content type, the octets of the body, and whether these are all of it; whatever the message is."""
     offset, content_type = 0, ""
     try:
         while offset < len(message):
@@ -178,7 +178,7 @@ def read_body(message: bytes) -> tuple[str, bytes, bool]:
 
 
 def hide(body: bytes, sampling: Sampling) -> bytes | None:
-    """The body with hashes for the fields' values; None if they cannot be found in it."""
+    """Return the body with hashes for the fields' values; None if they cannot be found in it."""
     if ALL in sampling.hashed or len(body) > MAX_SEARCHED_BYTES:
         return None
     try:

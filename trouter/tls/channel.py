@@ -146,7 +146,7 @@ class TlsChannel:
         return bool(self._tls.session_reused)
 
     def chain(self) -> tuple[bytes, ...]:
-        """The peer's certificates as they were verified, in DER, the leaf first; empty without one.
+        """Return the peer's certificates as they were verified, in DER, the leaf first; empty without one.
 
         Of a session that was resumed only the leaf is known.
         """
@@ -156,7 +156,7 @@ class TlsChannel:
         return _verified_chain(self._tls) or (leaf,)
 
     def bindings(self, own: x509.Certificate | None) -> tuple[tuple[str, bytes], ...]:
-        """What the channel can be told from others by (RFC 5929); ``own`` is the certificate of a server.
+        """Return what the channel can be told from others by (RFC 5929); ``own`` is the certificate of a server.
 
         ``tls-unique`` means nothing in TLS 1.3, and can be made the same on two channels by resuming. Python's ssl has
         no ``tls-exporter``.
@@ -176,7 +176,7 @@ class TlsChannel:
     # --- after it
 
     def decrypt(self, data: bytes) -> bytes:
-        """What ``data`` from the socket says, b"" if nothing whole. TlsFailed.
+        """Return what ``data`` from the socket says, b"" if nothing whole. TlsFailed.
 
         ``ended`` is set when the peer has said that nothing follows.
         """
@@ -254,7 +254,7 @@ class TlsChannel:
         return self._leaving.read()
 
     def last_words(self) -> bytes:
-        """What tells the peer that nothing follows."""
+        """Return what tells the peer that nothing follows."""
         try:
             self._tls.unwrap()
         except ssl.SSLError:
@@ -279,7 +279,7 @@ class RecordCounter:
         self._header = b""
 
     def count(self, data: bytes) -> int:
-        """How many records end in ``data``."""
+        """Return how many records end in ``data``."""
         ended = 0
         at, size = 0, len(data)
         while at < size:
@@ -314,13 +314,13 @@ def end_point_binding(certificate: x509.Certificate) -> bytes:
 
 
 def alert_of(error: ssl.SSLError) -> str:
-    """The alert that the peer sent, as RFC 8446 calls it; "" where it is we who gave up."""
+    """Return the alert that the peer sent, as RFC 8446 calls it; "" where it is we who gave up."""
     _, found, alert = (error.reason or "").partition("_ALERT_")
     return alert.lower() if found else ""
 
 
 def explain(error: ssl.SSLError) -> str:
-    """What went wrong, in OpenSSL's fixed words: nothing in them is the peer's."""
+    """Return what went wrong, in OpenSSL's fixed words: nothing in them is the peer's."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS: the certificate cannot be verified: {error.verify_message}"[:200]
     return f"TLS: {(error.reason or 'failed').replace('_', ' ').lower()}"[:200]

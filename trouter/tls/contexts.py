@@ -65,7 +65,7 @@ Use = ServerUse | ClientUse
 
 
 def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
-    """How ``listener`` uses ``profile`` (security.md 2.4)."""
+    """Return how ``listener`` uses ``profile`` (security.md 2.4)."""
     trusted = listener.trusted_certs_file or ""
     asked = listener.client_cert
     if asked is None:

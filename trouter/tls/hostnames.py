@@ -13,7 +13,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_for(octets: bytes | None, host: str) -> bool:
-    """Whether a certificate (DER) is for ``host``, a name or an address.
+    """Return whether a certificate (DER) is for ``host``, a name or an address.
 
     The names in subjectAltName count, and the common names of the subject where there is no subjectAltName at all.
     A wildcard stands for one whole label, the first, and two labels or more follow it. What cannot be read is for

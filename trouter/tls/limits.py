@@ -22,7 +22,7 @@ class Limits(NamedTuple):
 
 @cache
 def machine_limits() -> Limits:
-    """The limits as of now, read once; Python's own where the library cannot be asked."""
+    """Return the limits as of now, read once; Python's own where the library cannot be asked."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = Limits(int(context.minimum_version), context.security_level)
     try:

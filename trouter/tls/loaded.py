@@ -49,7 +49,7 @@ def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loade
 
 
 def stamp_for(entity: SslProfileEntity, uses: Collection[Use]) -> Stamp:
-    """The present state of every file that a profile with these uses depends on. Blocks."""
+    """Return the present state of every file that a profile with these uses depends on. Blocks."""
     trusted = sorted({use.trusted_file for use in uses if isinstance(use, ServerUse) and use.trusted_file})
     return (*stamp_of(entity), *stamp_of_paths(trusted))
 

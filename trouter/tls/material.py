@@ -67,7 +67,7 @@ def read_material(profile: SslProfileEntity, now_s: float) -> Material:
 
 
 def stamp_of(profile: SslProfileEntity) -> Stamp:
-    """The present state of the files that ``profile`` names; never raises for what is not there."""
+    """Return the present state of the files that ``profile`` names; never raises for what is not there."""
     named = (
         profile.ca_cert_file,
         profile.cert_file,
@@ -80,7 +80,7 @@ def stamp_of(profile: SslProfileEntity) -> Stamp:
 
 
 def stamp_of_paths(paths: Iterable[str]) -> Stamp:
-    """The present state of files, and of directories with what is in them."""
+    """Return the present state of files, and of directories with what is in them."""
     stamp: list[tuple[str, tuple[int, int, int, int] | None]] = []
     for path in paths:
         stamp.append((path, _state(path)))
@@ -90,7 +90,7 @@ def stamp_of_paths(paths: Iterable[str]) -> Stamp:
 
 
 def authorities_in(path: str, attribute: str) -> tuple[x509.Certificate, ...]:
-    """The certificates in a file, or in all files of a directory; TlsProblem if there are none."""
+    """Return the certificates in a file, or in all files of a directory; TlsProblem if there are none."""
     found: dict[bytes, x509.Certificate] = {}
     for octets in octets_of(path, attribute):
         if b"-----BEGIN CERTIFICATE-----" in octets:
@@ -102,7 +102,7 @@ def authorities_in(path: str, attribute: str) -> tuple[x509.Certificate, ...]:
 
 
 def octets_of(path: str, attribute: str) -> list[bytes]:
-    """What a file holds, or all files of a directory do; TlsProblem."""
+    """Return what a file holds, or all files of a directory do; TlsProblem."""
     if not Path(path).is_dir():
         return [_read(path, attribute)]
     files = _files_in(path)

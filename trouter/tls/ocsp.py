@@ -75,7 +75,7 @@ async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, th
 
 
 def responder_of(leaf: x509.Certificate) -> str | None:
-    """The ``http`` URL that the certificate names."""
+    """Return the ``http`` URL that the certificate names."""
     try:
         access = leaf.extensions.get_extension_for_oid(ExtensionOID.AUTHORITY_INFORMATION_ACCESS).value
     except (x509.ExtensionNotFound, ValueError):

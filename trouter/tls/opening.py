@@ -25,7 +25,7 @@ class Layer(Enum):
 
 
 def layer_of(seen: bytes) -> Layer | None:
-    """What ``seen`` begins; None while that is open."""
+    """Return what ``seen`` begins; None while that is open."""
     if not seen:
         return None
     if TLS_HEADER.startswith(seen[: len(TLS_HEADER)]):
@@ -48,7 +48,7 @@ def _decided(seen: bytes, versions: tuple[bytes, ...]) -> Layer | None:
 
 
 async def read_opening(sock: socket.socket) -> tuple[Layer, bytes]:
-    """What the peer begins with, and the octets read to know it, without AMQP's header for TLS. OSError.
+    """Return what the peer begins with, and the octets read to know it, without AMQP's header for TLS. OSError.
 
     A peer that ends before that is clear has begun with something else.
     """

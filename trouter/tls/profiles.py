@@ -104,7 +104,7 @@ class TlsProfiles:
     # --- another configuration
 
     async def prepare(self, configuration: Configuration, *, tolerant: bool = False) -> PendingProfiles:
-        """What ``configuration`` asks for, loaded; TlsProblems with a line for each profile that cannot be used.
+        """Return what ``configuration`` asks for, loaded; TlsProblems with a line for each profile that cannot be used.
 
         A profile of which only the files have changed stays as it is if they cannot be used. ``tolerant`` does without
         those that cannot be used; so does any change with those that could not be used before.
@@ -154,7 +154,7 @@ class TlsProfiles:
     # --- what is in force
 
     def loaded(self, name: str) -> Loaded | None:
-        """The profile of this name as it is now."""
+        """Return the profile of this name as it is now."""
         profile = self._profiles.get(name)
         return None if profile is None else profile.loaded
 
@@ -167,20 +167,20 @@ class TlsProfiles:
         return None if context is None else (loaded, context)
 
     def client(self, name: str, *, verify_hostname: bool) -> tuple[Loaded, ssl.SSLContext, ClientUse] | None:
-        """What to call others with, and how; None where there is no such profile any more."""
+        """Return what to call others with, and how; None where there is no such profile any more."""
         loaded = self.loaded(name)
         use = ClientUse(verify_hostname, self._common_name)
         context = None if loaded is None else loaded.contexts.get(use)
         return None if loaded is None or context is None else (loaded, context, use)
 
     def ends(self) -> Iterable[tuple[str, float]]:
-        """Each profile with a certificate of its own, and when that ends, in seconds since 1970."""
+        """Return each profile with a certificate of its own, and when that ends, in seconds since 1970."""
         for name, profile in self._profiles.items():
             if (end_s := profile.loaded.material.ends_at_s) is not None:
                 yield name, end_s
 
     def oldest_valid(self, name: str) -> int:
-        """The oldest generation of a profile whose connections may stay."""
+        """Return the oldest generation of a profile whose connections may stay."""
         loaded = self.loaded(name)
         return 0 if loaded is None else loaded.entity.oldest_valid_ordinal
 
@@ -210,7 +210,7 @@ class TlsProfiles:
         return renewals
 
     async def mended(self) -> bool:
-        """Whether a profile that cannot be used could be now, as its files have changed since."""
+        """Return whether a profile that cannot be used could be now, as its files have changed since."""
         for name, fault in list(self._faults.items()):
             stamp = await _in_thread(stamp_for, fault.entity, fault.uses)
             if stamp == fault.stamp:
@@ -234,7 +234,7 @@ class TlsProfiles:
         return told
 
     async def objection(self, chain: Sequence[bytes], name: str, trusted_file: str = "") -> str:
-        """Why a chain that was verified once is not to be believed now; "" if it is (security.md 8.4)."""
+        """Return why a chain that was verified once is not to be believed now; "" if it is (security.md 8.4)."""
         loaded = self.loaded(name)
         if loaded is None:
             return "its sslProfile is gone"
@@ -319,7 +319,7 @@ class PendingProfiles:
 
 
 def problems_in(configuration: Configuration, now_s: float) -> list[Problem]:
-    """What is wrong with the profiles, one problem for each that cannot be used. Blocks."""
+    """Return what is wrong with the profiles, one problem for each that cannot be used. Blocks."""
     uses = uses_in(configuration)
     found = []
     for entity in configuration.ssl_profiles:
@@ -336,7 +336,7 @@ def _line(entity: SslProfileEntity, problem: TlsProblem) -> str:
 
 
 def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
-    """How each profile is used, by its name."""
+    """Return how each profile is used, by its name."""
     profiles: dict[str, SslProfileEntity] = {entity.name: entity for entity in configuration.ssl_profiles}
     uses: dict[str, set[Use]] = {}
     common_name = not configuration.router.secure_defaults

@@ -32,7 +32,7 @@ class Revocations:
             self._lists.setdefault(issuer.public_bytes(), []).append(each)
 
     def problem(self, chain: Sequence[x509.Certificate], now_s: float, *, required: bool) -> str:
-        """Why ``chain``, the leaf first, is not to be believed; "" if it is.
+        """Return why ``chain``, the leaf first, is not to be believed; "" if it is.
 
         ``required``: each of its certificates must be on a list that is there and in force, or rather not on it.
         """
@@ -47,12 +47,12 @@ class Revocations:
         return ""
 
     def ended(self, now_s: float) -> int:
-        """How many lists are not in force any more."""
+        """Return how many lists are not in force any more."""
         return sum(each.good_until_s <= now_s for lists in self._lists.values() for each in lists)
 
 
 def revocations_of(files: Iterable[bytes], authorities: Sequence[x509.Certificate]) -> Revocations:
-    """The lists in these files, PEM or DER, each signed by one of the authorities; TlsProblem."""
+    """Return the lists in these files, PEM or DER, each signed by one of the authorities; TlsProblem."""
     found = [each for octets in files for each in _lists_in(octets)]
     if not found:
         raise TlsProblem("crlFile", "there is no list of revocations")

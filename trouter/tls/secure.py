@@ -76,7 +76,7 @@ PLAINTEXT: Final = SecurityLayer()
 
 
 def resumable(host: str, security: SecurityLayer) -> Resumable | None:
-    """What can be resumed of a connection to ``host`` that is over."""
+    """Return what can be resumed of a connection to ``host`` that is over."""
     session = None if security.channel is None else security.channel.session
     return None if session is None else Resumable(host, session)
 
@@ -122,7 +122,7 @@ class Secure:
     # --- another configuration
 
     async def prepare(self, configuration: Configuration, *, tolerant: bool = False) -> PendingSecure:
-        """The profiles that ``configuration`` asks for; TlsProblems. If ``tolerant``, without those at fault."""
+        """Return the profiles that ``configuration`` asks for; TlsProblems. If ``tolerant``, without those at fault."""
         profiles = self._profiles
         if profiles is None:
             if not configuration.ssl_profiles:
@@ -154,16 +154,16 @@ class Secure:
                 connection.force_close(OUT_OF_DATE)
 
     def ends(self) -> Iterable[tuple[str, float]]:
-        """Each profile with a certificate of its own, and when that ends, in seconds since 1970."""
+        """Return each profile with a certificate of its own, and when that ends, in seconds since 1970."""
         return () if self._profiles is None else self._profiles.ends()
 
     def status(self, entity: SslProfileEntity) -> dict[str, object]:
-        """What is observed of a profile in use."""
+        """Return what is observed of a profile in use."""
         end_s = dict(self.ends()).get(entity.name)
         return {} if end_s is None else {"certificateEnds": Long(int(end_s))}
 
     def has_certificate(self, name: str | None) -> bool:
-        """Whether the profile of this name has a certificate that we can show."""
+        """Return whether the profile of this name has a certificate that we can show."""
         loaded = None if self._profiles is None else self._profiles.loaded(name or "")
         return loaded is not None and loaded.certificate is not None
 

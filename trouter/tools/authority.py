@@ -115,7 +115,7 @@ class Authority:
         return self._write_certificate(name, _signed_by(builder, issuer, signer))
 
     def issued(self) -> Iterator[Issued]:
-        """Every certificate in the folder, the authority's first."""
+        """Yield every certificate in the folder, the authority's first."""
         paths = sorted(self.folder.glob("*.crt"), key=lambda path: (path.stem != CA, path.stem))
         for path in paths:
             certificate = self._certificate(path.stem)

@@ -57,7 +57,7 @@ class UsageError(Exception):
 
 
 def status_error(code: int, description: str) -> StatusError:
-    """The failure for a status code: 404 makes a NotFoundStatus."""
+    """Return the failure for a status code: 404 makes a NotFoundStatus."""
     try:
         phrase = HTTPStatus(code).phrase
     except ValueError:

@@ -12,7 +12,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def printable(text: str) -> str:
-    """The text with what a terminal would obey, or a table would break at, written as an escape."""
+    """Return the text with what a terminal would obey, or a table would break at, written as an escape."""
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
@@ -26,17 +26,17 @@ def plain(value: object) -> str:
 
 
 def number(value: object) -> float | None:
-    """The value as a number; None if it is none."""
+    """Return the value as a number; None if it is none."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def commas(value: object) -> str:
-    """A whole number with its thousands apart."""
+    """Return a whole number with its thousands apart."""
     return f"{value:,d}" if isinstance(value, int) and not isinstance(value, bool) else plain(value)
 
 
 def dashed(value: object) -> str:
-    """A number; a dash for none and for those below zero."""
+    """Return a number; a dash for none and for those below zero."""
     found = number(value)
     return "-" if found is None or found < 0 else plain(value)
 
@@ -78,12 +78,12 @@ def _clock(seconds: int) -> str:
 
 
 def listed(value: object) -> str:
-    """A list of texts, in brackets and quotes."""
+    """Return a list of texts, in brackets and quotes."""
     return printable(repr([str(item) for item in value])) if isinstance(value, list | tuple) else "[]"
 
 
 def or_nil(value: object) -> str:
-    """A text, or that it is empty."""
+    """Return a text, or that it is empty."""
     return plain(value) or "(nil)"
 
 
@@ -110,5 +110,5 @@ def topology_time(seconds: float) -> str:
 
 
 def now_utc() -> str:
-    """The first line of every view."""
+    """Return the first line of every view."""
     return f"{datetime.now(tz=UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

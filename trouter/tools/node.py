@@ -30,7 +30,7 @@ class Table:
     rows: list[list[Any]]
 
     def dicts(self) -> list[dict[str, Any]]:
-        """Each row as a map, without what is null."""
+        """Return each row as a map, without what is null."""
         return [
             {name: value for name, value in zip(self.names, row, strict=True) if value is not None} for row in self.rows
         ]
@@ -52,7 +52,7 @@ class Node:
         return self._options.router or self._options.edge_router or self._connection.remote.container_id
 
     async def query(self, type: str = "", attributes: Sequence[str] = (), limit: int = 0) -> Table:  # noqa: A002
-        """The entities of a type, or of all; `limit` rows at most, if not 0."""
+        """Return the entities of a type, or of all; `limit` rows at most, if not 0."""
         table = Table([], [])
         before: list[list[Any]] = []
         while True:
@@ -115,7 +115,7 @@ class Node:
         return await self.call(operation, type=_MANAGEMENT_TYPE, name="self", body=body, **properties)
 
     async def nodes(self) -> list[str]:
-        """The addresses of the management nodes of the network."""
+        """Return the addresses of the management nodes of the network."""
         answer = await self.ask("GET-MGMT-NODES")
         if not isinstance(answer, list) or not all(isinstance(each, str) for each in answer):
             raise MalformedAnswer("the management nodes are no list of addresses")

@@ -61,7 +61,7 @@ class Version(argparse.Action):
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
-    """The options that every tool has; the group of -r and -d is returned, for what else excludes these."""
+    """Return the options that every tool has; the group of -r and -d is returned, for what else excludes these."""
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="show more; may be repeated")
     group = add_server_options(parser)
@@ -122,7 +122,7 @@ def _add_sasl_options(group: argparse._ArgumentGroup) -> None:
 
 
 def seconds(text: str) -> float:
-    """A time to wait: a positive number."""
+    """Return a time to wait: a positive number."""
     value = float(text)
     if not 0 < value < math.inf:
         raise ValueError
@@ -195,7 +195,7 @@ class ConnectionOptions:
         )
 
     def to_router(self, router_id: str) -> Self:
-        """The same connection, to ask another router of the network."""
+        """Return the same connection, to ask another router of the network."""
         return replace(self, path="", router=router_id, edge_router="")
 
     @property
@@ -214,7 +214,7 @@ class ConnectionOptions:
         return f"_topo/0/{self.router}/{MANAGEMENT}" if self.router else MANAGEMENT
 
     def sasl_mechanisms(self) -> tuple[SaslMechanism, ...]:
-        """What to authenticate with, the preferred one first; () for no SASL at all. ValueError if nothing fits.
+        """Return what to authenticate with, the preferred one first; () for no SASL at all. ValueError if nothing fits.
 
         A user name is never dropped for an ANONYMOUS login, unless the options allow ANONYMOUS.
         """
@@ -240,7 +240,7 @@ class ConnectionOptions:
         return tuple(found)
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """How to verify the server and show who we are; None without TLS. SSLException, OSError."""
+        """Return how to verify the server and show who we are; None without TLS. SSLException, OSError."""
         if not self.tls:
             return None
         import ssl  # noqa: PLC0415
@@ -280,7 +280,7 @@ class ConnectionOptions:
 
 
 def allowed_mechanisms(text: str) -> tuple[str, ...]:
-    """Those we know of a list separated by blanks or commas; ValueError if it has none."""
+    """Return those we know of a list separated by blanks or commas; ValueError if it has none."""
     named = text.replace(",", " ").upper().split()
     known = tuple(name for name in MECHANISMS if name in named)
     if named and not known:
@@ -289,7 +289,7 @@ def allowed_mechanisms(text: str) -> tuple[str, ...]:
 
 
 def asked(prompt: str) -> str:
-    """A password typed at the terminal, without echo; ValueError where there is no terminal."""
+    """Return a password typed at the terminal, without echo; ValueError where there is no terminal."""
     if not sys.stdin.isatty():
         raise ValueError(f"{prompt.rstrip(': ')}: not given")
     return getpass.getpass(prompt)

@@ -19,7 +19,7 @@ class Style(Enum):
     ALARM = "\x1b[31m"
 
     def paint(self, text: str) -> str:
-        """The text between the codes of the style."""
+        """Return the text between the codes of the style."""
         return f"{self.value}{text}\x1b[0m" if self.value and text else text
 
 

@@ -43,12 +43,12 @@ def json_or_text(text: str) -> Any:
 
 
 def as_json(value: object, indent: int = 2) -> str:
-    """An answer as JSON, on one line if `indent` is negative."""
+    """Return an answer as JSON, on one line if `indent` is negative."""
     return json.dumps(plain(value), indent=None if indent < 0 else indent)
 
 
 def plain(value: object) -> object:
-    """An AMQP value in the types of JSON: octets as text, a uuid as text, of a described value the value."""
+    """Return an AMQP value in the types of JSON: octets as text, a uuid as text, of a described value the value."""
     match value:
         case None | bool() | str() | int() | float():
             return value

@@ -27,14 +27,14 @@ _BOOLEANS: Final = {"yes": True, "on": True, "no": False, "off": False}
 
 
 def long_type(word: str) -> str:
-    """The name of a type as it is sent; a name with a dot stays as it is."""
+    """Return the name of a type as it is sent; a name with a dot stays as it is."""
     return word if not word or "." in word else PREFIX + SHORT_NAMES.get(word, word)
 
 
 def attributes_of(
     words: Iterable[str], type_name: str, *, strict: bool, lenient_booleans: bool = False
 ) -> dict[str, Any]:
-    """The attributes that `NAME=VALUE` words say, None for a word without `=`.
+    """Return the attributes that `NAME=VALUE` words say, None for a word without `=`.
 
     Values are of the kind that our schema gives them. ValueError for one that is not; ValidationError for an attribute
     that a type we know has not, if `strict`. Of types we do not know yes, no, on and off are booleans if

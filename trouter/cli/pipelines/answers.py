@@ -19,7 +19,7 @@ Answer = Callable[[Any, Any, argparse.Namespace], int]
 
 
 def day(text: str) -> date:
-    """A date of the command line; argparse.ArgumentTypeError."""
+    """Return a date of the command line; argparse.ArgumentTypeError."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -66,7 +66,7 @@ def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
 
 
 def of_days(frame: Any, arguments: argparse.Namespace) -> Any:
-    """The rows of the days that are to be shown."""
+    """Return the rows of the days that are to be shown."""
     if arguments.since is not None:
         frame = frame.where(frame["date"] >= arguments.since)
     if arguments.until is not None:
@@ -90,7 +90,7 @@ def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Any], *, as_jso
 
 
 def shown(value: object) -> str:
-    """A value as people read it."""
+    """Return a value as people read it."""
     if value is None:
         return "-"
     if isinstance(value, bool):

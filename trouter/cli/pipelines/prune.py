@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def scope_of(arguments: argparse.Namespace) -> Scope:
-    """What the command line asks for."""
+    """Return what the command line asks for."""
     from trouter.pipeline.prune import Scope, prunable  # noqa: PLC0415
 
     kinds = arguments.kind if arguments.kind or arguments.table else prunable(arguments.tenant)

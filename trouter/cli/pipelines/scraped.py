@@ -20,7 +20,7 @@ _MAX_PORT: Final = 65535
 
 
 def entity_of(where: str) -> ListenerEntity:
-    """The listener at HOST:PORT; ValueError."""
+    """Return the listener at HOST:PORT; ValueError."""
     found = re.fullmatch(r"(\[[^\[\]]+\]|[^\[\]:/@\s]+):(\d{1,5})", where)
     if found is None or int(found[2]) > _MAX_PORT:
         raise ValueError(
@@ -47,11 +47,11 @@ class _Receivers(PagesOnly):
         return metrics_of(self._shards).encode("utf-8", "backslashreplace")
 
     def ready(self) -> bool:
-        """Whether every shard receives."""
+        """Return whether every shard receives."""
         return all(shard.receives for shard in self._shards)
 
     async def healthy(self) -> bool:
-        """The same: a receiver does nothing else."""
+        """Return the same: a receiver does nothing else."""
         await trio.lowlevel.checkpoint()
         return self.ready()
 

@@ -116,7 +116,7 @@ def _add_bounds(group: argparse._ArgumentGroup) -> None:
 
 
 def octets(text: str) -> int:
-    """A number with a unit or without: 64M; ValueError."""
+    """Return a number with a unit or without: 64M; ValueError."""
     digits = text.rstrip("kKmMgGtT")
     unit = text[len(digits) :].lower()
     value = int(digits) * _UNITS[unit] if unit in _UNITS else 0
@@ -157,7 +157,7 @@ def _secrets_in(urls: list[str]) -> list[str]:
 
 
 def jobs_of(arguments: argparse.Namespace) -> list[Job]:
-    """What the command line asks for, a job for each shard; ValueError, OSError."""
+    """Return what the command line asks for, a job for each shard; ValueError, OSError."""
     from trouter.client.servers import Servers  # noqa: PLC0415
     from trouter.spool.reader import spools_in  # noqa: PLC0415
     from trouter.spool.receiver import ReceiverSettings  # noqa: PLC0415
@@ -210,7 +210,7 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def secret_in(path: Path | None) -> str | None:
-    """A file's text without its end of line; None without a file. OSError, ValueError."""
+    """Return a file's text without its end of line; None without a file. OSError, ValueError."""
     if path is None:
         return None
     with path.open("rb") as file:

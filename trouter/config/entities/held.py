@@ -11,12 +11,12 @@ from trouter.config.schema import choice, mapping
 
 
 def each(doc: str) -> Any:
-    """The attribute of the numbers for each one of many."""
+    """Return the attribute of the numbers for each one of many."""
     return mapping(doc, parse=quota_maps.parse_quotas, extra=True)
 
 
 def mode(default: str | None, default_doc: str = "") -> Any:
-    """The attribute that says what quotas do."""
+    """Return the attribute that says what quotas do."""
     doc = "Hold the users to these quotas, or only raise an alarm."
     return choice(doc, default, default_doc=default_doc, values=MODES, extra=True)
 

@@ -22,7 +22,7 @@ _DOCS: Final = {
 
 
 def quota(field: str) -> Any:
-    """The attribute of one of the numbers."""
+    """Return the attribute of one of the numbers."""
     high = 2**63 - 1 if "bytes" in field else 2**31 - 1
     return integer(_DOCS[field], default_doc="any number", low=1, high=high, extra=True)
 

@@ -17,7 +17,7 @@ def phase_of(doc: str, default: int | None = 0, default_doc: str = "") -> Any:
 
 
 def hop_phase(doc: str) -> Any:
-    """A phase of what exchanges send to, and take from."""
+    """Return a phase of what exchanges send to, and take from."""
     return integer(doc, 0, high=9, wrong="phase must be in the range 0-9", update=False)
 
 

@@ -120,7 +120,7 @@ class SslProfileEntity(Entity):
     )
 
     def key_password(self) -> Secret | None:
-        """The password of the private key, wherever it is configured; BadValue if its file is gone."""
+        """Return the password of the private key, wherever it is configured; BadValue if its file is gone."""
         if self.password is None and self.password_file is not None:
             return passwords.from_file(self.password_file)
         return self.password

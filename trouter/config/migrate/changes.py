@@ -263,7 +263,7 @@ class _Migration:
 
 
 def everything(hostname: str) -> dict[str, Any]:
-    """The vhost that allows what is allowed without one, management apart."""
+    """Return the vhost that allows what is allowed without one, management apart."""
     rights = ("allowDynamicSource", "allowAnonymousSender", "allowUserIdProxy")
     group = {"remoteHosts": "*", "sources": "*", "targets": "*", **dict.fromkeys(rights, True)}
     return {"hostname": hostname, "allowUnknownUser": True, "groups": {"$default": group}}

@@ -148,7 +148,7 @@ class Source:
         self._edits.append((at, at, section))
 
     def edited(self) -> str:
-        """The text with all changes made."""
+        """Return the text with all changes made."""
         text = self.text
         gone = [(start, end) for start, end, new in self._edits if new is None]
         for start, end, new in sorted(self._edits, key=lambda edit: edit[:2], reverse=True):
@@ -159,7 +159,7 @@ class Source:
         return text.replace("\n", self._newline)
 
     def written(self, value: str | float | bool, *, typed: bool = False) -> str:
-        """A value as this form writes it; ``typed``: the JSON form has a number here."""
+        """Return a value as this form writes it; ``typed``: the JSON form has a number here."""
         if isinstance(value, bool):
             return ("true" if value else "false") if self.json else ("yes" if value else "no")
         if self.json:

@@ -25,26 +25,26 @@ class Provider(ABC):
 
     @abstractmethod
     def keys(self) -> Sequence[Any]:
-        """The entities there are, in a lasting order."""
+        """Return the entities there are, in a lasting order."""
 
     def named_keys(self) -> Sequence[Any]:
-        """Those that the listing of every type shows: what has no name of its own is left out there."""
+        """Return those that the listing of every type shows: what has no name of its own is left out there."""
         return self.keys()
 
     @abstractmethod
     def row(self, key: Any) -> Row | None:
-        """All attributes of an entity, None when it is gone."""
+        """Return all attributes of an entity, None when it is gone."""
 
     def plain_row(self, key: Any) -> Row | None:
         """The row as it stands among those of other types: with a name and an identity that no other type has."""
         return self.row(key)
 
     def by_identity(self, identity: str) -> Any | None:
-        """The key of an entity."""
+        """Return the key of an entity."""
         return self._first("identity", identity)
 
     def by_name(self, name: str) -> Sequence[Any]:
-        """The keys of the entities with this name."""
+        """Return the keys of the entities with this name."""
         found = self._first("name", name)
         return () if found is None else (found,)
 
@@ -52,7 +52,7 @@ class Provider(ABC):
         return next((key for key in self.keys() if (row := self.row(key)) is not None and row[column] == text), None)
 
     def cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
-        """The cells of an entity as values of AMQP types, None when it is gone."""
+        """Return the cells of an entity as values of AMQP types, None when it is gone."""
         return _picked(self.row(key), columns)
 
     def plain_cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
@@ -74,7 +74,7 @@ class Fixed(Provider):
 
     @abstractmethod
     def rows(self) -> Mapping[str, Row]:
-        """The rows by identity."""
+        """Return the rows by identity."""
 
     def identity_of(self, name: str) -> str:
         """Return the identity of the entity called ``name``; most have only one of the two."""

@@ -45,7 +45,7 @@ class Configured(Provider):
         return None if entity is None else self.row_of(entity)
 
     def row_of(self, entity: Entity) -> dict[str, object]:
-        """All attributes of an entity, with what is observed of it."""
+        """Return all attributes of an entity, with what is observed of it."""
         return {**entity_row(entity), **self._control.status(entity)}
 
     def by_identity(self, identity: str) -> str | None:

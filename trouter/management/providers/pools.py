@@ -24,5 +24,5 @@ NAMES: Final = (
 
 
 def limits(name: str) -> tuple[int, int]:
-    """The batch size and the free list of a pool."""
+    """Return the batch size and the free list of a pool."""
     return (LARGE_BATCH, LARGE_THREAD_MAX) if name in LARGE else (BATCH, THREAD_MAX)

@@ -85,7 +85,7 @@ class RouterItself(Provider):
 
 
 def virtual_bytes() -> ULong | None:
-    """The size of the process's address space, None where the system does not say."""
+    """Return the size of the process's address space, None where the system does not say."""
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):

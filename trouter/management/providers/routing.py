@@ -101,5 +101,5 @@ class OpenConnections(Provider):
 
 
 def number_of(identity: str) -> int:
-    """The number that an identity in decimal digits is, -1 for any other."""
+    """Return the number that an identity in decimal digits is, -1 for any other."""
     return int(identity) if identity.isascii() and identity.isdigit() and len(identity) < 20 else -1

@@ -26,35 +26,35 @@ _CLASSES = {
 
 
 def address_class(key: object) -> str:
-    """The word for an address key's first letter."""
+    """Return the word for an address key's first letter."""
     text = _text(key)
     return _CLASSES.get(text[0], f"unknown: {text[0]}") if text else ""
 
 
 def address_text(key: object) -> str:
-    """The address within a key."""
+    """Return the address within a key."""
     text = _text(key)
     return text[2:] if text.startswith("M") else text[1:]
 
 
 def address_phase(key: object) -> str:
-    """The phase of a mobile address."""
+    """Return the phase of a mobile address."""
     text = _text(key)
     return text[1:2] if text.startswith("M") else ""
 
 
 def tenant_of(row: Row) -> str:
-    """The vhost of a connection, without the slash that ends it as a prefix of addresses."""
+    """Return the vhost of a connection, without the slash that ends it as a prefix of addresses."""
     return _text(row.get("tenant")).removesuffix("/")
 
 
 def is_address(text: str, wanted: str) -> bool:
-    """The address is the wanted one, or matches it as a shell's pattern."""
+    """Return the address is the wanted one, or matches it as a shell's pattern."""
     return text == wanted or fnmatchcase(text, wanted)
 
 
 def is_connection(row: Row, wanted: str) -> bool:
-    """The connection has this number, container or remote host."""
+    """Return the connection has this number, container or remote host."""
     return wanted in {_text(row.get("identity")), _text(row.get("container")), _text(row.get("host"))}
 
 

@@ -66,7 +66,7 @@ def attribute(
     counter: bool = False,
     alarm: bool = False,
 ) -> Field:
-    """A column that is an attribute of the entity."""
+    """Return a column that is an attribute of the entity."""
     return Field(head, lambda row: row.get(name), show, name if needs else "", detail, counter, alarm)
 
 
@@ -91,7 +91,7 @@ class Listing:
         return next((line for line in self.title.split("\n") if line), "")
 
     def columns(self, *, verbose: bool) -> list[Field]:
-        """The fields to show: those that the answer knows, and the details only if they are asked for."""
+        """Return the fields to show: those that the answer knows, and the details only if they are asked for."""
         known = self.rows[0] if self.rows else {}
         wanted = [column for column in self.fields if verbose or not column.detail]
         return [column for column in wanted if not column.needs or column.needs in known]
@@ -126,7 +126,7 @@ class View:
 def simple(
     title: str, fields: Sequence[Field], *, sort: str = "", empty: str | None = None, key: str = "identity"
 ) -> Callable[[Sequence[Rows]], list[Listing]]:
-    """One listing of the rows of one request, sorted by a column if one is named."""
+    """Return one listing of the rows of one request, sorted by a column if one is named."""
     column = next((column for column in fields if column.head == sort), None)
 
     def listings(answers: Sequence[Rows]) -> list[Listing]:

@@ -27,7 +27,7 @@ HOP_FIELDS = (
 
 
 def paths(start: str, end: str) -> View:
-    """The view that shows the way from ``start`` to ``end``."""
+    """Return the view that shows the way from ``start`` to ``end``."""
 
     async def gather(node: Node) -> list[Rows]:
         return [await _walk(node, start, end)]

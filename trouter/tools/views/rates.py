@@ -22,7 +22,7 @@ class Rates:
         self._before_s, self._now_s = self._now_s, at_s
 
     def of(self, key: RateKey, value: object) -> float | None:
-        """How much the counter grew in a second; None where that cannot be told, as when it began anew."""
+        """Return how much the counter grew in a second; None where that cannot be told, as when it began anew."""
         count = formats.number(value)
         if count is None:
             return None

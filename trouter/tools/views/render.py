@@ -28,7 +28,7 @@ class Look:
 
 
 def lines(listing: Listing, look: Look) -> Iterator[str]:
-    """A listing as text."""
+    """Yield a listing as text."""
     if not listing.rows and listing.empty is not None:
         if listing.empty:
             yield from listing.empty.split("\n")
@@ -40,7 +40,7 @@ def lines(listing: Listing, look: Look) -> Iterator[str]:
 
 
 def data(listing: Listing, look: Look) -> object:
-    """A listing for JSON: its rows as maps from heads to values; of an upright one, the one map."""
+    """Return a listing for JSON: its rows as maps from heads to values; of an upright one, the one map."""
     maps = [_map(listing, row, look) for row in listing.rows]
     return (maps[0] if maps else None) if listing.upright else maps
 

@@ -61,6 +61,6 @@ def _listings(answers: Sequence[Rows]) -> list[Listing]:
 
 
 def why(address: str) -> View:
-    """The view that explains one address."""
+    """Return the view that explains one address."""
     request = Request(operation="EXPLAIN", properties={"address": address}, rows=_explanation)
     return View("why", ("--why",), "say why messages for an address do not flow", (request,), _listings)
