@@ -64,7 +64,7 @@ class ConfReader(Reader):
         return found
 
     def one_section(self) -> Section | None:
-        """Return one section, the offset at what should be its name; None, and a step, when it is none."""
+        """Read one section, the offset at what should be its name; None, and a step, when it is none."""
         start, place = self.offset, self.place()
         name = _SECTION_NAME.match(self.text, start)
         if name is None:
@@ -131,7 +131,7 @@ class ConfReader(Reader):
         return opening is not None and squash(opening.group()[:-1].strip()) not in MAPS
 
     def attribute(self, by_line: bool) -> Entry:
-        """Return one `attribute: value` of a section; `by_line` when it has its line for itself."""
+        """Read one `attribute: value` of a section; `by_line` when it has its line for itself."""
         start, end = self.offset, self.line_end()
         name = _NAME.match(self.text, start)
         key = name.group() if name else ""
@@ -187,7 +187,7 @@ class ConfReader(Reader):
         return self.rest_is_empty() or (not by_line and self.skip_blanks() in {",", ";", "}"})
 
     def first_word(self, key: str, by_line: bool) -> Scalar:
-        """Return the first word whole, `#` included; more text after it has never counted."""
+        """Read the first word whole, `#` included; more text after it has never counted."""
         start = self.offset
         match = _WORD.match(self.text, start)
         word = match.group() if match else ""
