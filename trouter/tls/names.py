@@ -31,7 +31,7 @@ _SPECIAL: Final = frozenset(',+"\\<>;')
 
 
 def distinguished_name(name: x509.Name) -> str:
-    """Return a name, its last part first, in plain ASCII: other characters stand as octets in hex. "" for an empty name."""
+    """Return a name, its last part first, in plain ASCII: others stand as octets in hex. "" for an empty name."""
     return ",".join("+".join(_part(attribute) for attribute in reversed(list(part))) for part in reversed(name.rdns))
 
 
