@@ -62,7 +62,7 @@ help:
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
-	@echo "make docs       write the generated pages of the manual, and build/site, the manual as a site"
+	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and build/man"
 	@echo "make wheel      the sdist, and the wheel of this Python with the compiled modules, in dist/"
 	@echo "make clean      remove everything that can be made again"
 
@@ -169,9 +169,10 @@ pipeline-demo: build
 	$(PY) examples/pipeline/demo.py $(or $(ARGS),build/pipeline-demo)
 
 docs: venv
-	$(PY) -m trouter.config.manual docs/configuration.md
+	$(PY) -m trouter.config.manual docs
 	$(PY) -m trouter.config.migration docs/migration.md
 	$(PY) -m trouter.config.limits_page docs/limits.md
+	$(PY) -m trouter.cli.man build/man
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 # With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.

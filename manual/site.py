@@ -7,24 +7,40 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from trouter.cli import manual
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: Where the files of the repository stand on the site that pages link to.
 REPOSITORY: Final = "repository"
+#: Where the pages of the commands stand, which are written from their parsers.
+COMMANDS: Final = "reference/commands"
 #: `[text](target)` or `[text](target#anchor)`, of something that is not on another host.
 LINK: Final = re.compile(r"\[([^\]\n]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add to the navigation the pages of the commands, and those of the sections of the configuration."""
+    sections = sorted(path.name for path in (ROOT / "docs" / "reference").glob("*.md"))
+    chapters = _chapters(config.nav or [])
+    chapters["Configuration"] += [f"reference/{name}" for name in sections]
+    chapters["Commands"] += [f"{COMMANDS}/{name}.md" for name in sorted(manual.pages())]
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page for each file of the repository that a page of the manual links to."""
+    """Add a page for each command, and for each file of the repository that a page of the manual links to."""
+    for name, text in manual.pages().items():
+        files.append(File.generated(config, f"{COMMANDS}/{name}.md", content=text))
     linked = {
         name
         for file in files.documentation_pages()
+        if not file.generated_by
         for name in _linked(file.src_uri, (ROOT / "docs" / file.src_uri).read_text(encoding="utf-8"))
     }
     for name in sorted(linked):
@@ -46,6 +62,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{text}]({target}{anchor})"
 
     return markdown if page.file.generated_by else LINK.sub(led, markdown)
+
+
+def _chapters(nav: list[Any]) -> dict[str, list[Any]]:
+    """The lists of the navigation by their titles, at every level."""
+    named = [item for entry in nav if isinstance(entry, dict) for item in entry.items() if isinstance(item[1], list)]
+    return {title: below for name, items in named for title, below in [(name, items), *_chapters(items).items()]}
 
 
 def _linked(page: str, text: str) -> Iterator[str]:

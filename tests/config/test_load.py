@@ -21,7 +21,7 @@ from trouter.config import (
 )
 from trouter.config.facts import router_facts
 from trouter.config.findings import evaluate
-from trouter.config.manual import page
+from trouter.config.manual import pages
 from trouter.config.schema import Attribute, Kind, attributes_of, camel, same_name
 from trouter.config.strictness import REFUSED
 from trouter.config.texts import LEVELS, MESSAGE_COMPONENTS
@@ -579,15 +579,19 @@ def test_a_field_name_gives_the_attribute_name() -> None:
     assert camel("id") == "id"
 
 
-def test_what_the_manual_shows_loads() -> None:
-    blocks = page().split("```\n")[1::2]
-    assert len(blocks) == 3
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_a_page_of_the_manual_is_fresh_and_what_it_shows_loads(name: str) -> None:
+    text = pages()[name]
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, "make docs"
+    blocks = text.split("```\n")[1::2]
+    assert blocks
     for block in blocks:
         load(text=block)
 
 
-def test_the_page_in_the_manual_is_fresh() -> None:
-    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page()
+def test_the_manual_has_no_page_about_a_section_that_is_gone() -> None:
+    kept = {f"reference/{path.name}" for path in (ROOT / "docs" / "reference").glob("*.md")}
+    assert kept == {*pages()} - {"configuration.md"}
 
 
 # ------------------------------------------------------------------------------------------------- what is not served

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Final
 
 from trouter.cli import Parser, obey
 
 
-def qdstat() -> int:
-    """`trouter stat`, with the options of that name."""
+def qdstat_parser() -> Parser:
+    """Return the command line of qdstat."""
     from trouter.cli import stat  # noqa: PLC0415  # of the three programs only one is called
 
     parser = Parser(prog="qdstat", description="Show what a router holds and does.", usage_status=2)
     stat.add_options(parser, older=True)
-    return obey(parser, sys.argv[1:])
+    return parser
 
 
-def qdmanage() -> int:
-    """`trouter manage`, with the options of that name."""
+def qdstat() -> int:
+    """`trouter stat`, with the options of that name."""
+    return obey(qdstat_parser(), sys.argv[1:])
+
+
+def qdmanage_parser() -> Parser:
+    """Return the command line of qdmanage."""
     from trouter.cli import manage  # noqa: PLC0415
 
     parser = Parser(
@@ -30,16 +36,26 @@ def qdmanage() -> int:
         intermixed=True,
     )
     manage.add_options(parser, older=True)
-    return obey(parser, sys.argv[1:])
+    return parser
 
 
-def qdrouterd() -> int:
-    """`trouter run`, with the options of that name."""
+def qdmanage() -> int:
+    """`trouter manage`, with the options of that name."""
+    return obey(qdmanage_parser(), sys.argv[1:])
+
+
+def qdrouterd_parser() -> Parser:
+    """Return the command line of qdrouterd."""
     from trouter.cli import qdrouterd as daemon  # noqa: PLC0415
 
     parser = Parser(prog="qdrouterd", description="An AMQP 1.0 message router.")
     daemon.add_options(parser)
-    return obey(parser, sys.argv[1:])
+    return parser
+
+
+def qdrouterd() -> int:
+    """`trouter run`, with the options of that name."""
+    return obey(qdrouterd_parser(), sys.argv[1:])
 
 
 def trouter_passwd() -> int:
@@ -54,3 +70,7 @@ def trouter_passwd() -> int:
     )
     passwd.add_options(parser)
     return obey(parser, sys.argv[1:])
+
+
+#: The older router's programs, with what makes their command lines.
+PROGRAMS: Final = {"qdstat": qdstat_parser, "qdmanage": qdmanage_parser, "qdrouterd": qdrouterd_parser}

@@ -1,4 +1,4 @@
-"""The manual's page on configuration, written from the table; `make docs` puts it where it belongs."""
+"""The manual's pages on configuration, written from the table; `make docs` puts them where they belong."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from trouter.config.configuration import HOLDS
 from trouter.config.entities import GROUP_SETTINGS, QUOTAS
+from trouter.config.examples import SHOWN
 from trouter.config.load import DEFAULT_TEXT
 from trouter.config.schema import Attribute, EntityType, Kind, Reload
 from trouter.config.types import CONFIGURED
@@ -89,7 +90,7 @@ them. The keys of openProperties are ASCII, none of `product`, `version`, `failo
 `port`, `scheme` and `hostname`, and do not begin with `qd.` or `x-opt-qd.`; listeners and connectors for other routers
 have none. `requireSsl` and `requireEncryption` need an `sslProfile`, or no client gets in. `multiTenant`
 needs enableVhostPolicy, or `authenticatePeer` and `tenantFrom`; without them the listener is not opened
-([multi-tenancy.md](multi-tenancy.md)).
+([multi-tenancy.md](../multi-tenancy.md)).
 """
 
 SSL_PROFILE_RULES: Final = """\
@@ -137,6 +138,12 @@ vhost {
 ```
 """
 
+#: Below the heading of each section's page.
+NOTE: Final = """\
+*This page is written from the table that the router reads its configuration by (`make docs`).
+[Configuration](../configuration.md) tells how a file is written, what the columns mean, and when a change takes
+effect.*"""
+
 CHANGE: Final = {Reload.LIVE: "live", Reload.NEXT: "next", Reload.RESTART: "restart"}
 
 RULES: Final = {
@@ -147,36 +154,59 @@ RULES: Final = {
     "linkRoute": LINK_ROUTE_RULES,
     "autoLink": "Not both of `connection` and `containerId` are given.\n",
     "vhost": VHOST_RULES,
-    "vhost: groups": GROUP_RULES,
 }
 
 
-def page() -> str:
-    """Return the whole page."""
+def pages() -> dict[str, str]:
+    """Return every page by its name in docs/: the one about the file, and one for each section."""
+    sections = {_page_of(kind): _section(kind) for kind in CONFIGURED}
+    return {"configuration.md": _configuration(), **sections}
+
+
+def _page_of(kind: EntityType) -> str:
+    return f"reference/{kind.section}.md"
+
+
+def _configuration() -> str:
+    """Return the page about the file, with a table of the sections."""
     order = ", ".join(kind.type.section for kind in HOLDS.values())
-    chapters = [INTRODUCTION.format(default=DEFAULT_TEXT, order=order)]
-    for kind in CONFIGURED:
-        chapters.append(_chapter(kind.section, kind))
-        if kind.section == "vhost":
-            chapters.append(_chapter("vhost: groups", GROUP_SETTINGS))
-            chapters.append(_chapter("vhost: perUser, perHost", QUOTAS))
-    return "\n".join(chapters)
+    rows = [f"| [{kind.section}]({_page_of(kind)}) | {kind.doc} |" for kind in CONFIGURED]
+    sections = ["## Sections", "", "| section | |", "|---|---|", *rows, ""]
+    return "\n".join([INTRODUCTION.format(default=DEFAULT_TEXT, order=order), *sections])
 
 
-def _chapter(title: str, kind: EntityType) -> str:
-    rows = sorted(kind.fields, key=lambda row: (row.name == "name", row.extra))
-    lines = [f"## {title}", "", kind.doc, ""]
+def _section(kind: EntityType) -> str:
+    """Return the page of a section."""
+    shown = SHOWN[kind.section]
+    lines = [f"# {kind.section}", "", NOTE, "", kind.doc, ""]
     if kind.unserved:
         lines += [f"**Not served**: {kind.unserved}. {kind.instead.capitalize()}.", ""]
+    lines += ["```", f"{shown.example}```", ""]
+    lines += _attributes("Attributes", kind, RULES.get(kind.section, ""))
+    if kind.section == "vhost":
+        lines += _attributes("groups", GROUP_SETTINGS, GROUP_RULES)
+        lines += _attributes("perUser, perHost", QUOTAS, "")
+    about = ["## See also", "", *(f"- `{command}`" for command in shown.commands)]
+    about += [f"- `{name}` among the [metrics](../metrics.md)" for name in shown.metrics]
+    about += [f"- [{page}](../{page})" for page in shown.pages]
+    return "\n".join([*lines, *about, ""])
+
+
+def _attributes(title: str, kind: EntityType, rules: str) -> list[str]:
+    """Return a chapter with the table of attributes, and what holds for them together."""
+    rows = sorted(kind.fields, key=lambda row: (row.name == "name", row.extra))
+    lines = [f"## {title}", ""]
+    if title != "Attributes":
+        lines += [kind.doc, ""]
     lines += ["| attribute | value | default | change | |", "|---|---|---|---|---|"]
     lines += [*(_row(row) for row in rows if not row.inert), ""]
-    if rules := RULES.get(title):
+    if rules:
         lines += [rules]
     lines += _without_effect([row for row in rows if row.inert])
     shown = [row.name for row in kind.own if not row.settable]
     if shown:
         lines += [f"Shown by management, never set: {', '.join(f'`{name}`' for name in shown)}.", ""]
-    return "\n".join(lines)
+    return lines
 
 
 def _row(row: Attribute) -> str:
@@ -221,4 +251,7 @@ def _without_effect(rows: list[Attribute]) -> list[str]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    for name, text in pages().items():
+        path = Path(sys.argv[1]) / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,57 @@
+"""The manual's pages on the commands tell every option that there is, and `man` shows them without a warning."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trouter.cli import man, manual, parser
+from trouter.cli.names import PROGRAMS
+
+PARSERS = {
+    **{f"trouter-{name}": each for name, each in manual.subcommands(parser())},
+    **{name: make() for name, make in PROGRAMS.items()},
+}
+PAGES = manual.pages()
+MAN = man.pages()
+
+
+def options(command: ArgumentParser) -> Iterator[str]:
+    """Every option of a command and of those below it."""
+    for action in command._actions:
+        if action.help != SUPPRESS:
+            yield from action.option_strings
+    for _, below in manual.subcommands(command):
+        yield from options(below)
+
+
+@pytest.mark.parametrize("name", sorted(PARSERS))
+def test_a_page_tells_every_option(name: str) -> None:
+    told = {*re.findall(r"(?<![\w-])--?\w[\w-]*", PAGES[name])}
+    assert {*options(PARSERS[name])} <= told
+    pages = [text.replace(r"\-", "-") for page, text in MAN.items() if page.rpartition(".")[0] == name]
+    assert [told <= {*re.findall(r"(?<![\w-])--?\w[\w-]*", text)} for text in pages] == [True]
+
+
+def test_there_is_a_page_for_each_program_in_its_section() -> None:
+    assert {"trouter.1", "trouter-run.1", "qdstat.1", "qdmanage.1", "qdrouterd.8", "qdrouterd.conf.5"} <= set(MAN)
+
+
+def test_a_page_says_nothing_of_the_machine_that_writes_it() -> None:
+    assert not [name for name, text in MAN.items() if str(Path.cwd()) in text or sys.prefix in text]
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is what shows manual pages")
+def test_groff_has_nothing_to_say_against_a_page(tmp_path: Path) -> None:
+    man.write(tmp_path)
+    paths = sorted(map(str, tmp_path.rglob("*.*[158]")))
+    assert len(paths) == len(MAN)
+    command = ["groff", "-mandoc", "-ww", "-z", "-Kutf8", "-Tutf8", "-rLL=100n", *paths]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
