@@ -83,7 +83,7 @@ class Deciding:
         except (ValueError, RecursionError) as error:
             return Rejected(f"the body is no decision: {error}")
         if decision.action == "lock-user" and decision.subject in self.terms.senders:
-            return Rejected("those who send decisions cannot be locked out by one", "amqp:not-allowed")
+            return Rejected("users who send decisions cannot be locked out by one", "amqp:not-allowed")
         if decision.until_us > (self._calendar() + self._max_seconds) * _MICROSECONDS:
             return Rejected(f"until_us is more than maxSeconds ({self._max_seconds}) away")
         return decision

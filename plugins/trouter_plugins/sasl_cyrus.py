@@ -236,7 +236,7 @@ class CyrusExchange:
             return Refused(f"Cyrus SASL said no (result {step.result})", temporary=step.result in UNABLE)
         user = None if self._conversation is None else self._conversation.user()
         if not user or not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
-            return Refused("Cyrus SASL let in nobody in particular, or somebody as somebody else")
+            return Refused("Cyrus SASL let in a user without a name, or under another name")
         return Authenticated(user, step.data)
 
     def _take(self, response: bytes) -> Step:

@@ -35,5 +35,5 @@ class ExternalExchange:
     async def respond(self, response: bytes) -> Authenticated | Refused:
         if response and response != self._user.encode():
             asked = response.decode(errors="replace")
-            return Refused("the certificate is for somebody else", user=self._user, authorization_id=asked)
+            return Refused("the certificate is for another user", user=self._user, authorization_id=asked)
         return Authenticated(self._user)

@@ -198,7 +198,7 @@ class TokenExchange:
         except Unreachable as unreachable:
             return Refused(f"the keys of the issuer cannot be had: {unreachable}", temporary=True, user=bearer.user)
         if bearer.user not in {"", admitted.user}:
-            return Refused("the token is somebody else's", user=bearer.user, authorization_id=bearer.user)
+            return Refused("the token is another user's", user=bearer.user, authorization_id=bearer.user)
         return admitted
 
 

@@ -148,7 +148,7 @@ class ScramExchange:
         flag, _, rest = message.partition(",")
         self._acts_for = rest.partition(",")[0].removeprefix("a=")
         if flag == "y" and self._plus_offered:
-            raise ScramException("somebody has hidden from the client that the channel can be bound")
+            raise ScramException("a host in between has hidden from the client that the channel can be bound")
         kind = flag.removeprefix("p=") if flag.startswith("p=") else ""
         binding = (kind, self._bindings[kind]) if kind in self._bindings else None
         if (binding is None) is self._mechanism.endswith(PLUS):
@@ -169,6 +169,6 @@ class ScramExchange:
 
         server.set_client_final(message)
         if not self._real:
-            raise ScramException("nobody")
+            raise ScramException("no such user")
         self._proven = True
         return str(server.get_server_final())

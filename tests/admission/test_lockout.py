@@ -164,7 +164,7 @@ def test_twenty_failures_over_a_longer_time_are_no_lock(lockout: Lockout, clock:
         clock.now += RULES.lock_window_s / 19 + 0.1
 
 
-def test_somebody_whom_nobody_knows_is_locked_as_well(lockout: Lockout) -> None:
+def test_an_unknown_user_is_locked_as_well(lockout: Lockout) -> None:
     lockout.rules = replace(RULES, delay_after=1000)
     assert [verdict.began for verdict in fail(lockout, 21, "nobody at all")] == [False] * 19 + [True, False]
 
@@ -213,7 +213,7 @@ def test_nothing_is_counted_for_who_is_exempt(lockout: Lockout, network: str) ->
     assert len(lockout) == 0
 
 
-def test_an_alarm_is_given_once_and_nobody_is_held_up(lockout: Lockout) -> None:
+def test_an_alarm_is_given_once_and_no_login_is_held_up(lockout: Lockout) -> None:
     lockout.rules = replace(RULES, mode="alarm")
     verdicts = fail(lockout, 30)
     assert [verdict.began for verdict in verdicts] == [False] * 19 + [True] + [False] * 10

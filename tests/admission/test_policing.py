@@ -183,7 +183,7 @@ def test_who_is_exempt(role: str, outgoing: bool) -> None:
         assert made.rights(7).level == "admin"
 
 
-def test_rights_are_nobody_s_unless_a_group_gives_them() -> None:
+def test_no_user_has_rights_unless_a_group_gives_them() -> None:
     made, _ = policing()
     assert made.rights(0).level == "admin"
     assert made.rights(99).level == "none"

@@ -103,7 +103,7 @@ OTHERS = {
 }
 
 
-def test_no_pattern_is_anybody_elses() -> None:
+def test_no_pattern_is_another_projects() -> None:
     """CVE-2026-67240, CVE-2026-44838: regular expressions are constants; no address, user or filter becomes one."""
     found = {
         ast.unparse(call)

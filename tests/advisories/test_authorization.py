@@ -137,7 +137,7 @@ WAYS = ["tcp", "tls", "ws", "wss"]
 
 @pytest.mark.parametrize("hostname", ["one.org", "host.org"])
 @pytest.mark.parametrize("first", WAYS)
-def test_limits_count_whichever_way_somebody_comes(scene: Scene, first: str, hostname: str) -> None:
+def test_limits_count_whichever_way_a_client_comes(scene: Scene, first: str, hostname: str) -> None:
     """CVE-2026-66067."""
     with Way(scene, first, hostname) as inside:
         inside.begin()
@@ -153,7 +153,7 @@ def test_limits_count_whichever_way_somebody_comes(scene: Scene, first: str, hos
 
 @pytest.mark.parametrize("way", ["tcp", "tls"])
 @pytest.mark.parametrize("user_id", [b"alice", b"\xff\xfe", b"x" * 10_000, "alice"])
-def test_who_has_no_name_speaks_for_nobody(scene: Scene, way: str, user_id: object) -> None:
+def test_a_client_without_a_name_speaks_for_no_user(scene: Scene, way: str, user_id: object) -> None:
     with Peer(scene.router.ports[WAYS.index(way)], opened=False) as peer:
         if way == "tls":
             context = ssl.create_default_context(cafile=str(scene.authority.file))

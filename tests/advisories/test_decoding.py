@@ -284,7 +284,7 @@ def test_nesting_is_bounded_whatever_is_nested(nested: Callable[[int], bytes], d
 
 @pytest.mark.parametrize("nested", [lists, maps, arrays, descriptions, descriptors])
 @pytest.mark.parametrize("depth", [MAX_NESTING + 1, 500, 5_000])
-def test_nesting_ends_the_connection_before_anybody_is_known(nested: Callable[[int], bytes], depth: int) -> None:
+def test_nesting_ends_the_connection_before_any_user_is_known(nested: Callable[[int], bytes], depth: int) -> None:
     assert condition(before_open(open_with(nested(depth)))) in {DECODE, "amqp:connection:framing-error"}
     if depth <= 500:
         assert condition(before_open(open_with(nested(depth)))) == DECODE
@@ -464,7 +464,7 @@ ALTERNATES: dict[str, Any] = {
 
 @pytest.mark.parametrize("listener", [0, 1])
 @pytest.mark.parametrize("name", ALTERNATES)
-def test_alternates_that_a_client_names_are_nobodys_business(router: RunningRouter, name: str, listener: int) -> None:
+def test_alternates_that_a_client_names_are_ignored(router: RunningRouter, name: str, listener: int) -> None:
     properties = {"failover-server-list": ALTERNATES[name]}
     with Peer(router.ports[listener], hostname="h.example", properties=properties) as peer:
         peer.attach_receiver("x")

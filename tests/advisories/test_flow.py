@@ -145,7 +145,7 @@ def reset(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("who", ["receiver", "sender", "both"])
-def test_those_who_go_while_messages_are_on_their_way_harm_nobody(router: RunningRouter, who: str) -> None:
+def test_clients_that_go_while_messages_are_on_their_way_harm_no_other(router: RunningRouter, who: str) -> None:
     """DISPATCH-1276, 1326, 1492, 2274."""
     before = len(router.matching("Connection Opened"))
     for number in range(30):

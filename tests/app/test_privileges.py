@@ -68,7 +68,7 @@ def status_of(router: RunningRouter) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def test_every_thread_is_nobody_with_no_group_and_no_right_of_roots(router: RunningRouter) -> None:
+def test_every_thread_is_an_ordinary_user_with_no_group_and_no_right_of_roots(router: RunningRouter) -> None:
     nobody = pwd.getpwnam(NOBODY)
     for thread in Path(f"/proc/{router.process.pid}/task").iterdir():
         text = (thread / "status").read_text(encoding="ascii")
@@ -85,7 +85,7 @@ def test_it_serves_the_port_that_it_could_not_bind_any_more(router: RunningRoute
         pass
 
 
-def test_nobody_may_look_into_it_and_it_leaves_no_core(router: RunningRouter) -> None:
+def test_no_process_may_look_into_it_and_it_leaves_no_core(router: RunningRouter) -> None:
     process = Path(f"/proc/{router.process.pid}")
     assert (process / "environ").stat().st_uid == 0  # the kernel's way to say: not even for processes of that user
     limits = (process / "limits").read_text(encoding="ascii")
@@ -138,7 +138,7 @@ def test_who_is_not_there_stops_the_start(arguments: list[str], message: str) ->
     assert message in done.stderr
 
 
-def test_who_may_not_serves_nobody() -> None:
+def test_a_process_without_the_right_serves_no_client() -> None:
     code = """
 from trouter import logs
 from trouter.config import load

@@ -235,7 +235,7 @@ async def test_a_service_that_lies_lets_no_user_in(
     answer = await answer_to(properties, authz_optional=True)
     assert isinstance(answer, Refused)
     assert not answer.temporary
-    assert "authServicePlugin there lets in somebody it describes wrongly" in caplog.text
+    assert "authServicePlugin there lets in a user whom it describes wrongly" in caplog.text
 
 
 #: What existing services leave out or say in another form, and who their users are.
@@ -325,7 +325,7 @@ async def test_a_service_that_is_not_there() -> None:
     assert answer == Refused("the authentication service there: it cannot be reached: Connection refused", True)
 
 
-async def test_a_service_that_nobody_accepts_for() -> None:
+async def test_a_service_that_accepts_no_connection() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         answer = await remote(listening.getsockname()[1], SHORT_S).begin(PEER)
     assert isinstance(answer, Refused)
@@ -561,7 +561,7 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
     assert told == []
 
 
-def test_open_it_lets_nobody_pass_until_one_may_try() -> None:
+def test_open_it_lets_no_login_pass_until_one_may_try() -> None:
     told: list[bool] = []
     breaker, clock = broken(told)
     assert told == [True]
@@ -592,7 +592,7 @@ def test_one_failure_opens_it_again_after_a_try() -> None:
     assert told == [True, False, True]
 
 
-def test_whoever_tries_and_goes_away_leaves_the_try_to_another() -> None:
+def test_a_login_that_tries_and_goes_away_leaves_the_try_to_another() -> None:
     breaker, clock = broken([])
     clock.now_s = PAUSE_S
     assert breaker.admit()

@@ -72,7 +72,7 @@ ENDS: dict[str, Callable[[], float]] = {
 
 
 @pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
-async def test_credentials_that_do_not_end_in_the_future_let_nobody_in(ends: Callable[[], float]) -> None:
+async def test_credentials_that_do_not_end_in_the_future_let_no_user_in(ends: Callable[[], float]) -> None:
     outcomes = Outcomes()
     async with open_router(CONFIGURATION, {"mine": Answers(Authenticated("alice", expires_at_s=ends()))}) as router:
         router.process.services.recorder.add(outcomes)

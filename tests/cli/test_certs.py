@@ -52,7 +52,7 @@ def test_a_certificate_is_good_for_what_it_was_made_for(folder: Path, arguments:
     assert said.endswith(": OK\n") is good, said
 
 
-def test_the_key_belongs_to_the_certificate_and_nobody_else_may_read_it(folder: Path) -> None:
+def test_the_key_belongs_to_the_certificate_and_no_other_user_may_read_it(folder: Path) -> None:
     for name in ("ca", "router", "alice"):
         assert stat.S_IMODE((folder / f"{name}.key").stat().st_mode) == 0o600
         public = openssl("pkey", "-in", folder / f"{name}.key", "-pubout")

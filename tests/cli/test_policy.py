@@ -49,7 +49,7 @@ def test_explain_tells_programs(folder: Path, capsys: pytest.CaptureFixture[str]
     assert (told["allowed"], told["rule"]) == (True, "traders.com:feeds:remoteHosts:1")
 
 
-def test_explain_holds_nobody_where_the_policy_is_off(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_holds_no_user_where_the_policy_is_off(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert explained("-c", folder / "off.conf", "--vhost", "x") == 0
     assert "the policy does not say enableVhostPolicy" in capsys.readouterr().out
 
@@ -60,7 +60,7 @@ def test_explain_is_told_addresses_of_names_and_looks_none_up(folder: Path) -> N
     assert explained(*asked, "--resolve", "My-Host.example.com=172.16.0.1") == 0
 
 
-def test_without_a_user_nobody_is_authenticated(folder: Path) -> None:
+def test_without_a_user_the_client_is_not_authenticated(folder: Path) -> None:
     assert explained("-c", folder / "router.conf", "--vhost", "traders.com", "--host", "10.0.0.1") == 2
 
 

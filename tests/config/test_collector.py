@@ -20,7 +20,7 @@ def test_the_collector_is_held_back_within_and_works_afterwards() -> None:
     assert gc.isenabled()
 
 
-def test_whoever_runs_without_one_goes_on_without_one() -> None:
+def test_a_process_that_runs_without_one_goes_on_without_one() -> None:
     gc.disable()
     try:
         with held_back():

@@ -105,7 +105,7 @@ def test_a_second_reload_finds_what_the_first_has_left() -> None:
     assert changes(OLD, again.configuration).restart == ()
 
 
-def test_what_stays_as_and_where_it_is_stays_the_same_object_so_that_nobody_makes_anything_of_it_again() -> None:
+def test_what_stays_as_and_where_it_is_stays_the_same_object_and_is_not_made_again() -> None:
     text = "router { id: R }\naddress { prefix: a }\naddress { prefix: b, distribution: closest }\n"
     old = load(text=text)
     changes = compare(old, load(text=text.replace("closest", "multicast")))

@@ -33,7 +33,7 @@ def test_what_cannot_be_read_is_refused(path: str) -> None:
         assert isinstance(caught.value, Doubt) == (look is not files.directory)
 
 
-def test_nobody_waits_for_a_pipe_or_a_device(tmp_path: Path) -> None:
+def test_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (str(pipe), "/dev/zero"):

@@ -627,7 +627,7 @@ def test_what_is_so_anyway_is_served(text: str) -> None:
     assert configuration.warnings == ()
 
 
-def test_profiles_services_and_vhosts_are_there_before_anybody_uses_them() -> None:
+def test_profiles_services_and_vhosts_are_there_before_a_listener_uses_them() -> None:
     configuration = load(text="sslProfile { name: a }\nauthServicePlugin { name: b, host: c }\nvhost { hostname: d }")
     assert not any(configuration.unserved(entity) for entity in configuration.entities)
     assert [entity.identity for entity in configuration.entities[-3:]] == [

@@ -254,10 +254,10 @@ def test_without_patterns_wildcards_are_text() -> None:
     assert len(load(text="vhost { hostname: #.#.x }\nvhost { hostname: #.x }").vhosts) == 2
 
 
-def test_vhosts_that_hold_nobody_are_warned_of() -> None:
+def test_vhosts_that_hold_no_client_are_warned_of() -> None:
     text = "vhost { hostname: a }"
     assert [warning.message for warning in load(text=text).warnings] == [
-        "holds nobody to anything: the policy does not say enableVhostPolicy"
+        "holds no client to anything: the policy does not say enableVhostPolicy"
     ]
     enabled = load(text=f"policy {{ enableVhostPolicy: yes }}\n{text}")
     assert not enabled.warnings

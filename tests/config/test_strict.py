@@ -74,7 +74,7 @@ CLOSED = [
 
 
 @pytest.mark.parametrize("text", OPEN)
-def test_a_group_for_everybody_from_everywhere_is_found(text: str) -> None:
+def test_a_group_for_every_user_from_everywhere_is_found(text: str) -> None:
     assert ["will let in clients without a name from every host" in problem for problem in found(text)] == [True]
 
 
@@ -83,7 +83,7 @@ def test_a_group_for_some_is_not_found(text: str) -> None:
     assert found(text) == []
 
 
-def test_what_everybody_on_the_machine_can_read_or_write_is_found(tmp_path: Path) -> None:
+def test_what_every_user_of_the_machine_can_read_or_write_is_found(tmp_path: Path) -> None:
     for name in ("cert", "key", "password", "users"):
         (tmp_path / name).write_text("x")
         (tmp_path / name).chmod(0o644)

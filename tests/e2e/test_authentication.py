@@ -72,7 +72,7 @@ def test_a_user_with_the_password_is_let_in_and_named_in_the_log(with_passwords:
     [b"\0alice\0wrong", b"\0bob\0wonderland", b"\0alice\0", b"\0\0", b"no nulls at all", b"\0" * 100, b"\xff\0\xfe\0x"],
     ids=["wrong password", "unknown user", "no password", "no user", "garbage", "nulls", "no UTF-8"],
 )
-def test_nobody_else_is_let_in(with_passwords: RunningRouter, response: bytes) -> None:
+def test_no_other_user_is_let_in(with_passwords: RunningRouter, response: bytes) -> None:
     with Peer(with_passwords.port, opened=False) as peer:
         offered(peer)
         assert outcome(peer, "PLAIN", response) == AUTH
@@ -160,7 +160,7 @@ def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter
 
 
 @pytest.mark.parametrize("mechanism", ["ANONYMOUS", "anonymous", "Anonymous"])
-def test_nobody_is_authenticated_however_it_is_written(router: RunningRouter, mechanism: str) -> None:
+def test_the_anonymous_user_is_not_authenticated_however_it_is_written(router: RunningRouter, mechanism: str) -> None:
     """Policies, user-ids and management go by it."""
     with Peer(router.port, opened=False) as peer, node_of(router.port) as node:
         assert peer.authenticate(mechanism, b"") == OK

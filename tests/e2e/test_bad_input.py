@@ -549,7 +549,7 @@ SASL_FAULTS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", SASL_FAULTS)
-def test_nobody_is_let_in_for(scene: Scene, name: str) -> None:
+def test_no_client_is_let_in_for(scene: Scene, name: str) -> None:
     with Peer(scene.plain, opened=False) as bad:
         bad.raw(SASL_HEADER)
         bad.expect_header(SASL_HEADER)

@@ -66,7 +66,7 @@ def test_a_receiver_that_settles_nothing_is_sent_no_more(router: RunningRouter) 
         assert b"3" in lazy.take_message(link)
 
 
-def test_a_connection_keeps_no_more_than_it_may_and_nobody_else_notices(router: RunningRouter) -> None:
+def test_a_connection_keeps_no_more_than_it_may_and_no_other_notices(router: RunningRouter) -> None:
     port = router.ports[1]
     with Peer(port, sasl=True) as stalled, Peer(port, sasl=True) as flooding, Peer(port, sasl=True) as other:
         stalled.attach_receiver("kept", 0)

@@ -158,7 +158,7 @@ def test_deleting_a_connector_closes_what_it_opened(router: RunningRouter, start
     here.wait_for_line(OPENED, count=2)
 
 
-def test_whoever_answers_with_nonsense_is_given_up_and_nobody_else_notices(start_router: StartRouter) -> None:
+def test_a_server_that_answers_with_nonsense_is_given_up_and_no_client_notices(start_router: StartRouter) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         here = start_router(dialling(server.getsockname()[1]))
         server.settimeout(DEADLINE_S)
@@ -170,7 +170,7 @@ def test_whoever_answers_with_nonsense_is_given_up_and_nobody_else_notices(start
 
 
 @pytest.mark.parametrize("host", ["h" * 64, "h" * 250, "a..b", "\u00fc" * 60, "."])
-def test_a_host_that_nobody_can_look_up_is_told_and_nobody_else_notices(router: RunningRouter, host: str) -> None:
+def test_a_host_without_an_address_is_told_and_no_client_notices(router: RunningRouter, host: str) -> None:
     with node_of(router.port) as node:
         status, text = node.refused("CREATE", {"host": host, "port": "0"}, type="listener", name="deaf")
         assert status == 400
@@ -181,7 +181,7 @@ def test_a_host_that_nobody_can_look_up_is_told_and_nobody_else_notices(router: 
         node.get("DELETE", type="connector", name="out")
 
 
-def test_a_resolver_that_does_not_answer_holds_up_nobody_else(
+def test_a_resolver_that_does_not_answer_holds_up_no_other(
     start_router: StartRouter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = tmp_path / "aliases"

@@ -511,7 +511,7 @@ def test_a_message(scene: Scene, row: MessageRow) -> None:
     client.close()
 
 
-def test_a_message_that_nobody_wants_to_hear_of(scene: Scene) -> None:
+def test_a_message_whose_sender_wants_no_outcome(scene: Scene) -> None:
     """Settled when it is sent: it is dropped, counted and recorded."""
     client = scene.client("alice", "free.org")
     sender = client.create_sender(None, options=AtMostOnce())

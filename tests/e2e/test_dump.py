@@ -49,7 +49,7 @@ def test_the_file_shows_what_is_under_way_and_no_body(start_router: StartRouter,
         assert re.search(waiting, text)
 
 
-def test_nobody_else_may_read_it(start_router: StartRouter, tmp_path: Path) -> None:
+def test_no_other_user_may_read_it(start_router: StartRouter, tmp_path: Path) -> None:
     path = dump(start_router(configuration(tmp_path)))
     assert path.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("state")] == ["state"]

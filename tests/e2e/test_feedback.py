@@ -179,7 +179,7 @@ def greeting(host: str, port: int) -> bytes:
             return b""
 
 
-def test_what_may_be_everybodys_host_is_not_blocked(scene: Scene) -> None:
+def test_a_host_that_many_users_may_share_is_not_blocked(scene: Scene) -> None:
     for subject, why in (("127.0.0.1", "handshakeExempt"), ("example.com", "must be an IP address")):
         said = scene.decide(action="block-host", subject=subject)
         assert said is not None
@@ -238,7 +238,7 @@ def test_a_malformed_one_is_rejected(scene: Scene, body: bytes, more: Any, condi
     assert why in str(said.description)
 
 
-def test_nobody_else_is_heard(scene: Scene) -> None:
+def test_no_other_user_is_heard(scene: Scene) -> None:
     lock = {"action": "lock-user", "subject": "guest"}
     attached = Said("amqp:unauthorized-access", "link disallowed by local policy")
     for user in ("outsider", "blind", ""):

@@ -85,7 +85,7 @@ def test_addresses_of_the_router_are_the_same_for_all_tenants(router: RunningRou
 
 
 @pytest.mark.parametrize("address", ["_local/$management", "_topo/0/R/$management"])
-def test_the_agent_shows_a_tenant_everything_where_everybody_asks(
+def test_the_agent_shows_a_tenant_everything_where_all_tenants_ask(
     router: RunningRouter, outside: Node, address: str
 ) -> None:
     node = Node(router.ports[1], allowed_mechs="ANONYMOUS", virtual_host="t1", address=address)

@@ -73,7 +73,7 @@ def scram(router: RunningRouter, user: str, password: str) -> list[object]:
 # Guessing
 
 
-def test_a_user_who_is_guessed_at_is_locked_out_there_and_nobody_else(start_router: StartRouter, users: Path) -> None:
+def test_a_user_who_is_guessed_at_is_locked_out_there_and_no_other(start_router: StartRouter, users: Path) -> None:
     router = start(start_router, users, LOCKING)
     assert [attempt(router, "alice", "wrong") for _ in range(3)] == [AUTH] * 3
     router.wait_for_line(
@@ -120,7 +120,7 @@ def test_management_shows_locks_and_lifts_them(start_router: StartRouter, users:
     assert attempt(router, "alice", SECRET) == OK
 
 
-def test_an_alarm_locks_nobody_out(start_router: StartRouter, users: Path) -> None:
+def test_an_alarm_locks_no_user_out(start_router: StartRouter, users: Path) -> None:
     router = start(start_router, users, f"{LOCKING}, authLockout: alarm")
     for _ in range(4):
         assert attempt(router, "alice", "wrong") == AUTH
@@ -135,7 +135,7 @@ def test_who_is_exempt_may_try_as_often_as_he_likes(start_router: StartRouter, u
     assert attempt(router, "alice", SECRET) == OK
 
 
-def test_whoever_goes_away_while_made_to_wait_is_not_waited_for(start_router: StartRouter, users: Path) -> None:
+def test_a_client_that_goes_away_while_made_to_wait_is_not_waited_for(start_router: StartRouter, users: Path) -> None:
     router = start(start_router, users, "authDelayAfter: 1, authLongestDelaySeconds: 3600, handshakeExempt: none")
     assert attempt(router, "alice", "wrong") == AUTH
     # There is room for 20 that have not opened, and who was first may be one of them still. Each takes a turn of at

@@ -99,7 +99,7 @@ def test_a_service_name(start_router: StartRouter) -> None:
         ("host: 192.0.2.1, port: 0", "192.0.2.1:0"),
     ],
 )
-def test_a_place_where_nobody_can_listen_ends_the_start(tmp_path: Path, listener: str, named: str) -> None:
+def test_a_place_where_no_socket_can_listen_ends_the_start(tmp_path: Path, listener: str, named: str) -> None:
     with process(f"listener {{ {listener} }}", tmp_path) as router:
         assert router.wait() == 1
         router.wait_for_line(rf"MAIN \(critical\) Router start-up failed: cannot listen on {re.escape(named)}: .+")

@@ -56,7 +56,7 @@ def limited(tmp_path: Path) -> Iterator[Limited]:
         yield Limited(router)
 
 
-def test_nobody_may_connect_above_the_second_mark_and_whoever_is_there_goes_on(limited: Limited) -> None:
+def test_no_client_may_connect_above_the_second_mark_and_those_present_go_on(limited: Limited) -> None:
     with Peer(limited.port) as peer:
         limited.take(95)
         limited.router.wait_for_line("ALARM memory raised: .* the mark is 90")

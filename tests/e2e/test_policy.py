@@ -554,7 +554,7 @@ def test_a_message_in_the_name_of_another_is_rejected(
     assert counters.changed() == {"policy.userIdDenied": 3}
 
 
-def test_whoever_may_speak_for_others_may(router: RunningRouter) -> None:
+def test_a_user_who_may_speak_for_others_does(router: RunningRouter) -> None:
     with session_of(router.port, "alice", "proxy.org") as peer:
         receiver = peer.attach_receiver("t4", credit=5)
         peer.send(peer.attach_sender("t4"), data((0x73, [None, b"bob"]), BODY), settled=True)
@@ -783,7 +783,9 @@ def test_levels_of_management(router: RunningRouter, manager: Manager) -> None:
         client.close()
 
 
-def test_answers_go_only_where_whoever_asks_may_send_or_receives_alone(router: RunningRouter, manager: Manager) -> None:
+def test_answers_go_only_where_the_requester_may_send_or_receives_alone(
+    router: RunningRouter, manager: Manager
+) -> None:
     """Else the agent would say to anybody what bob may not."""
     counters = Counters(manager)
     alice: Any = by_proton(router.port, "alice", "links.org")

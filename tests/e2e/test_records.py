@@ -95,7 +95,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return records_of(kept)
 
 
-def test_whom_somebody_wanted_to_act_for_is_told(records: list[dict[str, Any]]) -> None:
+def test_the_user_that_a_login_wanted_to_act_for_is_told(records: list[dict[str, Any]]) -> None:
     (outcome,) = [each for each in of(records, "sasl.outcome") if "authz" in each]
     assert (outcome["authz"], outcome["user"], outcome["ok"]) == ("ad\\nmin", "alice", False)
 
@@ -319,7 +319,7 @@ def test_attaches_that_are_denied_over_and_over_are_told_together(start_router: 
         assert len(lines) + sum(more) == 300
 
 
-def test_what_nobody_takes_is_counted_for_whoever_sent_it(start_router: StartRouter, tmp_path: Path) -> None:
+def test_what_no_receiver_takes_is_counted_for_its_sender(start_router: StartRouter, tmp_path: Path) -> None:
     router = start_router(f"""
     router {{ id: R }}
     listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}

@@ -69,7 +69,7 @@ def state(node: Node) -> dict[str, list[object]]:
     return {kind: [sorted(row.items(), key=str) for row in node.query(kind)] for kind in kinds}
 
 
-def test_a_new_listener_stands_and_nobody_else_notices(start_router: StartRouter) -> None:
+def test_a_new_listener_stands_and_no_client_notices(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     with Peer(router.port) as before:
         assert hang_up(router, ROUTER + FRONT + listener("side")) == "1 created, 0 updated, 0 deleted, 21 kept"
@@ -78,7 +78,9 @@ def test_a_new_listener_stands_and_nobody_else_notices(start_router: StartRouter
     assert router.matching(r"CONN_MGR \(info\) Configured Listener: 127\.0\.0\.1:0 proto=any, role=normal$")
 
 
-def test_a_listener_that_is_gone_from_the_file_takes_nobody_and_its_connections_stay(start_router: StartRouter) -> None:
+def test_a_listener_that_is_gone_from_the_file_takes_no_client_and_its_connections_stay(
+    start_router: StartRouter,
+) -> None:
     router = start_router(ROUTER + FRONT + listener("side"))
     with Peer(router.ports[1]) as stays:
         assert hang_up(router, ROUTER + FRONT).startswith("0 created, 0 updated, 1 deleted")
@@ -387,7 +389,7 @@ def test_a_listener_that_asks_for_what_is_not_served_is_not_opened(start_router:
         assert [row["name"] for row in node.query("listener")] == ["front", "safe"]
 
 
-def test_with_a_vhost_policy_nobody_is_let_in_past_it(start_router: StartRouter) -> None:
+def test_with_a_vhost_policy_no_client_is_let_in_past_it(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     with Peer(router.port) as before:
         hang_up(router, ROUTER + FRONT + "policy { enableVhostPolicy: yes }\n")
@@ -404,7 +406,7 @@ def test_with_a_vhost_policy_nobody_is_let_in_past_it(start_router: StartRouter)
         later.be_heard()
 
 
-def test_addresses_of_link_routes_are_nobodys(start_router: StartRouter) -> None:
+def test_addresses_of_link_routes_have_no_consumer(start_router: StartRouter) -> None:
     router = start_router(
         ROUTER + FRONT + "linkRoute { prefix: broker, direction: in }\naddress { prefix: broker.inner }\n"
     )

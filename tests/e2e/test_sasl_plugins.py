@@ -99,7 +99,7 @@ def test_scram_frame_by_frame(start_router: StartRouter, users: Path) -> None:
 
 
 @pytest.mark.parametrize("user", ["alice", "bob"])
-def test_somebody_unknown_goes_the_steps_of_a_wrong_password(start_router: StartRouter, users: Path, user: str) -> None:
+def test_an_unknown_user_goes_the_steps_of_a_wrong_password(start_router: StartRouter, users: Path, user: str) -> None:
     router = scram_router(start_router, users)
     with Peer(router.port, opened=False) as peer:
         offered(peer)
@@ -337,7 +337,7 @@ def test_a_listener_where_two_would_check_passwords_is_not_created(
 # Users who come and go
 
 
-async def test_a_users_file_that_changes_ends_who_may_stay_no_longer_and_nobody_else(
+async def test_a_users_file_that_changes_ends_users_who_may_stay_no_longer_and_no_others(
     start_router: StartRouter, users: Path
 ) -> None:
     put_user(users, "bob", b"hunter2")

@@ -129,7 +129,7 @@ def test_the_deadline_ends_what_does_not_finish(start_router: StartRouter) -> No
     assert router.wait() == 0
 
 
-def test_a_message_that_nobody_takes_ends_at_the_deadline_too(start_router: StartRouter) -> None:
+def test_a_message_that_no_receiver_takes_ends_at_the_deadline_too(start_router: StartRouter) -> None:
     router = start_router(SHORT)
     with Peer(router.port) as receiver, Peer(router.port) as sender:
         receiver.attach_receiver("a", credit=0)

@@ -135,7 +135,7 @@ def test_a_token_that_does_not_name_the_tenant(scene: Scene, claim: object, host
 
 
 @pytest.mark.parametrize("claim", [None, "", 1, ["one"], {"one": 1}], ids=repr)
-def test_a_token_whose_tenant_is_no_name_lets_nobody_in(scene: Scene, claim: object) -> None:
+def test_a_token_whose_tenant_is_no_name_lets_no_user_in(scene: Scene, claim: object) -> None:
     heard = refusal(**scene.by_token("one", org=claim))
     assert (heard.said, heard.number, heard.outcome) == ([], 0, 1)
 

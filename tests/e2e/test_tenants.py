@@ -204,7 +204,7 @@ def test_a_request_is_answered_at_the_dynamic_address_of_the_same_tenant(clients
     assert bodies(replies, 2) == ["answer"] * 2
 
 
-def test_somebody_in_no_space_answers_at_a_tenants_dynamic_address(clients: Callable[..., Client]) -> None:
+def test_a_client_in_no_space_answers_at_a_tenants_dynamic_address(clients: Callable[..., Client]) -> None:
     asking, answering = ann(clients), clients()
     requests, replies = answering.receiver("t1.example/service"), asking.receiver(None, dynamic=True)
     asking.send("service", "question", reply_to=replies.link.remote_source.address)
@@ -298,7 +298,7 @@ def test_a_message_to_a_closed_address_is_counted_and_told(
     manager.close()
 
 
-def test_a_dynamic_address_is_taken_over_by_nobody(clients: Callable[..., Client]) -> None:
+def test_a_dynamic_address_is_taken_over_by_no_client(clients: Callable[..., Client]) -> None:
     owner = ann(clients)
     replies = owner.receiver(None, dynamic=True)
     address = replies.link.remote_source.address
@@ -316,7 +316,7 @@ def test_a_dynamic_address_is_taken_over_by_nobody(clients: Callable[..., Client
     assert bodies(replies, 1) == bodies(again, 1) == ["mine"]
 
 
-def test_a_dynamic_address_that_is_gone_is_nobodys(clients: Callable[..., Client]) -> None:
+def test_a_dynamic_address_that_is_gone_has_no_owner(clients: Callable[..., Client]) -> None:
     for owner in (ann(clients), clients()):
         replies = owner.receiver(None, dynamic=True)
         address = replies.link.remote_source.address
@@ -367,7 +367,7 @@ HOSTNAMES: dict[str, tuple[str, str | None, str]] = {
 
 
 @pytest.mark.parametrize(("user", "hostname", "condition"), HOSTNAMES.values(), ids=HOSTNAMES)
-def test_nobody_opens_without_a_tenant_of_its_own(
+def test_no_client_opens_without_a_tenant_of_its_own(
     router: RunningRouter, user: str, hostname: str | None, condition: str
 ) -> None:
     with opened(router, user, hostname=hostname) as peer:
@@ -380,7 +380,7 @@ def test_nobody_opens_without_a_tenant_of_its_own(
         router.wait_for_line(rf"\[C{peer.number}\] DENY AMQP Open for user '{user}', .*: tenant rule=.tenant:")
 
 
-def test_what_came_with_the_open_of_nobody_is_not_looked_at(
+def test_what_came_with_an_open_without_a_tenant_is_not_looked_at(
     router: RunningRouter, clients: Callable[..., Client]
 ) -> None:
     receiver = clients().receiver("q")
@@ -405,7 +405,7 @@ def test_a_tenant_may_be_called_like_a_reserved_address(clients: Callable[..., C
     assert bodies(beyond, 1) == ["local"]
 
 
-def test_who_was_refused_and_is_not_gone_yet_keeps_no_change_from_anybody(tmp_path: Path) -> None:
+def test_a_client_that_was_refused_and_is_not_gone_yet_keeps_no_change_from_others(tmp_path: Path) -> None:
     text = (
         f"router {{ id: R, usersFile: {tmp_path}/users }}\nlistener {{ {TENANTS.format(folder=tmp_path)} }}\n"
         "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"

@@ -129,7 +129,7 @@ def test_plain_without_an_initial_response_is_asked_for_it(router: RunningRouter
         (BOTH, "PLAIN", RIGHT, "alice", True, "PLAIN"),
     ],
 )
-def test_who_somebody_is_to_management(
+def test_the_user_of_a_connection_to_management(
     router: RunningRouter,
     number: int,
     mechanism: str,

@@ -160,7 +160,7 @@ def test_sasl_cannot_be_skipped(scene: Scene, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRICT)
-def test_nobody_comes_in_by_anonymous(scene: Scene, name: str) -> None:
+def test_no_client_comes_in_by_anonymous(scene: Scene, name: str) -> None:
     with scene.peer(name) as peer:
         assert "ANONYMOUS" not in offered(peer)
         peer.say(SaslInit("anonymous", b""), frame_type=1)
@@ -182,7 +182,7 @@ def test_no_certificate_no_websocket(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("secret", [False, True])
-def test_passwords_are_offered_only_where_nobody_can_read_them(scene: Scene, secret: bool) -> None:
+def test_passwords_are_offered_only_where_no_other_can_read_them(scene: Scene, secret: bool) -> None:
     with scene.peer("bound" if secret else "no passwords") as peer:
         mechanisms = offered(peer)
         assert ("PLAIN" in mechanisms, "SCRAM-SHA-256-PLUS" in mechanisms) == (secret, secret)
@@ -193,7 +193,7 @@ def test_passwords_are_offered_only_where_nobody_can_read_them(scene: Scene, sec
 
 
 @pytest.mark.parametrize("said", [b"", SASL_HEADER], ids=["nothing", "a header"])
-def test_whoever_does_not_come_to_an_open_has_to_go(scene: Scene, said: bytes) -> None:
+def test_a_client_that_does_not_come_to_an_open_has_to_go(scene: Scene, said: bytes) -> None:
     with scene.peer("quick") as peer:
         if said:
             assert offered(peer)
@@ -218,7 +218,7 @@ def test_a_certificate_is_known_within_a_websocket(scene: Scene) -> None:
         assert (row["user"], row["isAuthenticated"], row["isEncrypted"]) == ("alice", True, True)
 
 
-def test_a_certificate_is_for_nobody_else(scene: Scene) -> None:
+def test_a_certificate_is_for_no_other_user(scene: Scene) -> None:
     with scene.peer("external") as peer:
         assert peer.authenticate("EXTERNAL", b"bob") == AUTH
 
@@ -265,7 +265,7 @@ def test_what_a_service_permits_holds_within_a_websocket(scene: Scene, name: str
         assert error.condition == "amqp:unauthorized-access"
 
 
-def test_whoever_vanishes_while_a_service_is_asked_leaves_nothing_behind(scene: Scene) -> None:
+def test_a_client_that_vanishes_while_a_service_is_asked_leaves_nothing_behind(scene: Scene) -> None:
     for _ in range(5):
         with scene.peer("hung service") as peer:
             offered(peer)
@@ -308,6 +308,6 @@ def test_a_certificate_belongs_to_a_tenant(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("user", "hostname"), [("ann", "t2.example"), ("bob", "t1.example"), ("ann", "_local")])
-def test_nobody_opens_in_the_space_of_another(scene: Scene, user: str, hostname: str) -> None:
+def test_no_client_opens_in_the_space_of_another(scene: Scene, user: str, hostname: str) -> None:
     with logged_in(scene, "tenants", user, hostname=hostname) as peer:
         assert peer.expect(Close).error is not None

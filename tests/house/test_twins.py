@@ -130,7 +130,7 @@ def taken_from(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((source, alias.name) for alias in node.names)
 
 
-def test_nobody_imports_what_the_compiled_twin_hides() -> None:
+def test_no_module_imports_what_the_compiled_twin_hides() -> None:
     hidden = {(module, name) for module in LISTED for name in hidden_names(module)}
     assert ("trouter.engine.ports", "NO_SINK") in hidden
     for path in tracked_files():

@@ -82,6 +82,6 @@ async def test_who_reads_figures(tmp_path: Path, attributes: str, headers: dict[
         ("metricsToken: 0123456789abcdef 0123", "is not a token"),
     ],
 )
-def test_what_would_let_in_nobody_or_anybody_is_refused(attribute: str, message: str) -> None:
+def test_what_would_let_in_no_host_or_any_host_is_refused(attribute: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         load(text=TEXT.format(attribute))

@@ -77,7 +77,7 @@ def test_a_long_text_is_cut(capfd: pytest.CaptureFixture[str]) -> None:
     assert line.endswith("...\n")
 
 
-def test_a_traceback_follows_on_indented_lines_that_nobody_can_take_for_a_line_of_the_log(
+def test_a_traceback_follows_on_indented_lines_that_no_reader_takes_for_a_line_of_the_log(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     configured("log { module: DEFAULT, includeTimestamp: no }")

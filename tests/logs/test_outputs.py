@@ -58,7 +58,7 @@ def test_a_relative_name_is_relative_to_the_working_directory(tmp_path: Path, mo
     assert (tmp_path / "router.log").read_text() == "ROUTER (info) a\n"
 
 
-def test_a_log_file_is_not_for_everybody(tmp_path: Path) -> None:
+def test_a_log_file_is_not_for_every_user(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         configured(f"log {{ module: ROUTER, outputFile: {tmp_path / 'x'} }}")
@@ -91,7 +91,7 @@ def test_an_empty_name_is_no_file() -> None:
         logs.apply([LogEntity(module="AGENT", output_file="")], ROUTER)
 
 
-def test_a_pipe_that_nobody_reads_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_without_a_reader_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigurationError, match=r"Failed to open log file '.*pipe': No such device or address"):
         configured(f"log {{ module: ROUTER, outputFile: {tmp_path / 'pipe'} }}")
@@ -148,7 +148,7 @@ def test_one_lost_line_is_one_line(tmp_path: Path) -> None:
     assert "MAIN (warning) 1 log line could not" in (tmp_path / "log").read_text()
 
 
-def test_a_pipe_that_is_read_no_more_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_pipe_that_is_read_no_more_holds_nothing_up(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as reader:  # noqa: PTH123
@@ -161,7 +161,7 @@ def test_a_pipe_that_is_read_no_more_holds_nobody_up(tmp_path: Path) -> None:
         logs.of("ROUTER").info("a")
         logs.of("ROUTER").info("b")
         assert reader.read(65536).decode().splitlines()[-3:] == [
-            f"MAIN (warning) 3 log lines could not be written to {path}: nobody reads it",
+            f"MAIN (warning) 3 log lines could not be written to {path}: no process reads it",
             "ROUTER (info) a",
             "ROUTER (info) b",
         ]

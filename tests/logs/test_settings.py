@@ -77,7 +77,7 @@ def test_a_module_that_is_mentioned_no_more_follows_default_again(capfd: pytest.
     assert levels_in(capfd.readouterr().err) == ALL[2:]
 
 
-def test_a_logger_costs_nothing_where_nobody_listens() -> None:
+def test_a_logger_costs_nothing_where_no_output_listens() -> None:
     configured("log { module: PROTOCOL, enable: notice+ }\nlog { module: AGENT, enable: none }")
     assert not logs.of("PROTOCOL").isEnabledFor(logging.INFO)
     assert logs.of("PROTOCOL").isEnabledFor(logs.NOTICE)

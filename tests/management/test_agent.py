@@ -51,7 +51,7 @@ async def test_two_who_page_do_not_disturb_each_other(nursery: trio.Nursery) -> 
     assert await two.page("router.link", 5, 5) == whole[5:10]
 
 
-async def test_a_change_that_takes_its_time_holds_up_nobody_who_looks(nursery: trio.Nursery) -> None:
+async def test_a_change_that_takes_its_time_holds_up_no_reader(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
     asker.control.gate = trio.Event()
     asker.send("CREATE", {}, type="dummy", name="slow")
@@ -80,7 +80,7 @@ async def test_requests_that_wait_are_bounded_and_the_rest_is_released(nursery: 
     assert len(asker.receiver.received) == MAX_WAITING
 
 
-async def test_answers_that_nobody_takes_are_bounded(nursery: trio.Nursery) -> None:
+async def test_answers_that_no_client_takes_are_bounded(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
     silent: MemoryReceiver = asker.client.receiver(dynamic=True)
     for _ in range(1000):
@@ -129,7 +129,7 @@ async def test_a_reply_to_that_is_the_node_itself_makes_no_circle(nursery: trio.
     assert (await asker.ask("GET-MGMT-NODES"))[0] == 200
 
 
-async def test_everybody_else_has_a_turn_while_rows_are_made(nursery: trio.Nursery) -> None:
+async def test_other_tasks_have_a_turn_while_rows_are_made(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
     for number in range(300):
         asker.client.receiver(f"a{number}", pump=False)

@@ -122,7 +122,7 @@ def test_a_body_that_is_no_map_of_attributes_is_a_bad_request(node: Node, operat
 
 
 @pytest.mark.parametrize("operation", ["READ", "GET-TYPES", "GET-SCHEMA", "GET-MGMT-NODES"])
-def test_a_body_that_nobody_needs_may_be_anything(node: Node, operation: str) -> None:
+def test_a_body_that_is_not_needed_may_be_anything(node: Node, operation: str) -> None:
     bodies: list[Any] = [None, {}, [], "text"]
     for body in bodies:
         assert node.ask(operation, body, **NODE).status == 200
@@ -158,10 +158,10 @@ def test_who_names_no_place_for_the_answer_is_accepted_and_gets_none(node: Node,
     node.send({"operation": "CREATE", "name": "unheard", **DUMMY}, reply_to="nobody/listens/here")
     assert node.refused("READ", name="unheard")[0] == 404
     shared.wait_for_line(r"AGENT \(debug\) Agent request without a usable reply-to dropped: READ")
-    shared.wait_for_line(r"AGENT \(debug\) Agent request dropped, nobody listens on its reply-to: CREATE")
+    shared.wait_for_line(r"AGENT \(debug\) Agent request dropped, no receiver listens on its reply-to: CREATE")
 
 
-def test_an_answer_that_nobody_has_credit_for_waits_and_hinders_nobody(node: Node) -> None:
+def test_an_answer_without_credit_waits_and_hinders_no_other(node: Node) -> None:
     silent: Any = node.connection.create_receiver(None, dynamic=True, credit=0)
     for _ in range(200):
         node.send({"operation": "GET-SCHEMA", **NODE}, reply_to=silent.link.remote_source.address)

@@ -132,7 +132,7 @@ def test_a_log_may_follow_the_default_again(own: Node, said: str) -> None:
     assert own.get("UPDATE", {"enable": said}, identity="log/AGENT")["enable"].lower() == "default"
 
 
-def test_a_refused_update_changes_nothing_and_hinders_nobody(own: Node, tmp_path: Any) -> None:
+def test_a_refused_update_changes_nothing_and_hinders_no_other(own: Node, tmp_path: Any) -> None:
     before = own.get("READ", name="log/SERVER")
     bad = [("enable", "loud", 400), ("outputFile", str(tmp_path / "no" / "x.log"), 500), ("module", "AGENT", 400)]
     for name, value, expected in bad:

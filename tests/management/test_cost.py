@@ -54,7 +54,7 @@ def test_a_connection_is_found_by_name_without_the_rows_of_the_others(node: Node
     assert calls["registry.connection_row"] == 1
 
 
-def test_an_update_that_names_nobody_is_not_looked_through_for_ever(node: Node) -> None:
+def test_an_update_that_names_no_entity_is_not_looked_through_for_ever(node: Node) -> None:
     body = {f"log/{number}": None for number in range(5_000)}
     calls = calls_during(node, lambda: node.refused("UPDATE", body, **NODE))
     assert calls.get("directory.exists", 0) <= 100

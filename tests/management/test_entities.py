@@ -44,7 +44,7 @@ def test_a_base_type_is_good_enough(node: Node, base: str) -> None:
     assert node.get("READ", type=base, name="l0")["type"] == PREFIX + "listener"
 
 
-def test_the_router_has_its_counts_whoever_asks(node: Node) -> None:
+def test_the_router_has_its_counts_for_every_requester(node: Node) -> None:
     row = node.get("READ", type="router", identity="1")
     assert (row["name"], row["identity"], row["id"], row["mode"], row["area"]) == ("R", "1", "R", "standalone", "0")
     assert row["connectionCount"] >= 1
@@ -140,7 +140,7 @@ def test_log_statistics_have_all_their_counters(node: Node) -> None:
     assert row["debugCount"] > 0
 
 
-def test_nobody_is_found_under_an_unknown_name(node: Node) -> None:
+def test_no_entity_is_found_under_an_unknown_name(node: Node) -> None:
     assert node.refused("READ", name="nobody") == (404, "No entity with name=nobody")
     assert node.refused("READ", identity="listener/nobody") == (404, "No entity with identity=listener/nobody")
     assert node.refused("READ", type="connection", identity="99999")[0] == 404

@@ -31,7 +31,7 @@ def test_a_listener_changes_for_those_who_come_afterwards(router: RunningRouter,
             assert min(row["capacity"] for row in after.query("router.link")) == 7
 
 
-def test_a_listener_moves_without_losing_anybody(router: RunningRouter, own: Node) -> None:
+def test_a_listener_moves_without_losing_a_client(router: RunningRouter, own: Node) -> None:
     own.create("listener", {**LISTENER, "name": "l1"})
     old = int(router.wait_for_line(r"Listening on \S+:(\d+) \(l1\)")[1])
     with node_of(old) as client:
@@ -76,7 +76,7 @@ def test_a_connector_dials_at_once_and_hangs_up_when_it_is_deleted(start_router:
         assert node.create("connector", {"host": "127.0.0.1", "port": str(there.port), "name": "c"})
 
 
-def test_a_connector_that_finds_nobody_says_so(own: Node, router: RunningRouter) -> None:
+def test_a_connector_that_finds_no_server_says_so(own: Node, router: RunningRouter) -> None:
     own.create("connector", {"host": "127.0.0.1", "port": "1", "name": "c"})
     router.wait_for_line(r"Connection to 127.0.0.1:1 failed")
     row = own.get("READ", name="c")

@@ -128,7 +128,7 @@ def test_profile_tells_where_the_time_goes(node: Node) -> None:
 
 
 @pytest.mark.parametrize("operation", ["REGISTER", "DEREGISTER", "DANCE"])
-def test_what_nobody_knows_is_not_implemented(node: Node, operation: str) -> None:
+def test_an_unknown_operation_is_not_implemented(node: Node, operation: str) -> None:
     status, text = node.refused(operation)
     assert status == 501
     assert operation in text

@@ -145,6 +145,6 @@ def test_a_fresh_router_has_the_addresses_that_it_serves_itself(own: Node) -> No
     assert len([key for key in keys if re.match(r"Ltemp\.", key)]) == 1
 
 
-def test_the_rows_of_everybody_say_their_type_in_full(node: Node) -> None:
+def test_the_rows_of_all_types_say_their_type_in_full(node: Node) -> None:
     for kind in ("router.config.exchange", "router.config.binding", "router.config.address", "router", "policy"):
         assert all(row["type"] == PREFIX + kind for row in node.query(kind))

@@ -151,7 +151,7 @@ def test_no_tenant_changes_anything(both: tuple[Node, Node]) -> None:
     assert second.query("connection")
 
 
-def test_what_types_there_are_is_the_same_for_everybody(router: RunningRouter, both: tuple[Node, Node]) -> None:
+def test_the_types_are_the_same_for_every_user(router: RunningRouter, both: tuple[Node, Node]) -> None:
     with node_of(router.ports[0]) as operator:
         for operation in ("GET-TYPES", "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-SCHEMA"):
             assert both[0].node(operation) == operator.node(operation)
@@ -195,7 +195,7 @@ def test_no_answer_goes_to_another(router: RunningRouter, both: tuple[Node, Node
     outside.close()
 
 
-def test_nobody_is_given_the_requests_of_its_own_tenant(both: tuple[Node, Node]) -> None:
+def test_no_client_is_given_the_requests_of_its_own_tenant(both: tuple[Node, Node]) -> None:
     with pytest.raises(LinkDetached, match="unauthorized-access"):
         both[0].connection.create_receiver("$management")
 

@@ -102,7 +102,7 @@ async def test_a_large_message_crosses_everything_whole(routers: dict[str, Runni
     await everywhere(check)
 
 
-async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_nobody_up(
+async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up(
     routers: dict[str, RunningRouter],
 ) -> None:
     """Its sender hears that it was not taken, and goes on."""
@@ -148,7 +148,7 @@ async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_nobody_up
     await everywhere(check)
 
 
-async def test_an_answer_finds_whoever_asked(routers: dict[str, RunningRouter]) -> None:
+async def test_an_answer_finds_its_requester(routers: dict[str, RunningRouter]) -> None:
     """By a sender for everybody, and by one for this answer."""
 
     async def check(here: str, there: str) -> None:
@@ -191,7 +191,7 @@ async def all_hear(sender: Sender, receivers: list[Receiver]) -> None:
 
 
 @pytest.mark.parametrize("here", PLACES)
-async def test_everybody_gets_one_copy_of_a_multicast(routers: dict[str, RunningRouter], here: str) -> None:
+async def test_every_receiver_gets_one_copy_of_a_multicast(routers: dict[str, RunningRouter], here: str) -> None:
     """Whether the sender names the address once for its link, or with each message."""
     address = f"many.copies.{here}"
     with trio.fail_after(HANG_S):
@@ -214,14 +214,14 @@ async def test_everybody_gets_one_copy_of_a_multicast(routers: dict[str, Running
                     assert await tracker.outcome() == Accepted()
 
 
-async def test_messages_for_nobody_come_back(routers: dict[str, RunningRouter]) -> None:
+async def test_messages_without_a_receiver_come_back(routers: dict[str, RunningRouter]) -> None:
     with trio.fail_after(HANG_S):
         async with connect(url(routers["E1"])) as client, client.open_sender() as sender:
             for to in ("nobody.here", "_edge/E9/x", "_edge/E1/temp.gone", "_topo/0/Z/x", "_local/x", "many.nobody"):
                 assert isinstance(await sender.send(Message("?", Properties(to=to))), Released), to
 
 
-async def test_nobody_receives_what_is_for_others(routers: dict[str, RunningRouter]) -> None:
+async def test_no_client_receives_what_is_for_others(routers: dict[str, RunningRouter]) -> None:
     """An edge router's own address, or the way to all others, is no source for clients."""
     with trio.fail_after(HANG_S):
         for here, address in (("A", "_edge/E1/x"), ("E1", "_edge/E2/x"), ("E1", "_topo/0/A/x"), ("B", "_edge/E7/x")):

@@ -27,7 +27,7 @@ MESH: dict[str, tuple[str, ...]] = {
         "network.spans.every_outcome_comes_back_from_any_distance",
         "network.spans.presettled_messages_cross_in_their_order", "core.across.who_settles_first_and_how_often"),
     "Mesh: no consumer, no credit; anonymous to nobody is released": (
-        "network.spans.nobody_listens_any_more", "network.edges.messages_for_nobody_come_back"),
+        "network.spans.no_receiver_listens_any_more", "network.edges.messages_without_a_receiver_come_back"),
     "Mesh: closest prefers what is here and takes what is elsewhere": (
         "core.networks.closest_goes_to_the_nearest_and_to_the_next_when_it_closes",
         "network.spans.closest_goes_to_the_nearest_router_until_its_receiver_leaves"),
@@ -52,7 +52,7 @@ MESH: dict[str, tuple[str, ...]] = {
         "core.networks.idle_links_for_streams_beyond_those_kept_are_closed_a_few_at_a_time",),
     "Mesh: receivers that fail over, in order and not": (
         "core.across.what_a_receiver_leaves_behind_comes_back_and_goes_to_another",
-        "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_nobody_up"),
+        "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up"),
     "Mesh: priorities beside each other": ("core.across.messages_of_all_priorities_arrive",),
     "Mesh: unavailable and anonymous": (
         "core.networks.an_unavailable_address_that_is_asked_for_over_a_trunk_is_released",),
@@ -75,18 +75,18 @@ CREDIT: dict[str, tuple[str, ...]] = {
 
 MULTICAST: dict[str, tuple[str, ...]] = {
     "Multicast: everybody once, over interior and edge routers, small and large": (
-        "network.edges.everybody_gets_one_copy_of_a_multicast",
-        "network.spans.a_multicast_reaches_everybody_once_from_everywhere",
+        "network.edges.every_receiver_gets_one_copy_of_a_multicast",
+        "network.spans.a_multicast_reaches_every_receiver_once_from_everywhere",
         "network.edges.a_large_message_crosses_everything_whole",
         "core.uplinks.a_multicast_for_consumers_here_goes_up_too"),
     "Multicast: the precedence of outcomes, with one step and with three": (
         "core.across.the_highest_outcome_of_a_multicast_wins_wherever_it_comes_from",),
     "Multicast: receivers that leave in the middle": (
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
-        "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_nobody_up"),
+        "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up"),
     "Multicast: senders wait for a subscriber, anonymous ones do not": (
         "core.uplinks.producers_have_credit_while_somebody_elsewhere_takes_what_they_send",
-        "network.edges.messages_for_nobody_come_back"),
+        "network.edges.messages_without_a_receiver_come_back"),
     "Multicast: nothing is left of it": (
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
         "sim.routers.after_a_storm_every_message_has_its_end_and_the_network_its_order"),
@@ -96,7 +96,7 @@ DISTRIBUTION: dict[str, tuple[str, ...]] = {
     "Distribution: targeted, anonymous and answers over any span": (
         "network.spans.the_way_to_a_dynamic_address_leads_over_any_number_of_hops",
         "network.spans.stock_clients_on_different_routers", "network.two_routers.an_answer_finds_its_way_back",
-        "network.edges.an_answer_finds_whoever_asked"),
+        "network.edges.an_answer_finds_its_requester"),
     "Distribution: closest is the nearest until it closes": (
         "core.networks.closest_goes_to_the_nearest_and_to_the_next_when_it_closes",
         "core.networks.closest_takes_turns_among_routers_at_the_same_cost"),
@@ -188,8 +188,8 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
         "network.failures.a_router_that_is_killed_under_load_and_started_again",
         "mesh.mesh.another_start_voids_what_a_router_said_before"),
     "Edge: every kind of traffic in all placements": (
-        "network.edges.a_message_finds_its_consumer_wherever_it_is", "network.edges.an_answer_finds_whoever_asked",
-        "network.edges.everybody_gets_one_copy_of_a_multicast",
+        "network.edges.a_message_finds_its_consumer_wherever_it_is", "network.edges.an_answer_finds_its_requester",
+        "network.edges.every_receiver_gets_one_copy_of_a_multicast",
         "network.edges.a_large_message_crosses_everything_whole"),
     "Edge: who takes what, as it changes": (
         "core.edges.an_edge_router_hears_who_takes_what_it_sends",

@@ -130,7 +130,7 @@ def test_a_router_that_cannot_prove_who_it_is_stays_outside(
         assert "Wrong" not in {row["id"] for row in node.query("router.node")}
 
 
-def test_nobody_joins_without_proof_where_it_is_asked_for(site: Site, tmp_path: Path) -> None:
+def test_no_router_joins_without_proof_where_it_is_asked_for(site: Site, tmp_path: Path) -> None:
     """R-4.11: neither in clear nor as anonymous."""
     folder = tmp_path / "spoke"
     folder.mkdir()

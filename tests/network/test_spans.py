@@ -75,7 +75,7 @@ async def test_every_outcome_comes_back_from_any_distance(
                 assert heard == outcome
 
 
-async def test_a_multicast_reaches_everybody_once_from_everywhere(routers: Routers) -> None:
+async def test_a_multicast_reaches_every_receiver_once_from_everywhere(routers: Routers) -> None:
     async with AsyncExitStack() as stack:
         receivers = [await stack.enter_async_context(receiver(routers, name, "many.all")) for name in SHAPE]
         for name in SHAPE:
@@ -212,7 +212,7 @@ async def test_stages_of_an_address_on_different_routers(routers: Routers) -> No
             assert await onward.outcome() == Accepted()
 
 
-async def test_nobody_listens_any_more(routers: Routers) -> None:
+async def test_no_receiver_listens_any_more(routers: Routers) -> None:
     """What is sent meanwhile is released; when a receiver comes back, on another router, the flow goes on."""
     async with connect(url(routers, "A")) as sending, sending.open_sender("comes.and.goes") as sender:
         for there in "DB":

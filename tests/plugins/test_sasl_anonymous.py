@@ -38,7 +38,7 @@ def test_it_runs_no_other_mechanism() -> None:
 
 
 @pytest.mark.parametrize("trace", [b"", b"me@example.com", b"\xff\x00", b"x" * 5000])
-async def test_everybody_is_anonymous_whatever_they_say(trace: bytes) -> None:
+async def test_every_client_is_anonymous_whatever_it_says(trace: bytes) -> None:
     plugins = Plugins([sasl_anonymous])
     exchange = plugins.open_sasl("ANONYMOUS", peer_of())
     assert exchange is not None

@@ -150,7 +150,7 @@ async def test_scram_lets_in_and_treats_wrong_and_unknown_alike(plugins: Plugins
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1"])
-async def test_the_challenge_to_somebody_unknown_looks_like_a_real_one(plugins: Plugins, mechanism: str) -> None:
+async def test_the_challenge_to_an_unknown_user_looks_like_a_real_one(plugins: Plugins, mechanism: str) -> None:
     async def challenge(user: str) -> list[bytes]:
         answer = await exchange_of(plugins, mechanism).respond(f"n,,n={user},r=nonce".encode())
         assert isinstance(answer, Challenge)
@@ -208,7 +208,7 @@ def digest(user: str, password: str, challenge: str) -> bytes:
     st.sampled_from(["PLAIN", "SCRAM-SHA-256", "DIGEST-MD5", "CRAM-MD5", "NTLM"]),
     st.lists(st.binary(max_size=200), max_size=4),
 )
-async def test_any_bytes_are_answered_and_let_nobody_in(site: Path, mechanism: str, responses: list[bytes]) -> None:
+async def test_any_bytes_are_answered_and_let_no_user_in(site: Path, mechanism: str, responses: list[bytes]) -> None:
     Cyrus.start(str(site), NAME)
     assert Cyrus.library is not None
     exchange = CyrusExchange(mechanism, Cyrus.library, Cyrus.calling)
@@ -221,7 +221,7 @@ async def test_an_over_long_response_never_reaches_the_library(plugins: Plugins)
     assert await exchange.respond(b"x" * (sasl_cyrus.MAX_RESPONSE_BYTES + 1)) == Refused("an over-long response")
 
 
-async def test_conversations_that_nobody_has_are_disposed_of(plugins: Plugins) -> None:
+async def test_conversations_that_no_connection_has_are_disposed_of(plugins: Plugins) -> None:
     library: Any = Cyrus.library
     for _ in range(50):
         await exchange_of(plugins, "CRAM-MD5").respond(b"")

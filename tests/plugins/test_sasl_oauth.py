@@ -551,7 +551,7 @@ async def test_scopes_may_stand_within_another_claim(keys_file: Path) -> None:
 
 
 @pytest.mark.parametrize("claim", [7, True, {"read": ["a"]}, ["trouter.read:a", 7], [["trouter.read:a"]]])
-async def test_scopes_of_another_shape_let_nobody_in(keys_file: Path, claim: object) -> None:
+async def test_scopes_of_another_shape_let_no_user_in(keys_file: Path, claim: object) -> None:
     with pytest.raises(BadToken, match="its claim scope is of no use"):
         await with_scopes(keys_file).judge(token(scope=claim))
 

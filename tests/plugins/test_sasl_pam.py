@@ -135,7 +135,7 @@ async def test_modules_that_always_say_yes_or_no(service: WriteService) -> None:
 
 
 @with_pam
-async def test_a_module_that_is_missing_lets_nobody_in(service: WriteService) -> None:
+async def test_a_module_that_is_missing_lets_no_user_in(service: WriteService) -> None:
     plugins = plugins_for(service("auth required pam_of_nobody.so\naccount required pam_permit.so\n"))
     assert isinstance(await exchange_of(plugins).respond(plain("alice", SECRET)), Refused)
 

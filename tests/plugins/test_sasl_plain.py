@@ -82,7 +82,7 @@ async def test_a_wrong_password_and_an_unknown_user_look_the_same(user: str, pas
     assert answer == Refused("wrong user or password", user=user)
 
 
-async def test_without_users_nobody_gets_in() -> None:
+async def test_without_users_no_client_gets_in() -> None:
     answer = await exchange_with(Users({})).respond(plain("alice", SECRET))
     assert isinstance(answer, Refused)
 
@@ -226,7 +226,7 @@ def test_without_encryption_it_serves_only_whom_the_listener_lets_through(
     assert (alone.open_sasl("PLAIN", peer) is not None) is served
 
 
-def test_passwords_in_clear_for_everybody_are_warned_about_once(
+def test_passwords_in_clear_for_every_host_are_warned_about_once(
     plugins: Plugins, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):

@@ -79,7 +79,7 @@ async def test_a_wrong_password_and_an_unknown_user_go_the_same_steps(user: str,
     assert answers[1:] == [Refused("wrong user or password", user=user)]
 
 
-async def test_somebody_unknown_has_a_salt_that_stays_and_a_cost_like_others() -> None:
+async def test_an_unknown_user_has_a_salt_that_stays_and_a_cost_like_others() -> None:
     async def challenge(user: str) -> list[str]:
         answer = await exchange_with().respond(f"n,,n={user},r=nonce".encode())
         assert isinstance(answer, Challenge)
@@ -160,7 +160,7 @@ async def test_a_malformed_proof_is_refused(last: bytes) -> None:
 
 
 @given(st.lists(st.binary(max_size=200) | st.text(alphabet="nyp=,ar:x1-", max_size=60).map(str.encode), max_size=5))
-async def test_any_bytes_are_answered_and_let_nobody_in(responses: list[bytes]) -> None:
+async def test_any_bytes_are_answered_and_let_no_user_in(responses: list[bytes]) -> None:
     exchange = exchange_with()
     for response in responses:
         answer = await exchange.respond(response)

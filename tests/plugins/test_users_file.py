@@ -126,7 +126,7 @@ def test_an_unknown_user_costs_what_some_known_user_costs_and_always_the_same() 
     assert decoy(Users({}), "stranger").cost == Cost()
 
 
-def test_somebody_unknown_has_the_same_salt_after_a_restart_and_a_change(tmp_path: Path) -> None:
+def test_an_unknown_user_has_the_same_salt_after_a_restart_and_a_change(tmp_path: Path) -> None:
     path = tmp_path / "users"
     put_user(path, "alice", b"secret")
     salts = []

@@ -29,7 +29,7 @@ def test_a_user_s_domain_is_the_vhost() -> None:
 
 
 @pytest.mark.parametrize("user", ["alice", "alice@", "@example.com", ""])
-def test_whoever_has_no_domain_is_denied(user: str) -> None:
+def test_a_user_without_a_domain_is_denied(user: str) -> None:
     answer = plugins(ON).vhost_policy(opening(user))
     assert answer is not None
     assert answer.denied

@@ -33,13 +33,13 @@ def test_a_template_does_what_is_expected_of_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_says_nothing_that_is_warned_of_but_that_links_are_forbidden(name: str) -> None:
-    allowed = ("holds nobody to anything", "0 is none, not any number")
+    allowed = ("holds no client to anything", "0 is none, not any number")
     warnings = [warning.message for warning in load(FOLDER / f"{name}.json").warnings]
     assert [text for text in warnings if not any(part in text for part in allowed)] == []
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_lets_in_nobody_without_a_name_nor_under_a_name_it_does_not_have(name: str) -> None:
+def test_a_template_lets_in_no_user_without_a_name_nor_under_a_name_it_does_not_have(name: str) -> None:
     policy = policy_at(FOLDER / f"{name}.json", enforce=True)
     for vhost in ("stranger.example.net", "", *policy.vhosts):
         assert isinstance(policy.admit(vhost, "", "127.0.0.1", authenticated=False), Denial)
@@ -48,7 +48,7 @@ def test_a_template_lets_in_nobody_without_a_name_nor_under_a_name_it_does_not_h
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_limits_connections_and_gives_nobody_everything(name: str) -> None:
+def test_a_template_limits_connections_and_gives_no_user_everything(name: str) -> None:
     for vhost in load(FOLDER / f"{name}.json").vhosts:
         assert vhost.max_connections < 65535
         for group in vhost.groups.values():

@@ -23,7 +23,7 @@ def vhosts(*names: str, settings: str = "") -> Policy:
 
 
 # ---------------------------------------------------------------------------------------------- the policy, section 4.1
-def test_without_enable_vhost_policy_vhosts_hold_nobody() -> None:
+def test_without_enable_vhost_policy_vhosts_hold_no_client() -> None:
     configuration = load(text="vhost { hostname: v }")
     rules = Policy.compile(configuration.policy, configuration.vhosts)
     admission = opened(rules, "other", "")
@@ -221,7 +221,7 @@ def test_a_group_is_for_hosts(hosts: str, inside: list[str], outside: list[str])
         assert (denial.reason, denial.rule) == (Reason.REMOTE_HOST, "v:g:remote-host")
 
 
-def test_without_remote_hosts_nobody_comes_in() -> None:
+def test_without_remote_hosts_no_client_comes_in() -> None:
     rules = policy("vhost { hostname: v, groups: { g: { users: * } } }")
     assert refused(rules).reason is Reason.REMOTE_HOST
 

@@ -66,7 +66,7 @@ def calling(authority: Authority, port: int) -> Configuration:
     )
 
 
-async def test_a_session_is_resumed_with_nobody_but_whom_it_was_made_with(tmp_path: Path) -> None:
+async def test_a_session_is_resumed_only_with_the_host_it_was_made_with(tmp_path: Path) -> None:
     """Who is resumed shows no certificate: another host's session would let it pass for the one that is called."""
     authority = Authority(tmp_path)
     other = authority.issue("CN=other", "other.example")

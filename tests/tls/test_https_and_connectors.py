@@ -81,7 +81,7 @@ def test_a_connector_comes_in_by_its_certificate(scene: Scene) -> None:
         scene.router.wait_for_line(r"Connection Opened: dir=in .* encrypted=TLSv1.3 auth=EXTERNAL user=CN=router ")
 
 
-def test_a_connector_takes_nobody_of_another_name(scene: Scene) -> None:
+def test_a_connector_takes_no_server_of_another_name(scene: Scene) -> None:
     connector = f"connector {{\n name: c\n host: 127.0.0.1\n port: {scene.router.port}\n sslProfile: p\n}}\n"
     with running("router { id: C }\n" + scene.profile + connector, scene.folder / "router") as caller:
         caller.wait_for_line(r"Connection to 127.0.0.1:\d+ failed: TLS: the peer.s certificate is not for")
@@ -109,7 +109,7 @@ def test_a_connector_with_tls_says_nothing_in_clear(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("ciphers", ["", " ciphers: ALL:aNULL:eNULL:@SECLEVEL=0\n"])
-def test_a_connector_takes_nobody_without_a_certificate(scene: Scene, ciphers: str) -> None:
+def test_a_connector_takes_no_server_without_a_certificate(scene: Scene, ciphers: str) -> None:
     command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-nocert", "-tls1_2", "-cipher", "aNULL:@SECLEVEL=0"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
         assert server.stdout is not None

@@ -198,7 +198,7 @@ def test_what_is_agreed_on(scene: Scene, name: str, arguments: list[str], agreed
     assert ("Cipher is (NONE)" not in told and "Cipher is" in told) == agreed, told
 
 
-def test_nobody_renegotiates(scene: Scene) -> None:
+def test_no_client_renegotiates(scene: Scene) -> None:
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{scene.port('quick')}", "-tls1_2"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
         told, _ = client.communicate(b"R\n", DEADLINE_S)
@@ -360,7 +360,7 @@ async def test_who_skips_sasl_is_the_subject_of_its_certificate(scene: Scene) ->
     assert "auth=no user=CN=alice,OU=Dev,O=Client,C=US " in await opened_as(scene, "skip", scene.alice)
 
 
-async def test_who_asks_to_be_somebody_else_stays_out(scene: Scene) -> None:
+async def test_a_client_that_asks_to_be_another_user_stays_out(scene: Scene) -> None:
     with pytest.raises(AuthenticationFailed):
         await opened_as(scene, "external", scene.alice, External("root"))
 

@@ -288,7 +288,7 @@ def test_what_cannot_be_used_is_refused_when_it_is_created(
     assert "broken" not in names
 
 
-def test_a_profile_is_deleted_when_nobody_uses_it(scene: Scene) -> None:
+def test_a_profile_is_deleted_when_no_entity_uses_it(scene: Scene) -> None:
     status, why = scene.node.refused("DELETE", type=PROFILE, name="p")
     assert status == 400
     assert why == "listener/127.0.0.1:0 (2) uses this sslProfile; UPDATE changes it in its place"

@@ -138,7 +138,7 @@ def test_only_external_is_offered(scene: Scene) -> None:
     assert offered(inside) == ("EXTERNAL",)
 
 
-def test_without_a_certificate_nobody_comes_in(scene: Scene) -> None:
+def test_without_a_certificate_no_client_comes_in(scene: Scene) -> None:
     with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
         WebSocket(scene.tls("external"))
     scene.router.wait_for_line(r"SERVER \(info\) Connection from 127\.0\.0\.1:\d+ \(to 127\.0\.0\.1:0\) failed: TLS: ")
@@ -151,7 +151,7 @@ def test_anonymous_comes_in_where_tls_is_required(scene: Scene) -> None:
     assert [row[name] for name in ("user", "isAuthenticated", "isEncrypted")] == ["anonymous", False, True]
 
 
-def test_in_clear_nobody_comes_in_where_tls_is_required(scene: Scene) -> None:
+def test_in_clear_no_client_comes_in_where_tls_is_required(scene: Scene) -> None:
     assert WebSocket(scene.clear("anonymous")).status == 403
 
 

@@ -73,7 +73,7 @@ async def test_tls_ends_where_the_trusted_certificate_is(router: RunningRouter, 
     assert "SSL Failure: certificate verify failed: IP address mismatch" in bad.out
 
 
-async def test_without_options_a_tool_is_nobody(router: RunningRouter) -> None:
+async def test_without_options_a_tool_is_anonymous(router: RunningRouter) -> None:
     ran = await run("manage", "query", "--type", "connection", "-b", f"127.0.0.1:{router.port}", "-t", "30")
     (row,) = json.loads(ran.out)
     assert (row["isAuthenticated"], row["isEncrypted"], row["user"]) == (False, False, "anonymous")

@@ -48,7 +48,7 @@ class HostNames:
                 for name in wanted:
                     nursery.start_soon(ask, name)
         for name in sorted(missing):
-            kept = ", ".join(wanted[name]) or "nobody"
+            kept = ", ".join(wanted[name]) or "no host"
             log.warning("remoteHosts: the address of %s is not found; it stands for %s", name, kept)
         self.found = wanted
         return wanted

@@ -62,7 +62,7 @@ class ConsumerAddress:
         terms = self.terms
         user = self._consumers.sender(received, terms)
         if user is None:
-            _reject(received, "only those whom the plugin lists may send here", UNAUTHORIZED)
+            _reject(received, "only users whom the plugin lists may send here", UNAUTHORIZED)
         elif len(received.message) > terms.max_bytes:
             _reject(received, f"{len(received.message)} octets; at most {terms.max_bytes} are taken", TOO_LARGE)
         elif not self._consumers.put(Waiting(self.consumer, received, user), self.bucket):

@@ -237,7 +237,7 @@ class _Session:
             user = user_of(properties, lenient=service.terms.lenient)
             permissions = permissions_of(properties, optional=service.terms.authz_optional)
         except BadGrant as bad:
-            log.error("authServicePlugin %s lets in somebody it describes wrongly: %s", service.facts.name, bad)
+            log.error("authServicePlugin %s lets in a user whom it describes wrongly: %s", service.facts.name, bad)
             return Refused(f"the authentication service lied: {bad}")
         return Authenticated(user, additional, permissions=permissions)
 

@@ -23,9 +23,9 @@ FOLDER: Final = Path("certs")
 HOW_TO: Final = """\
 Made by `trouter certs`.
 
-ca.crt      Who trusts this certificate trusts everything that ca.key signs. Give it to clients, and name it as
+ca.crt      A host that trusts this certificate trusts everything that ca.key signs. Give it to clients, and name it as
             caCertFile where clients show certificates of their own.
-ca.key      Keep it off the machines that run routers: with it anybody can be anybody. Nothing but `trouter certs`
+ca.key      Keep it off the machines that run routers: with it any host can pass for any other. Only `trouter certs`
             needs it.
 NAME.crt    The certificate of a server or a client: certFile.
 NAME.key    Its private key, for its owner's eyes only: privateKeyFile.

@@ -45,7 +45,7 @@ listener {
 #    saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256
 #}
 
-# Whoever asks for no vhost that there is gets this one: addresses of one's own name, and nothing else.
+# Clients that ask for no vhost of this file get this one: addresses of their own name, and nothing else.
 vhost {
     hostname: $default
     allowUnknownUser: yes

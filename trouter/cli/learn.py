@@ -15,8 +15,8 @@ from trouter.records.schema import ConnectionOpened, LinkAttached, ManagementCha
 from trouter.records.segments import EMPTY, OPEN, opened, segments_in
 
 EPILOG = """\
-Let a router run for as long as it takes to see everybody at work, without a policy or with a generous one, and with a
-recordLog section that keeps the kinds `audit`. What was not seen will be denied: read the proposal before it is used.
+Let a router run for as long as it takes to see every client at work, without a policy or with a generous one, and with
+a recordLog section that keeps the kinds `audit`. What was not seen will be denied: read the proposal before it is used.
 """
 
 

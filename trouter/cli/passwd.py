@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     imported.add_argument("sasldb", metavar="SASLDB", type=Path, help="the database, e.g. /etc/sasldb2")
     imported.add_argument("--realm", help="only the users of this realm, by their bare names")
     imported.add_argument("--with-realm", action="store_true", help="call them USER@REALM")
-    imported.add_argument("--replace", action="store_true", help="also those who are in FILE already")
+    imported.add_argument("--replace", action="store_true", help="also users who are in FILE already")
     _add_scram(imported)
 
 

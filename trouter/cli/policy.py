@@ -45,13 +45,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
-        help="say whether somebody may connect, receive or send, and by which rule",
-        description="Say whether somebody may connect, and receive or send, and by which rule.",
+        help="say whether a user may connect, receive or send, and by which rule",
+        description="Say whether a user may connect, and receive or send, and by which rule.",
         epilog=EPILOG,
     )
     _add_config(parser, required=True)
     parser.add_argument("--vhost", metavar="NAME", default="", help="the host name that the client asks for")
-    parser.add_argument("--user", metavar="NAME", default="", help="who it is; without it nobody, unauthenticated")
+    parser.add_argument(
+        "--user", metavar="NAME", default="", help="the user; without it the client has not authenticated"
+    )
     parser.add_argument("--host", metavar="ADDRESS", default="", help="the address that it comes from")
     parser.add_argument("--unauthenticated", action="store_true", help="the user did not prove the name")
     parser.add_argument("--policy-vhost", metavar="NAME", default="", help="the policyVhost of the listener")

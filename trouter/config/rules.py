@@ -404,7 +404,7 @@ def _idle_vhosts(drafts: list[Draft]) -> None:
     if not any(draft.type.short == "policy" and draft.value("enable_vhost_policy") for draft in drafts):
         for draft in drafts:
             if draft.type.entity is VhostEntity:
-                draft.warning("holds nobody to anything: the policy does not say enableVhostPolicy")
+                draft.warning("holds no client to anything: the policy does not say enableVhostPolicy")
 
 
 BOTH_FILES: Final = "certFile and privateKeyFile must be given together"

@@ -231,7 +231,7 @@ TOLD: Final = (
         "all users of this machine can read {path}",
         "chmod o= {path}",
         "hardening.md",
-        tests=("config/test_strict.py::test_what_everybody_on_the_machine_can_read_or_write_is_found",),
+        tests=("config/test_strict.py::test_what_every_user_of_the_machine_can_read_or_write_is_found",),
     ),
     Point(
         "writable-by-others",
@@ -241,7 +241,7 @@ TOLD: Final = (
         "all users of this machine can change {path}",
         "chmod o-w {path}",
         "hardening.md",
-        tests=("config/test_strict.py::test_what_everybody_on_the_machine_can_read_or_write_is_found",),
+        tests=("config/test_strict.py::test_what_every_user_of_the_machine_can_read_or_write_is_found",),
     ),
     Point(
         "writable-by-group",
@@ -271,7 +271,7 @@ TOLD: Final = (
         "will let in clients without a name from every host, through {listener}",
         "name the hosts, or write authenticatePeer: yes there",
         "policy.md",
-        tests=("config/test_strict.py::test_a_group_for_everybody_from_everywhere_is_found",),
+        tests=("config/test_strict.py::test_a_group_for_every_user_from_everywhere_is_found",),
     ),
     Point(
         "traces-kept",

@@ -247,7 +247,7 @@ def names(text: str) -> frozenset[str]:
     """Names, separated by commas."""
     found = frozenset(filter(None, map(str.strip, text.split(","))))
     if not found:
-        raise BadValue("names nobody", "names, separated by commas")
+        raise BadValue("holds no name", "names, separated by commas")
     return found
 
 

@@ -61,7 +61,7 @@ def _wait_for_room(descriptor: int, patience_ms: int) -> None:
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     if not poll.poll(patience_ms):
-        raise BlockingIOError("nobody reads it")
+        raise BlockingIOError("no process reads it")
 
 
 class Stream(Output):

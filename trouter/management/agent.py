@@ -210,7 +210,7 @@ class Agent:
             return False
         entry = self._router.table.find(request.reply_to.encode(), tenant=desk.tenant)
         if entry is None or entry.destinations() == 0:
-            log.debug("Agent request dropped, nobody listens on its reply-to: %s", request.summary())
+            log.debug("Agent request dropped, no receiver listens on its reply-to: %s", request.summary())
             return False
         if not self._may_answer_at(entry, desk, request):
             desk.node.control.denied(request.origin, f"reply-to {request.reply_to}")

@@ -387,7 +387,7 @@ def _client_channel(context: ssl.SSLContext, host: str, use: ClientUse) -> TlsCh
     try:
         return TlsChannel(context, server=False, hostname=host, compares_names=use.compares_names)
     except ValueError:
-        raise TlsFailed("TLS: nobody can have a certificate for this host") from None
+        raise TlsFailed("TLS: no certificate can be for this host") from None
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "prune",
-        help="let rows of old days go, of everybody or of some tenants",
+        help="let rows of old days go, of all tenants or of some",
         description="Say which rows of days before DATE would go, and with --yes let them go: files are written anew "
         "without them, and change all at once. Without --kind and --table that is every kind of records that may go. "
         "Tables stay, unless they are named, as they are on the days of which records went: they are not computed "
@@ -39,7 +39,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--at-once",
         action="store_true",
-        help="delete replaced files at once, though somebody may be reading them; else an hour later, when "
+        help="delete replaced files at once, though a job may be reading them; else an hour later, when "
         "this or what else writes there runs again",
     )
     parser.add_argument("--json", action="store_true", help="print what goes as JSON")

@@ -57,7 +57,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     telling.add_argument(
         "--metrics",
         metavar="HOST:PORT",
-        help="serve metrics (/metrics) and health (/readyz, /healthz, /livez) over HTTP there, to whoever asks; "
+        help="serve metrics (/metrics) and health (/readyz, /healthz, /livez) over HTTP there, to every client; "
         "port 0 is any free one, which is told",
     )
     telling.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")

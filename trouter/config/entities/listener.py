@@ -202,7 +202,7 @@ class ListenerEntity(Socketed):
     "connector",
     "Whom the router calls: brokers and other routers. Any number.",
     "connector",
-    instead="nobody is called",
+    instead="it is not dialled",
     operations=("CREATE", "DELETE"),
     extra_operations=("UPDATE",),
 )

@@ -38,7 +38,8 @@ EVENT_FIELDS = (attribute("change", "change"), attribute("event", "event"))
 def _listings(answers: Sequence[Rows]) -> list[Listing]:
     """The changes, and below them what happened in the last of them."""
     changes = answers[0]
-    listings = [Listing("Topology Changes", CHANGE_FIELDS, changes, empty="The network has not changed: it has nobody")]
+    nothing = "The network has not changed: it has no other router"
+    listings = [Listing("Topology Changes", CHANGE_FIELDS, changes, empty=nothing)]
     if changes:
         listings.append(Listing("\nThe Last Change", EVENT_FIELDS, _events(changes[-1]), key="event"))
     return listings
