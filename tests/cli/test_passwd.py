@@ -115,7 +115,7 @@ def test_a_password_that_could_not_be_sent(tmp_path: Path, typed: bytes) -> None
 
 def test_a_password_in_the_arguments_is_not_taken_nor_repeated(users: Path) -> None:
     finished = passwd("add", users, "bob", "wonderland")
-    assert finished.returncode == 1
+    assert finished.returncode == 2
     assert "bob" not in read_users(users)
 
 

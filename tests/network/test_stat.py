@@ -75,13 +75,13 @@ async def test_the_history_tells_how_the_network_came_together(ring: Ring) -> No
 )
 async def test_a_way_that_there_is_not_is_told_with_what_to_look_at(ring: Ring, options: list[str], said: str) -> None:
     ran = await asked(ring, *options)
-    assert (ran.status, ran.out[: len(said)]) == (1, said)
+    assert (ran.status, ran.err[: len(said)]) == (1, said)
 
 
 async def test_a_router_that_there_is_not_is_told_with_what_to_look_at(ring: Ring) -> None:
     ran = await asked(ring, "-g", "-r", "X", timeout="0.5")
     assert ran.status == 1
-    assert ran.out.startswith("Timeout: no answer from _topo/0/X/$management (is router X in reach? `stat -n` lists ")
+    assert ran.err.startswith("Timeout: no answer from _topo/0/X/$management (is router X in reach? `stat -n` lists ")
 
 
 @pytest.mark.parametrize("options", [["-r", "B"], ["--all-routers"], ["-n"]])

@@ -165,9 +165,9 @@ async def test_an_empty_answer_is_still_json(operation: str) -> None:
     assert ran.out == ("[]\n" if operation == "get-mgmt-nodes" else "{}\n")
 
 
-async def test_a_refusal_is_told_on_stdout_with_1() -> None:
+async def test_a_refusal_is_told_on_stderr_with_1() -> None:
     ran, _ = await managed("read", "--name", "X", status=404, text="No entity with name=X")
-    assert (ran.status, ran.out, ran.err) == (1, "NotFoundStatus: No entity with name=X\n", "")
+    assert (ran.status, ran.out, ran.err) == (1, "", "NotFoundStatus: No entity with name=X\n")
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ async def test_words_besides_stdin_are_refused(monkeypatch: pytest.MonkeyPatch) 
 )
 async def test_what_is_wrong_is_found_before_anything_is_sent(line: str, message: str) -> None:
     ran, requests = await managed(*line.split())
-    assert (ran.status, ran.err, requests) == (1, "", [])
-    assert ran.out.startswith(message)
+    assert (ran.status, ran.out, requests) == (1, "", [])
+    assert ran.err.startswith(message)
 
 
 # --- types, words and values

@@ -49,9 +49,10 @@ def manage(router: RunningRouter, capsys: pytest.CaptureFixture[str], monkeypatc
             monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(given)))
         status = main(["manage", *words, "-b", f"127.0.0.1:{router.port}", "-t", "30"])
         printed = capsys.readouterr()
-        assert (status, printed.err) == (int(fails), ""), printed.out
         if fails:
-            return printed.out.rstrip("\n")
+            assert (status, printed.out) == (1, "")
+            return printed.err.rstrip("\n")
+        assert (status, printed.err) == (0, ""), printed.out
         try:
             return json.loads(printed.out) if printed.out else None
         except ValueError:

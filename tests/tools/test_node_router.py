@@ -70,7 +70,7 @@ async def test_tls_ends_where_the_trusted_certificate_is(router: RunningRouter, 
         bad = await run("manage", *words, "-b", f"amqps://127.0.0.1:{port}", "--ssl-trustfile", str(tmp_path / "ca"))
     assert json.loads(good.out) == [{"sasl": "ANONYMOUS", "isAuthenticated": False}]
     assert bad.status == 1
-    assert "SSL Failure: certificate verify failed: IP address mismatch" in bad.out
+    assert "SSL Failure: certificate verify failed: IP address mismatch" in bad.err
 
 
 async def test_without_options_a_tool_is_anonymous(router: RunningRouter) -> None:
@@ -99,8 +99,8 @@ async def test_a_router_that_wants_to_know_who_we_are_is_told(guarded: RunningRo
     ):
         ran = await run(*words, *refused)
         assert ran.status == 1
-        assert ran.out.startswith("ConnectionException: ")
-        assert message in ran.out
+        assert ran.err.startswith("ConnectionException: ")
+        assert message in ran.err
     assert PASSWORD not in guarded.text()
 
 
@@ -108,7 +108,7 @@ async def test_a_router_that_wants_to_know_who_we_are_is_told(guarded: RunningRo
 async def test_a_router_that_is_not_there_ends_in_timeout(router: RunningRouter, option: str) -> None:
     ran = await run("manage", "query", "-b", f"127.0.0.1:{router.port}", option, "NOPE", "-t", "0.5")
     assert ran.status == 1
-    assert ran.out.startswith("Timeout: no answer from _")
+    assert ran.err.startswith("Timeout: no answer from _")
 
 
 async def test_the_path_of_the_bus_is_the_address_asked(router: RunningRouter) -> None:

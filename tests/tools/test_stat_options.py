@@ -18,7 +18,7 @@ def parsed(*words: str) -> Namespace:
 
 
 def older(*words: str) -> Namespace:
-    tool = Parser(prog="qdstat", usage_status=2)
+    tool = Parser(prog="qdstat")
     stat.add_options(tool, older=True)
     return tool.parse_args(words)
 
@@ -170,9 +170,9 @@ def test_colours_are_for_terminals_whose_reader_does_not_mind(monkeypatch: pytes
     assert not stat.may_colour()
 
 
-def test_a_router_that_is_not_there_is_told_on_stdout_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_router_that_is_not_there_is_told_on_stderr_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stat", "-b", "127.0.0.1:1"]) == 1
     out, err = capsys.readouterr()
-    assert err == ""
-    assert out.startswith("ConnectionException: ")
-    assert "refused" in out
+    assert out == ""
+    assert err.startswith("ConnectionException: ")
+    assert "refused" in err

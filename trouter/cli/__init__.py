@@ -1,4 +1,4 @@
-"""The command `trouter`: what an operator types. Every error goes to stderr and gives exit status 1.
+"""The command `trouter`: what an operator types. Errors go to stderr; exit status 1 is for problems, 2 for usage.
 
 Each subcommand is a module with `add_parser(subparsers)`, which sets `run` to a function of the parsed arguments that
 returns the exit status.
@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 
 import trouter
 from trouter import _twin
+from trouter.tools.failures import UsageError
 
 #: Each is a module beside this one, imported when it is needed: the router must not wait for the tools.
 COMMANDS: Final = (
@@ -39,22 +40,35 @@ COMMANDS: Final = (
 )
 #: Names under which the older router's programs are called.
 OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
+#: Top-level module that not every installation has -> the extra that brings it.
+EXTRAS: Final = {
+    "matplotlib": "records",
+    "numpy": "records",
+    "pyarrow": "records",
+    "fastavro": "spark",
+    "google": "spark",
+    "pandas": "spark",
+    "pyspark": "spark",
+}
+#: The exit status after Ctrl-C, which is what a shell says of a program that SIGINT ended.
+INTERRUPTED: Final = 130
 #: Set while a shell asks for completions.
 COMPLETING: Final = "_ARGCOMPLETE"
 
 
 class Parser(argparse.ArgumentParser):
-    """As the standard one, but a wrong command line gives exit status 1, as it does in the older router.
+    """As the standard one, but values of options are never repeated in a message.
 
-    usage_status: another exit status. intermixed: options may stand between the words of a list. Values of options are
-    never repeated in a message: one may be a password given to a misspelt option.
+    usage_status: the exit status of a wrong command line, and of UsageError from a command. intermixed: options may
+    stand between the words of a list. A value may be a password, given to a misspelt option.
     """
 
-    def __init__(self, *, usage_status: int = 1, intermixed: bool = False, **settings: Any) -> None:
+    def __init__(self, *, usage_status: int = 2, intermixed: bool = False, **settings: Any) -> None:
         super().__init__(**settings)
         self.usage_status = usage_status
         self._intermixed = intermixed
         self._given: Sequence[str] = ()
+        self.set_defaults(command_parser=self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if args is not None:
@@ -121,6 +135,17 @@ def obey(command_line: argparse.ArgumentParser, arguments: Sequence[str]) -> int
     command: Callable[[argparse.Namespace], int] = parsed.run
     try:
         return command(parsed)
+    except UsageError as wrong:
+        of_command: Parser = parsed.command_parser
+        of_command.error(str(wrong))
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        print(f"{command_line.prog}: {error}: pip install 'trouter[{extra}]'", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone; say nothing more, also not when Python flushes at exit.
         sys.stderr.close()

@@ -12,6 +12,7 @@ from typing import Final
 from trouter import _twin
 from trouter.load.plan import Load, LoadError
 from trouter.load.report import Report
+from trouter.tools.failures import UsageError
 
 _EPILOG: Final = """examples:
   trouter bench pair --count 1000000           one sender, one receiver, 100 octets, 1000 in flight
@@ -110,21 +111,19 @@ def run(arguments: argparse.Namespace) -> int:
     except LoadError as error:
         print(f"trouter bench: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     print(as_json(reports) if arguments.json else as_table(reports))
     return 0
 
 
 def load_of(arguments: argparse.Namespace) -> Load:
-    """Return the options as a load; LoadError when they do not make one."""
+    """Return the options as a load; UsageError when they do not make one."""
     given = vars(arguments)
     role = ROLES[arguments.role]
     if role.ends and not (arguments.count > 0 or arguments.seconds > 0):
-        raise LoadError("say how much: --count or --seconds")
+        raise UsageError("say how much: --count or --seconds")
     for name in ("addresses", "connections", "size", "window", "credit"):
         if given.get(name, 1) < 1:
-            raise LoadError(f"--{name} is at least 1")
+            raise UsageError(f"--{name} is at least 1")
     same = {field.name for field in fields(Load)}
     load = Load(frame_bytes=arguments.frame, **{name: value for name, value in given.items() if name in same})
     return load if role.dials else replace(load, session_frames=0)

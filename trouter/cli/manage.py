@@ -43,7 +43,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Ask a router's management node.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
         intermixed=True,
     )
     add_options(parser)
@@ -74,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
     parser.add_argument("--body", metavar="JSON", help="the body of the request, for operations not listed here")
     parser.add_argument("--properties", metavar="JSON", help="a map of properties for such a request")
     add_connection_options(parser)
-    parser.set_defaults(run=run, name_first=not older, command_parser=parser)
+    parser.set_defaults(run=run, older=older)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -91,11 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         if text:
             print(text)
 
-    try:
-        return run_tool(work)
-    except UsageError as wrong:
-        parser: argparse.ArgumentParser = arguments.command_parser
-        parser.error(str(wrong))
+    return run_tool(work, older=arguments.older)
 
 
 # --- plans: everything that can be wrong with a command line is found before the router is asked
@@ -244,7 +239,7 @@ def _target(arguments: argparse.Namespace, attributes: dict[str, Any], operation
 
 def _take_name(arguments: argparse.Namespace) -> None:
     """A single word is the name where no option says it; UsageError for others."""
-    if arguments.name_first and arguments.words and not (arguments.name or arguments.identity):
+    if not arguments.older and arguments.words and not (arguments.name or arguments.identity):
         arguments.name = arguments.words.pop(0)
     _refuse(arguments.words)
 

@@ -69,7 +69,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "what is unsafe, and what is not supported. The router serves the old file and the new one alike.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
     )
     parser.add_argument("old", metavar="OLD", type=existing_path, help="a file (.conf, .json), or a directory of them")
     parser.add_argument("-o", "--output", metavar="PATH", type=existing_path, help="the file or directory to write")

@@ -13,7 +13,7 @@ def qdstat_parser() -> Parser:
     """Return the command line of qdstat."""
     from trouter.cli import stat  # noqa: PLC0415  # of the three programs only one is called
 
-    parser = Parser(prog="qdstat", description="Show what a router holds and does.", usage_status=2)
+    parser = Parser(prog="qdstat", description="Show what a router holds and does.")
     stat.add_options(parser, older=True)
     return parser
 
@@ -32,7 +32,6 @@ def qdmanage_parser() -> Parser:
         description="Ask a router's management node.",
         epilog=manage.EPILOG.replace("trouter manage", "qdmanage"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
         intermixed=True,
     )
     manage.add_options(parser, older=True)
@@ -48,7 +47,7 @@ def qdrouterd_parser() -> Parser:
     """Return the command line of qdrouterd."""
     from trouter.cli import qdrouterd as daemon  # noqa: PLC0415
 
-    parser = Parser(prog="qdrouterd", description="An AMQP 1.0 message router.")
+    parser = Parser(prog="qdrouterd", description="An AMQP 1.0 message router.", usage_status=1)
     daemon.add_options(parser)
     return parser
 

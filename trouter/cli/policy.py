@@ -22,11 +22,7 @@ from trouter.security.expectations import hold
 from trouter.security.explain import Question, explain
 from trouter.security.policy import Policy
 
-ALLOWED: Final = 0
-NO_ANSWER: Final = 1
-DENIED: Final = 2
-
-EPILOG: Final = "exit status: 0 if the answer is yes, 2 if it is no, 1 if there is none; docs/policy.md has more"
+EPILOG: Final = "exit status: 0 if the answer is yes, 1 if it is no or if there is none; docs/policy.md has more"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -127,7 +123,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
     )
     told = explain(policy.with_addresses(_gathered(arguments.resolve)), question)
     print(json.dumps(told.as_map(), indent=2) if arguments.json else told.as_text())
-    return ALLOWED if told.allowed else DENIED
+    return 0 if told.allowed else 1
 
 
 def run_test(arguments: argparse.Namespace) -> int:
@@ -137,7 +133,7 @@ def run_test(arguments: argparse.Namespace) -> int:
         path = arguments.config or expectations.policy
         if path is None:
             print(f'{arguments.file}: which policy? write "policy": "PATH" into it, or give -c PATH', file=sys.stderr)
-            return NO_ANSWER
+            return 1
         outcome = hold(expectations, policy_at(path, enforce=arguments.enforce or expectations.enforce))
     except ConfigurationError as error:
         return _unusable(error)
@@ -146,12 +142,12 @@ def run_test(arguments: argparse.Namespace) -> int:
     if outcome.failures:
         count = len(outcome.failures)
         print(f"{arguments.file}: {count} of {count + outcome.held} not as expected")
-        return DENIED
+        return 1
     if not outcome.held:
         print(f"{arguments.file}: nothing is expected", file=sys.stderr)
-        return NO_ANSWER
+        return 1
     print(f"{arguments.file}: {outcome.held} as expected")
-    return ALLOWED
+    return 0
 
 
 def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -164,4 +160,4 @@ def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 def _unusable(error: ConfigurationError) -> int:
     for problem in error.problems:
         print(problem, file=sys.stderr)
-    return NO_ANSWER
+    return 1

@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-T", "--test-hooks", action="store_true", help="accepted with a warning: there are none")
     parser.add_argument("-v", "--version", action=Version, nargs=0, help="print the version")
     parser.add_argument("stray", nargs="*", default=(), help=argparse.SUPPRESS)
-    parser.set_defaults(run=start, command_parser=parser)
+    parser.set_defaults(run=start)
 
 
 def default_configuration() -> Path:

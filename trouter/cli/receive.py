@@ -16,7 +16,7 @@ import trio
 from trouter.cli.send import add_quiet, positive, server_of
 from trouter.client import Delivery, Message, SenderSettleMode
 from trouter.tools.dialling import dialled
-from trouter.tools.failures import Timeout, UsageError, run_tool
+from trouter.tools.failures import Timeout, run_tool
 from trouter.tools.formats import printable
 from trouter.tools.interrupts import until_interrupted
 from trouter.tools.messages import as_map, body_octets
@@ -45,7 +45,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Receive messages and write them out.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
     )
     parser.add_argument("address", metavar="ADDRESS", help="where from")
     group = parser.add_argument_group("how")
@@ -60,17 +59,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_quiet(group)
     add_server_options(parser, "each message; default 5 for the connection, for ever for a message")
-    parser.set_defaults(run=run, command_parser=parser)
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Receive what the command line says; the exit status."""
-    parser: argparse.ArgumentParser = arguments.command_parser
     tally = Tally("received")
-    try:
-        status = run_tool(lambda: _receive(arguments, tally), sys.stderr)
-    except UsageError as wrong:
-        parser.error(str(wrong))
+    status = run_tool(lambda: _receive(arguments, tally))
     return status or (0 if tally.good else 1)
 
 

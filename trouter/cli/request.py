@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import uuid
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,7 +15,7 @@ from trouter.cli.send import server_of
 from trouter.client import Message, Receiver
 from trouter.tools.bodies import Bodies, Outgoing, add_body_options
 from trouter.tools.dialling import dialled, in_time
-from trouter.tools.failures import RequestRefused, UsageError, run_tool
+from trouter.tools.failures import RequestRefused, run_tool
 from trouter.tools.options import add_server_options
 from trouter.tools.sending import Sending
 from trouter.tools.tally import Tally
@@ -38,23 +37,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Send requests one after the other, and print the answer of each.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
         intermixed=True,
     )
     parser.add_argument("address", metavar="ADDRESS", help="the service's address")
     add_body_options(parser)
     add_server_options(parser, "each answer; default 5")
-    parser.set_defaults(run=run, command_parser=parser)
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Send the requests of the command line; the exit status."""
-    parser: argparse.ArgumentParser = arguments.command_parser
-    try:
-        bodies = Bodies(arguments)
-        return run_tool(lambda: _request(arguments, bodies), sys.stderr)
-    except UsageError as wrong:
-        parser.error(str(wrong))
+    bodies = Bodies(arguments)
+    return run_tool(lambda: _request(arguments, bodies))
 
 
 async def _request(arguments: argparse.Namespace, bodies: Bodies) -> None:

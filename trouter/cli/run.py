@@ -57,7 +57,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="open the web console in a browser once the router listens; at a desktop's terminal the built-in "
         "configuration does so without being asked",
     )
-    parser.set_defaults(run=run, command_parser=parser)
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

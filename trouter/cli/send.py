@@ -44,7 +44,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Send messages, and count what became of them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
         intermixed=True,
     )
     parser.add_argument("address", metavar="ADDRESS", help="where to")
@@ -62,7 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_quiet(group)
     add_server_options(parser, "credit and each outcome; default 5")
-    parser.set_defaults(run=run, command_parser=parser)
+    parser.set_defaults(run=run)
 
 
 def add_quiet(group: argparse._ArgumentGroup) -> None:
@@ -80,13 +79,9 @@ def positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send what the command line says; the exit status."""
-    parser: argparse.ArgumentParser = arguments.command_parser
     tally = Tally("sent")
-    try:
-        bodies = Bodies(arguments, arguments.count)
-        status = run_tool(lambda: _send(arguments, bodies, tally), sys.stderr)
-    except UsageError as wrong:
-        parser.error(str(wrong))
+    bodies = Bodies(arguments, arguments.count)
+    status = run_tool(lambda: _send(arguments, bodies, tally))
     return status or (0 if tally.good else 1)
 
 

@@ -47,7 +47,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Ask a router's management node, and show the answer as a table.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
         intermixed=True,  # so that a word too many is an error of this command
     )
     add_options(parser)
@@ -74,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
     target.add_argument("--all-routers", action="store_true", help="show it of every router of the network")
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="show N rows at most; 0 is all")
     parser.add_argument("--csv", action="store_true", help="cells in quotes, with commas between them")
-    parser.set_defaults(run=run, command_parser=parser, view=None)
+    parser.set_defaults(run=run, view=None, older=older)
     if older:
         parser.set_defaults(why=None, paths=None, json=False, watch=None, vhost=None, address=None, connection=None)
     else:
@@ -108,15 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show what is asked for; the exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        return run_tool(lambda: _stat(arguments))
-    except UsageError as wrong:
-        _refuse(arguments, wrong)
-
-
-def _refuse(arguments: argparse.Namespace, wrong: UsageError) -> NoReturn:
-    parser: argparse.ArgumentParser = arguments.command_parser
-    parser.error(str(wrong))
+    return run_tool(lambda: _stat(arguments), older=arguments.older)
 
 
 async def _stat(arguments: argparse.Namespace) -> None:

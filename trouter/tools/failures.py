@@ -1,4 +1,4 @@
-"""What goes wrong with a tool, and how it says so: `ClassName: text` on stdout and exit status 1.
+"""What goes wrong with a tool, and how it says so: `ClassName: text` on stderr and exit status 1.
 
 Scripts read those names, which are those of the older router's tools.
 """
@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final, TextIO
+from typing import Final
 
 #: Set to anything, a failure ends with its traceback.
 DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
@@ -74,24 +74,25 @@ def as_text(failure: BaseException) -> str:
     return f"{kind}: {failure}"
 
 
-def run_tool(work: Callable[[], Awaitable[None]], failures: TextIO | None = None) -> int:
-    """Run a tool to its end; the exit status. UsageError and a reader that went away are left to the caller.
+def run_tool(work: Callable[[], Awaitable[None]], *, older: bool = False) -> int:
+    """Run a tool to its end; the exit status. UsageError, Ctrl-C and a reader that went away are left to the caller.
 
-    failures: where a failure is written; by default stdout, as the older router's tools do.
+    older: tell failures on stdout, and end with 1 after Ctrl-C, as the older router's tools do.
     """
-    failures = failures or sys.stdout
     try:
         import trio  # noqa: PLC0415  # commands that do not connect do without
 
         trio.run(work)
     except KeyboardInterrupt:
-        failures.write("\n")
+        if not older:
+            raise
+        sys.stdout.write("\n")
         return 1
     except (UsageError, BrokenPipeError):
         raise
     except Exception as failure:  # the one place where a tool's failure ends
         if DEBUG_VARIABLE in os.environ:
             raise
-        failures.write(f"{as_text(failure)}\n")
+        print(as_text(failure), file=sys.stdout if older else sys.stderr)
         return 1
     return 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from trouter.cli.pipelines.answers import answered
 from trouter.cli.pipelines.spark import add_spark
 from trouter.cli.pipelines.streaming import add_pace, pace_of, watched
+from trouter.tools.failures import UsageError
 
 if TYPE_CHECKING:
     from trouter.pipeline.attacks import Limits
@@ -58,9 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     streams = bool(arguments.follow) or arguments.stream
     if arguments.follow and arguments.stream:
-        return _refuse("choose one of --follow and --stream")
+        raise UsageError("choose one of --follow and --stream")
     if streams != (arguments.checkpoint is not None):
-        return _refuse("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+        raise UsageError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     for folder in arguments.follow or ():
         if not folder.is_dir():
             return _refuse(f"{folder}: there is no such folder")
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         limits = Limits(**{each.name: getattr(arguments, each.name) for each in fields(Limits)})
         pace = pace_of(arguments)
     except ValueError as error:
-        return _refuse(str(error))
+        raise UsageError(str(error)) from None
 
     def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         return (_follow if streams else _recompute)(spark, progress, arguments, limits, pace)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from trouter.cli.pipelines.answers import answered, show, show_rows
 from trouter.cli.pipelines.spark import add_spark
 from trouter.cli.pipelines.streaming import add_pace, pace_of, watched
+from trouter.tools.failures import UsageError
 
 #: Options of the pattern: how it is called there, its type, and what it is.
 _PATTERN: Final = (
@@ -64,11 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Look for frauds, and print them; 1 if that cannot be done."""
     streams = arguments.stream or arguments.spool is not None
     if arguments.stream and arguments.events is None:
-        return _refuse("--stream is for --events")
+        raise UsageError("--stream is for --events")
     if streams != (arguments.checkpoint is not None):
-        return _refuse("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+        raise UsageError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     if (arguments.body is not None or arguments.spool is not None) != (arguments.schema is not None):
-        return _refuse("JSON needs a --schema, and a --schema is for the JSON in --body or in a spool")
+        raise UsageError("JSON needs a --schema, and a --schema is for the JSON in --body or in a spool")
     return answered(arguments, "fraud", answer)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trouter.cli.pipelines.spark import add_spark, started
+from trouter.tools.failures import UsageError
 
 if TYPE_CHECKING:
     from trouter.pipeline.jobs.land import Parameters, Summary
@@ -99,7 +100,7 @@ def _option(text: str) -> tuple[str, str]:
 def run(arguments: argparse.Namespace) -> int:
     """Land, and print what was; 1 if that cannot be done."""
     if wrong := _wrong(arguments):
-        return _refuse(wrong)
+        raise UsageError(wrong)
     with started(arguments, "land") as (spark, progress):
         from trouter.pipeline.jobs import land  # noqa: PLC0415  # Spark, once it was seen to be there
         from trouter.pipeline.landing import NotLanded  # noqa: PLC0415

@@ -35,11 +35,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; 1 if that or a table fails."""
-    try:
-        from trouter.pipeline.report import Period, build  # noqa: PLC0415  # needs packages that are optional
-    except ImportError as error:
-        print(f"{error}: pip install 'trouter[spark]'", file=sys.stderr)
-        return 1
+    from trouter.pipeline.report import Period, build  # noqa: PLC0415  # needs packages that are optional
+
     if not arguments.root.is_dir():
         print(f"{arguments.root}: there is no such folder", file=sys.stderr)
         return 1

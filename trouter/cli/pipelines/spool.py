@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trouter.tools.cover import cover_arguments
+from trouter.tools.failures import UsageError
 
 if TYPE_CHECKING:
     from trouter.spool.running import Job
@@ -133,7 +134,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         jobs = jobs_of(arguments)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
         print(f"trouter pipeline spool: {error}", file=sys.stderr)
         return 1
     cover_arguments(_secrets_in(arguments.url))

@@ -1,0 +1,135 @@
+"""Every command gives 0 for good, 1 for problems and 2 for usage, and tells errors on standard error alone."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trouter.cli import main, parser
+
+#: What each command cannot do its work with: a file that is bad or missing, or a router that is not there.
+UNUSABLE = {
+    "run": "-c none",
+    "init": "none/trouter.conf",
+    "check": "none",
+    "migrate": "none",
+    "stat": "-b BUS",
+    "stat -g": "--json -b BUS",
+    "stat --all-routers": "--json -b BUS",
+    "manage query": "-b BUS",
+    "send": "address body -b BUS -q",
+    "receive": "address -b BUS -q",
+    "request": "address body -b BUS",
+    "certs server": "-d none name",
+    "passwd list": "none",
+    "policy explain": "-c none",
+    "policy test": "none",
+    "policy learn": "none --vhost v",
+    "records check": "none",
+    "records cat": "none --json",
+    "records follow": "none",
+    "pipeline compact": "none root --json",
+    "pipeline meter": "none --json",
+    "pipeline rollup": "none",
+    "pipeline top": "none",
+    "pipeline audit": "none",
+    "pipeline latency": "none",
+    "pipeline topology": "none",
+    "pipeline fraud": "none --events none",
+    "pipeline report": "none",
+    "pipeline prune": "none --before 2026-01-01",
+    "plugins": "-c none --json",
+    "bench send": "--count 1 --port PORT --json",
+}
+#: What the options of a command do not go together for; that the parser alone does not see.
+NONSENSE = (
+    "run --group g",
+    "run --demo -c file",
+    "stat -c --json --csv",
+    "manage create --stdin name=x",
+    "bench pair",
+    "bench pair --count 1 --size 0",
+    "pipeline audit none --checkpoint c",
+    "pipeline fraud none --stream --spool s",
+    "pipeline land --spool s --out o --body json",
+)
+#: Imports as if the optional packages were not installed.
+BARE = """
+import sys
+HIDDEN = {"pyspark", "py4j", "pandas", "pyarrow", "matplotlib", "numpy", "fastavro", "google"}
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+from trouter.cli import main
+sys.exit(main())
+"""
+
+
+def leaves(command: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    within = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+    for action in within:
+        for name, each in action.choices.items():
+            yield from leaves(each, (*words, name))
+    if not within:
+        yield words
+
+
+@pytest.mark.parametrize("words", list(leaves(parser())), ids=" ".join)
+def test_an_option_that_no_command_has_is_usage(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--no-such-option"])
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert told.err
+
+
+@pytest.mark.parametrize("line", NONSENSE)
+def test_options_that_do_not_go_together_are_usage(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert told.err
+
+
+@pytest.mark.parametrize("command", UNUSABLE)
+def test_what_cannot_be_used_is_a_problem_told_on_stderr(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = str(closed.getsockname()[1])
+        words = UNUSABLE[command].replace("BUS", f"127.0.0.1:{port}").replace("PORT", port).split()
+        status = main([*command.split(), *words])
+    told = capsys.readouterr()
+    assert (status, told.out) == (1, ""), told.err
+    assert "Traceback" not in told.err
+    assert told.err
+
+
+@pytest.mark.parametrize(
+    ("line", "extra"),
+    [("compact records root", "records"), ("report .", "records"), ("meter .", "spark"), ("doctor", "spark")],
+)
+def test_what_is_not_installed_is_told_with_the_extra_that_brings_it(line: str, extra: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, "pipeline", *line.split()],
+        cwd=tmp_path,
+        env={"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    assert f"pip install 'trouter[{extra}]'" in done.stderr
