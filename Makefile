@@ -173,6 +173,7 @@ docs: venv
 	$(PY) -m trouter.config.migration docs/migration.md
 	$(PY) -m trouter.config.limits_page docs/limits.md
 	$(PY) -m trouter.cli.man build/man
+	$(PY) -m trouter.cli.compatibility docs/compatibility.md
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 # With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.

@@ -22,12 +22,15 @@ same command line (`qdrouterd -c FILE`). It reports what is unsafe about the fil
 the start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes`
 in the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
 
-An operator can go this way:
+[The guide](migration-guide.md) goes from one to the other step by step, and
+[the table of compatibility](compatibility.md) lists every name; [one more guide](from-skupper-router.md) begins at
+skupper-router. In short:
 
 1. Run `trouter check FILE`. Exit status 0 means that all of the file is served. Mend what begins with `problem: `.
 2. Start trouter in the place of the older router. Tools, clients, brokers and neighbours stay as they are.
-3. Run `trouter check --strict FILE`. Mend what begins with `unsafe: `, as far as the deployment needs it.
-4. Write `secureDefaults: yes` and run `trouter check FILE` again. It reports what the router refuses then, and why.
+3. Run `trouter migrate FILE -o NEW`, which writes today's names and reports each change.
+4. Run `trouter check --strict NEW`. Mend what begins with `unsafe: `, as far as the deployment needs it.
+5. Run `trouter migrate NEW --secure -o SECURE`, which writes `secureDefaults: yes`, or reports why it cannot.
 """
 
 TURNED: Final = """\
