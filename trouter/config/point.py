@@ -14,7 +14,7 @@ class Point:
     name: in kebab-case. subject: the attribute it is about, as `listener.role`. compatible, strict: what happens
     without and with `secureDefaults`; an empty ``strict`` means that the switch changes nothing. warning: the
     consequence, with places in braces for what differs; empty where there is nothing to tell. cure: what to write.
-    page: of docs/. tests: what tests it, as `file::function` below tests/.
+    page: of docs/.
     """
 
     name: str
@@ -25,7 +25,6 @@ class Point:
     cure: str = ""
     page: str = "configuration.md"
     severity: Severity = Severity.UNSAFE
-    tests: tuple[str, ...] = ()
 
     @property
     def section(self) -> str:

@@ -24,7 +24,6 @@ DEFAULTS: Final = (
         "will take passwords from other machines unencrypted",
         "write allowInsecurePlain: loopback, or require TLS",
         "authentication.md",
-        tests=("config/test_strictness.py::test_passwords_in_clear_go_as_the_switch_says",),
     ),
     Point(
         "password-sent-in-clear",
@@ -34,10 +33,6 @@ DEFAULTS: Final = (
         "will send the password unencrypted",
         "write an sslProfile, or allowInsecurePlain: loopback",
         "authentication.md",
-        tests=(
-            "config/test_strictness.py::test_passwords_in_clear_go_as_the_switch_says",
-            "e2e/test_connectors.py::test_plain_without_tls_logs_in_unless_defaults_are_secure",
-        ),
     ),
     Point(
         "service-in-clear",
@@ -47,7 +42,6 @@ DEFAULTS: Final = (
         "will pass passwords on to {host} unencrypted",
         "write an sslProfile, or allowInsecurePlain: loopback",
         "auth-service.md",
-        tests=("config/test_strictness.py::test_passwords_in_clear_go_as_the_switch_says",),
     ),
     Point(
         "authenticate-peer",
@@ -57,10 +51,6 @@ DEFAULTS: Final = (
         "will let in every client from {where}, without {what}",
         "write authenticatePeer: yes",
         "authentication.md",
-        tests=(
-            "config/test_strict.py::test_what_is_unsafe_is_found",
-            "config/test_secure_defaults.py::test_a_listener_on_this_machine_authenticates",
-        ),
     ),
     Point(
         "require-tls",
@@ -70,7 +60,6 @@ DEFAULTS: Final = (
         "will take clients without TLS from other machines",
         "write requireSsl: yes and an sslProfile",
         "tls.md",
-        tests=("config/test_secure_defaults.py::test_a_listener_elsewhere_requires_tls_too",),
     ),
     Point(
         "health-for-others",
@@ -80,7 +69,6 @@ DEFAULTS: Final = (
         "will tell other machines how the router is",
         "write healthz: no",
         "metrics.md",
-        tests=("config/test_secure_defaults.py::test_a_listener_elsewhere_requires_tls_too",),
     ),
     Point(
         "sessions",
@@ -88,7 +76,6 @@ DEFAULTS: Final = (
         "1024 on listeners of role normal, unless it is given (the older router: 32768)",
         "256 there, unless it is given",
         page="limits.md",
-        tests=("config/test_secure_defaults.py::test_a_client_has_fewer_sessions_where_defaults_are_secure",),
     ),
     Point(
         "vhost-policy",
@@ -98,7 +85,6 @@ DEFAULTS: Final = (
         "will not hold connections to any vhost",
         "write enableVhostPolicy: yes",
         "policy.md",
-        tests=("config/test_secure_defaults.py::test_the_policy_holds_whether_it_has_a_section_or_not",),
     ),
 )
 
@@ -113,7 +99,6 @@ FORBIDDEN: Final = (
         "will let in every host that reaches {where} as a router of the network",
         "write authenticatePeer: yes and an sslProfile",
         "networks.md",
-        tests=("config/test_strictness.py::test_a_listener_for_routers_opens_unless_defaults_are_secure",),
     ),
 )
 
@@ -125,10 +110,6 @@ MACHINE: Final = (
         "without it, management may open listeners on every interface",
         "without it, on loopback addresses and the hosts of listeners there are",
         page="hardening.md",
-        tests=(
-            "config/test_remote.py::test_a_listener_may_stand_anywhere_unless_defaults_are_secure",
-            "config/test_remote.py::test_a_listener_may_stand_nowhere_else_unless_it_is_said",
-        ),
     ),
     Point(
         "log-elsewhere",
@@ -136,10 +117,6 @@ MACHINE: Final = (
         "without it, management may choose log files wherever the router's user may write, no device or special file",
         "without it, only files that are logged to already",
         page="hardening.md",
-        tests=(
-            "config/test_remote.py::test_management_logs_anywhere_but_to_special_files_unless_defaults_are_secure",
-            "config/test_remote.py::test_without_log_dir_only_to_files_that_are_logged_to",
-        ),
     ),
     Point(
         "users-by-link",
@@ -147,7 +124,6 @@ MACHINE: Final = (
         "a symbolic link is followed, to a file of safe modes",
         "a symbolic link is refused",
         page="authentication.md",
-        tests=("plugins/test_users_file.py::test_a_symbolic_link_is_read_if_what_it_leads_to_is_safe",),
     ),
 )
 
@@ -163,7 +139,6 @@ TOLD: Final = (
         "write saslMechanisms that something serves: a usersFile, a saslConfigDir or a plugin does",
         "authentication.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_a_mechanism_that_nothing_serves",),
     ),
     Point(
         "pages-of-every-site",
@@ -172,7 +147,6 @@ TOLD: Final = (
         "",
         "will let the pages of every site open WebSockets",
         "name the sites",
-        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
     ),
     Point(
         "tls-if-they-like",
@@ -182,7 +156,6 @@ TOLD: Final = (
         "will take clients without TLS too",
         "write requireSsl: yes",
         "tls.md",
-        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
     ),
     Point(
         "never-opens",
@@ -191,7 +164,6 @@ TOLD: Final = (
         "",
         "will keep connections that never open for ever",
         "write a number of seconds",
-        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
     ),
     Point(
         "any-host-name",
@@ -201,7 +173,6 @@ TOLD: Final = (
         "will take any host that has a certificate for the one it calls",
         "write verifyHostname: yes",
         "tls.md",
-        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
     ),
     Point(
         "old-tls",
@@ -211,7 +182,6 @@ TOLD: Final = (
         "will allow {versions}, which can be broken",
         "write TLSv1.2 TLSv1.3",
         "tls.md",
-        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
     ),
     Point(
         "secret-in-file",
@@ -221,7 +191,6 @@ TOLD: Final = (
         "the password stands in the configuration itself",
         "write env:NAME or file:PATH",
         "hardening.md",
-        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
     ),
     Point(
         "readable-by-others",
@@ -231,7 +200,6 @@ TOLD: Final = (
         "all users of this machine can read {path}",
         "chmod o= {path}",
         "hardening.md",
-        tests=("config/test_strict.py::test_what_every_user_of_the_machine_can_read_or_write_is_found",),
     ),
     Point(
         "writable-by-others",
@@ -241,7 +209,6 @@ TOLD: Final = (
         "all users of this machine can change {path}",
         "chmod o-w {path}",
         "hardening.md",
-        tests=("config/test_strict.py::test_what_every_user_of_the_machine_can_read_or_write_is_found",),
     ),
     Point(
         "writable-by-group",
@@ -251,7 +218,6 @@ TOLD: Final = (
         "all of its group can change {path}",
         "chmod g-w {path}",
         "hardening.md",
-        tests=("config/test_strict.py::test_the_mode_of_a_private_file_counts",),
     ),
     Point(
         "idle-vhost",
@@ -261,7 +227,6 @@ TOLD: Final = (
         "no connection is held to the rules of this vhost",
         "write policy { enableVhostPolicy: yes }",
         "policy.md",
-        tests=("config/test_strict.py::test_what_is_unsafe_is_found",),
     ),
     Point(
         "open-group",
@@ -271,7 +236,6 @@ TOLD: Final = (
         "will let in clients without a name from every host, through {listener}",
         "name the hosts, or write authenticatePeer: yes there",
         "policy.md",
-        tests=("config/test_strict.py::test_a_group_for_every_user_from_everywhere_is_found",),
     ),
     Point(
         "traces-kept",
@@ -280,7 +244,6 @@ TOLD: Final = (
         "",
         "will show peers where messages went, and believe what they say of it",
         "write stripAnnotations: both",
-        tests=("config/test_secure_defaults.py::test_what_is_given_counts_and_is_told",),
     ),
     Point(
         "files-served",
@@ -289,7 +252,6 @@ TOLD: Final = (
         "",
         "will serve files over HTTP",
         "leave it out",
-        tests=("config/test_secure_defaults.py::test_what_is_given_counts_and_is_told",),
     ),
     Point(
         "older-console",
@@ -300,7 +262,6 @@ TOLD: Final = (
         "leave it out",
         "console.md",
         Severity.NOTE,
-        ("config/test_older_console.py::test_where_its_folder_is_absent_our_console_is_served_and_it_is_told",),
     ),
     Point(
         "no-memory-left",
@@ -311,7 +272,6 @@ TOLD: Final = (
         "{least} or more",
         "limits.md",
         Severity.PROBLEM,
-        tests=("cli/test_check.py::test_a_router_that_may_take_less_than_it_does_at_its_start_is_told_of",),
     ),
 )
 

@@ -18,7 +18,6 @@ READ_AS: Final = (
         "leave it out",
         "policy.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "unknown-tls-version",
@@ -29,7 +28,6 @@ READ_AS: Final = (
         "a list of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
         "tls.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "unknown-uid-letter",
@@ -39,7 +37,6 @@ READ_AS: Final = (
         "the whole subject of the certificate will be the user's name",
         "letters of csloun125, one digest at most",
         "tls.md",
-        tests=("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "size-clamped",
@@ -51,7 +48,6 @@ READ_AS: Final = (
         "an integer within the bounds",
         "configuration.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "port-too-high",
@@ -62,7 +58,6 @@ READ_AS: Final = (
         "a number from 0 to 65535",
         "configuration.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "left-out",
@@ -74,7 +69,6 @@ READ_AS: Final = (
         "mend it or remove it",
         "configuration.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_a_section_that_the_older_router_leaves_out_is_left_out",),
     ),
     Point(
         "reported-attribute",
@@ -85,7 +79,6 @@ READ_AS: Final = (
         "leave it out",
         "configuration.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "unknown-component",
@@ -96,7 +89,6 @@ READ_AS: Final = (
         "all, none, or a list of parts",
         "configuration.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "unknown-profile",
@@ -107,7 +99,6 @@ READ_AS: Final = (
         "add an sslProfile with this name",
         "tls.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "half-a-pair",
@@ -118,7 +109,6 @@ READ_AS: Final = (
         "add privateKeyFile: PATH",
         "tls.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "key-alone",
@@ -129,7 +119,6 @@ READ_AS: Final = (
         "add certFile: PATH",
         "tls.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "service-without-host",
@@ -140,7 +129,6 @@ READ_AS: Final = (
         "add host: HOST",
         "auth-service.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "same-addresses",
@@ -151,7 +139,6 @@ READ_AS: Final = (
         "make one section of the two",
         "configuration.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "unreadable-file",
@@ -163,7 +150,6 @@ READ_AS: Final = (
         "name one that can be read",
         "tls.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_a_file_that_cannot_be_read_fails_only_what_needs_it",),
     ),
     Point(
         "encryption-without-profile",
@@ -174,7 +160,6 @@ READ_AS: Final = (
         "add sslProfile: NAME",
         "tls.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "external-without-profile",
@@ -185,7 +170,6 @@ READ_AS: Final = (
         "add an sslProfile with a certFile",
         "tls.md",
         Severity.PROBLEM,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "password-without-user",
@@ -196,7 +180,6 @@ READ_AS: Final = (
         "add saslUsername: NAME",
         "authentication.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "unserved-mechanism",
@@ -207,7 +190,6 @@ READ_AS: Final = (
         "leave it out, or configure what serves it",
         "authentication.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_a_mechanism_that_nothing_serves",),
     ),
     Point(
         "no-such-mechanism",
@@ -218,7 +200,6 @@ READ_AS: Final = (
         "e.g. PLAIN",
         "authentication.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
     Point(
         "unreadable-folder",
@@ -229,6 +210,5 @@ READ_AS: Final = (
         "name one that can be read",
         "configuration.md",
         Severity.NOTE,
-        ("config/test_strictness.py::test_what_the_older_router_reads_in_its_own_way",),
     ),
 )
