@@ -7,208 +7,189 @@ from typing import Final
 from trouter.config.point import Point
 from trouter.config.problems import Severity
 
+
+def _read_as(
+    name: str,
+    subject: str,
+    compatible: str,
+    warning: str,
+    cure: str,
+    page: str = "configuration.md",
+    severity: Severity = Severity.NOTE,
+    strict: str = "the file is refused",
+) -> Point:
+    return Point(name, subject, compatible, strict, warning, cure, page, severity)
+
+
 #: What a file may say that the older router reads in a way of its own.
 READ_AS: Final = (
-    Point(
+    _read_as(
         "unknown-in-group",
         "vhost.groups",
         "an unknown attribute of a group is ignored",
-        "the file is refused",
         "it will be ignored",
         "leave it out",
         "policy.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "unknown-tls-version",
         "sslProfile.protocols",
         "the profile fails with its listeners and connectors, the rest serves",
-        "the file is refused",
         "what uses this profile will not be served",
         "a list of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
         "tls.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "unknown-uid-letter",
         "sslProfile.uidFormat",
         "the whole subject of the certificate is the user's name",
-        "the file is refused",
         "the whole subject of the certificate will be the user's name",
         "letters of csloun125, one digest at most",
         "tls.md",
+        Severity.UNSAFE,
     ),
-    Point(
+    _read_as(
         "size-clamped",
         "listener.maxFrameSize",
         "maxFrameSize, maxSessions and every other number of its attributes, those of policies apart, counts as the "
         "nearest within its bounds",
-        "the file is refused",
         "it will count as the nearest number within",
         "an integer within the bounds",
-        "configuration.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "port-too-high",
         "listener.port",
         "of a port above 65535 the lowest 16 bits count",
-        "the file is refused",
         "the remainder by 65536 will be the port",
         "a number from 0 to 65535",
         "configuration.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "left-out",
         "linkRoute",
         "an address, linkRoute, autoLink, exchange or binding that says what cannot be, and an sslProfile or "
         "authServicePlugin without a name, is left out, and the rest serves",
-        "the file is refused",
         "this section will be left out",
         "mend it or remove it",
         "configuration.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "reported-attribute",
         "linkRoute.operStatus",
         "an attribute that only management shows is passed over in a file",
-        "the file is refused",
         "it will be passed over",
         "leave it out",
-        "configuration.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "unknown-component",
         "listener.messageLoggingComponents",
         "what is not a part of a message is passed over",
-        "the file is refused",
         "it will be passed over",
         "all, none, or a list of parts",
-        "configuration.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "unknown-profile",
         "listener.sslProfile",
         "a listener or connector with an sslProfile that is not there fails alone",
-        "the file is refused",
         "it will not be served",
         "add an sslProfile with this name",
         "tls.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "half-a-pair",
         "sslProfile.certFile",
         "a profile with a certFile and no privateKeyFile fails what uses it, and the rest serves",
-        "the file is refused",
         "what uses this profile will not be served",
         "add privateKeyFile: PATH",
         "tls.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "key-alone",
         "sslProfile.privateKeyFile",
         "a privateKeyFile without a certFile is not used",
-        "the file is refused",
         "it will not be used",
         "add certFile: PATH",
         "tls.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "service-without-host",
         "authServicePlugin.host",
         "a service without a host is never asked, and the rest serves",
-        "the file is refused",
         "it will not be asked",
         "add host: HOST",
         "auth-service.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "same-addresses",
         "address.prefix",
         "of two address sections with one prefix or pattern the first counts",
-        "the file is refused",
         "this section will not be added",
         "make one section of the two",
-        "configuration.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "unreadable-file",
         "sslProfile.certFile",
         "a certificate, key, authority, mapping or password file, or saslConfigDir, that cannot be read fails what "
         "needs it, and the rest serves",
-        "the file is refused",
         "what needs it will not be served",
         "name one that can be read",
         "tls.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "encryption-without-profile",
         "listener.sslProfile",
         "a listener that requires TLS, or EXTERNAL, without an sslProfile opens, and no client gets in",
-        "the file is refused",
         "no client will get in",
         "add sslProfile: NAME",
         "tls.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "external-without-profile",
         "connector.sslProfile",
         "a connector with EXTERNAL and no sslProfile dials, and does not get in",
-        "the file is refused",
         "it will not get in",
         "add an sslProfile with a certFile",
         "tls.md",
         Severity.PROBLEM,
     ),
-    Point(
+    _read_as(
         "password-without-user",
         "connector.saslPassword",
         "a saslPassword without a saslUsername is not used",
-        "the file is refused",
         "it will not be used",
         "add saslUsername: NAME",
         "authentication.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "unserved-mechanism",
         "listener.saslMechanisms",
         "the listener opens without the mechanisms that nothing serves",
-        "a name that is no known mechanism stops the start",
         "nothing here serves {mechanisms}: will open without",
         "leave it out, or configure what serves it",
         "authentication.md",
-        Severity.NOTE,
+        strict="a name that is no known mechanism stops the start",
     ),
-    Point(
+    _read_as(
         "no-such-mechanism",
         "listener.saslMechanisms",
         "what cannot be the name of a mechanism is passed over",
-        "the file is refused",
         "it will be passed over",
         "e.g. PLAIN",
         "authentication.md",
-        Severity.NOTE,
     ),
-    Point(
+    _read_as(
         "unreadable-folder",
         "listener.httpRootDir",
         "requests for files of a folder that cannot be read are answered with 404",
-        "the file is refused",
         "requests for its files will be answered with 404",
         "name one that can be read",
-        "configuration.md",
-        Severity.NOTE,
     ),
 )

@@ -5,13 +5,6 @@ from .listener import HttpListener
 from .ports import PagesOnly, Site
 
 __all__ = [
-    "CertificateExpiry",
-    "Figures",
-    "Histogram",
-    "HttpListener",
-    "ListenerFigures",
-    "MemoryOwner",
-    "PagesOnly",
-    "Site",
+    "CertificateExpiry", "Figures", "Histogram", "HttpListener", "ListenerFigures", "MemoryOwner", "PagesOnly", "Site",
     "Totals",
-]
+]  # fmt: skip

@@ -15,22 +15,6 @@ from trouter.logs.lines import one_line
 from trouter.logs.loggers import of
 
 __all__ = [
-    "MODULES",
-    "NAMES",
-    "NOTICE",
-    "ROOT",
-    "TRACE",
-    "Entry",
-    "LogBook",
-    "LogHandler",
-    "Prepared",
-    "always",
-    "apply",
-    "book",
-    "configure",
-    "give",
-    "of",
-    "one_line",
-    "prepare",
-    "reopen",
-]
+    "MODULES", "NAMES", "NOTICE", "ROOT", "TRACE", "Entry", "LogBook", "LogHandler", "Prepared", "always", "apply",
+    "book", "configure", "give", "of", "one_line", "prepare", "reopen",
+]  # fmt: skip

@@ -112,33 +112,11 @@ LINK_FIELDS = (
     attribute("name", "linkName", detail=True),
 )
 LINK_ATTRIBUTES = (
-    "linkType",
-    "linkDir",
-    "connectionId",
-    "identity",
-    "peer",
-    "owningAddr",
-    "capacity",
-    "undeliveredCount",
-    "unsettledCount",
-    "deliveryCount",
-    "presettledCount",
-    "droppedPresettledCount",
-    "acceptedCount",
-    "rejectedCount",
-    "releasedCount",
-    "modifiedCount",
-    "deliveriesDelayed1Sec",
-    "deliveriesDelayed10Sec",
-    "deliveriesStuck",
-    "creditAvailable",
-    "zeroCreditSeconds",
-    "adminStatus",
-    "operStatus",
-    "linkName",
-    "priority",
-    "settleRate",
-)
+    "linkType", "linkDir", "connectionId", "identity", "peer", "owningAddr", "capacity", "undeliveredCount",
+    "unsettledCount", "deliveryCount", "presettledCount", "droppedPresettledCount", "acceptedCount", "rejectedCount",
+    "releasedCount", "modifiedCount", "deliveriesDelayed1Sec", "deliveriesDelayed10Sec", "deliveriesStuck",
+    "creditAvailable", "zeroCreditSeconds", "adminStatus", "operStatus", "linkName", "priority", "settleRate",
+)  # fmt: skip
 
 
 def _consumers(row: Row) -> object:
@@ -164,20 +142,10 @@ ADDRESS_FIELDS = (
     attribute("from-proc", "deliveriesFromContainer", formats.commas, detail=True, counter=True),
 )
 ADDRESS_ATTRIBUTES = (
-    "distribution",
-    "inProcess",
-    "subscriberCount",
-    "remoteCount",
-    "containerCount",
-    "deliveriesIngress",
-    "deliveriesEgress",
-    "deliveriesRedirectedToFallback",
-    "deliveriesTransit",
-    "deliveriesToContainer",
-    "deliveriesFromContainer",
-    "name",
-    "priority",
-)
+    "distribution", "inProcess", "subscriberCount", "remoteCount", "containerCount", "deliveriesIngress",
+    "deliveriesEgress", "deliveriesRedirectedToFallback", "deliveriesTransit", "deliveriesToContainer",
+    "deliveriesFromContainer", "name", "priority",
+)  # fmt: skip
 
 NODE_FIELDS = (
     attribute("router-id", "id"),

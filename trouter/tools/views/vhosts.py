@@ -33,15 +33,9 @@ VHOST_FIELDS = (
 )
 
 _LIMITS = (
-    "maxConnectionsPerUser",
-    "maxConnectionsPerHost",
-    "maxMessageSize",
-    "maxFrameSize",
-    "maxSessionWindow",
-    "maxSessions",
-    "maxSenders",
-    "maxReceivers",
-)
+    "maxConnectionsPerUser", "maxConnectionsPerHost", "maxMessageSize", "maxFrameSize", "maxSessionWindow",
+    "maxSessions", "maxSenders", "maxReceivers",
+)  # fmt: skip
 _SWITCHES = (
     "allowDynamicSource",
     "allowAnonymousSender",
