@@ -36,6 +36,8 @@ COMMANDS: Final = (
     "pipeline",
     "plugins",
     "bench",
+    "contexts",
+    "version",
     "completion",
 )
 #: Names under which the older router's programs are called.

@@ -72,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
     parser.add_argument("--stdin", action="store_true", help="read attributes from stdin, a JSON map or a list of them")
     parser.add_argument("--body", metavar="JSON", help="the body of the request, for operations not listed here")
     parser.add_argument("--properties", metavar="JSON", help="a map of properties for such a request")
-    add_connection_options(parser)
+    add_connection_options(parser, contexts=not older)
     parser.set_defaults(run=run, older=older)
 
 

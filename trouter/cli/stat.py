@@ -69,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
         one.add_argument(
             "--paths", nargs=2, metavar=("A", "B"), help="show the way from router A to router B, hop by hop"
         )
-    target = add_connection_options(parser)
+    target = add_connection_options(parser, contexts=not older)
     target.add_argument("--all-routers", action="store_true", help="show it of every router of the network")
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="show N rows at most; 0 is all")
     parser.add_argument("--csv", action="store_true", help="cells in quotes, with commas between them")

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import trouter
 
+from .contexts import saved_names, with_context
 from .cover import cover_arguments
 from .failures import SSLException
 
@@ -60,11 +61,13 @@ class Version(argparse.Action):
         parser.exit(0)
 
 
-def add_connection_options(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
-    """Return the options that every tool has; the group of -r and -d is returned, for what else excludes these."""
+def add_connection_options(
+    parser: argparse.ArgumentParser, *, contexts: bool = True
+) -> argparse._MutuallyExclusiveGroup:
+    """Add the options that every tool has; return the group of -r and -d, for what else excludes these."""
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="show more; may be repeated")
-    group = add_server_options(parser)
+    group = add_server_options(parser, contexts=contexts)
     target = group.add_mutually_exclusive_group()
     target.add_argument("-r", "--router", metavar="ID", help="ask this router of the network")
     target.add_argument("-d", "--edge-router", metavar="ID", help="ask this edge router")
@@ -72,17 +75,31 @@ def add_connection_options(parser: argparse.ArgumentParser) -> argparse._Mutuall
 
 
 def add_server_options(
-    parser: argparse.ArgumentParser, patience: str = f"each answer; default {DEFAULT_TIMEOUT_S:g}"
+    parser: argparse.ArgumentParser,
+    patience: str = f"each answer; default {DEFAULT_TIMEOUT_S:g}",
+    *,
+    contexts: bool = True,
 ) -> argparse._ArgumentGroup:
-    """Add where to connect and as whom; return the first group. `patience`: what else --timeout is the limit of."""
+    """Add where to connect and as whom; return the first group.
+
+    patience: what else --timeout is the limit of. contexts: whether settings that the user saved may say where.
+    """
     parser.set_defaults(router=None, edge_router=None)
     group = parser.add_argument_group("connection")
-    group.add_argument(
+    where = group.add_mutually_exclusive_group()
+    where.add_argument(
         "-b",
         "--bus",
         metavar="URL",
         help=f"[amqp[s]://][USER[:PASSWORD]@]HOST[:PORT][/ADDRESS]; default ${BUS_VARIABLE}, else {DEFAULT_BUS}",
     )
+    if contexts:
+        saved = where.add_argument(
+            "--context",
+            metavar="NAME",
+            help="settings of `trouter contexts`; default those in use",
+        )
+        saved.completer = saved_names  # type: ignore[attr-defined]
     group.add_argument(
         "-t",
         "--timeout",
@@ -156,6 +173,8 @@ class ConnectionOptions:
     @classmethod
     def of(cls, arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Self:
         """The options of a command line; ValueError, and OSError for a password file. Covers what is secret in argv."""
+        bus_given = arguments.bus is not None or bool(environment.get(BUS_VARIABLE))
+        arguments = with_context(arguments, environment, bus_given=bus_given)
         bus = arguments.bus if arguments.bus is not None else environment.get(BUS_VARIABLE, "")
         parts = _URL.fullmatch(bus or DEFAULT_BUS)
         if parts is None:

@@ -1,0 +1,104 @@
+"""Saved connection settings: one file of the user's, in which no password ever stands.
+
+What a context holds are options of `add_server_options`, by their names. Paths are kept absolute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+#: The options that a context may hold.
+FILES: Final = ("ssl_certificate", "ssl_key", "ssl_password_file", "ssl_trustfile", "sasl_password_file")
+KEPT: Final = ("bus", "timeout", "ssl_disable_peer_name_verify", "sasl_mechanisms", "sasl_username", *FILES)
+#: Those that say who we are: given on a command line, the context's are left out together.
+_USER: Final = ("sasl_username", "sasl_password", "sasl_password_file")
+#: The largest file that is read, in octets.
+MAX_FILE_BYTES: Final = 1 << 20
+
+Settings = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Contexts:
+    """What the file holds; made by `load`."""
+
+    path: Path
+    #: The context in use; "" for none.
+    current: str = ""
+    known: dict[str, Settings] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Read the user's file; none is the same as an empty one. ValueError if it is no such file, OSError."""
+        folder = environment.get("XDG_CONFIG_HOME") or environment.get("HOME", "") + "/.config"
+        found = cls(Path(folder, "trouter", "contexts.json"))
+        try:
+            with found.path.open("rb") as file:
+                given = json.loads(file.read(MAX_FILE_BYTES))
+            found.current, found.known = str(given["current"]), dict(given["contexts"])
+            if not all(isinstance(each, dict) and each.keys() <= set(KEPT) for each in found.known.values()):
+                raise ValueError
+        except FileNotFoundError:
+            pass
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ValueError(f"{found.path} is no file of contexts") from None
+        return found
+
+    def save(self) -> None:
+        """Write the file in one go, for its owner's eyes only; OSError."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(dir=self.path.parent, prefix=".contexts-")  # with mode 0600
+        with open(number, "w", encoding="utf-8") as file:  # noqa: PTH123  # a descriptor
+            json.dump({"current": self.current, "contexts": self.known}, file, indent=2, sort_keys=True)
+            file.write("\n")
+        Path(name).replace(self.path)
+
+    def get(self, name: str) -> Settings:
+        """Return the settings of a context; ValueError if there is none of this name."""
+        try:
+            return self.known[name]
+        except KeyError:
+            known = ", ".join(sorted(self.known)) or "none"
+            raise ValueError(f"there is no context {name!r}; known: {known}") from None
+
+
+def saved_names(**_: object) -> list[str]:
+    """Return the names of the user's contexts, for a shell that completes them."""
+    return sorted(Contexts.load().known)
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Return what of a command line a context holds."""
+    given = {name: value for name in KEPT if (value := getattr(arguments, name))}
+    return {name: str(Path(value).absolute()) if name in FILES else value for name, value in given.items()}
+
+
+def with_context(
+    arguments: argparse.Namespace, environment: Mapping[str, str], *, bus_given: bool
+) -> argparse.Namespace:
+    """Return the arguments completed by the context that they name, else by the one in use; ValueError, OSError.
+
+    A server named otherwise gets nothing of the context in use: its password is for another.
+    """
+    name = getattr(arguments, "context", None)
+    if name is None and (bus_given or not hasattr(arguments, "context")):
+        return arguments
+    contexts = Contexts.load(environment)
+    name = name or contexts.current
+    if not name:
+        return arguments
+    given = vars(arguments)
+    other_user = any(given[option] for option in _USER)
+    settings = {
+        option: value
+        for option, value in contexts.get(name).items()
+        if not given[option] and not (other_user and option in _USER)
+    }
+    return argparse.Namespace(**given | settings)
