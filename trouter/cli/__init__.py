@@ -36,6 +36,7 @@ COMMANDS: Final = (
     "pipeline",
     "plugins",
     "bench",
+    "diagnose",
     "contexts",
     "version",
     "completion",

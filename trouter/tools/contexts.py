@@ -42,12 +42,11 @@ class Contexts:
         try:
             with found.path.open("rb") as file:
                 given = json.loads(file.read(MAX_FILE_BYTES))
-            found.current, found.known = str(given["current"]), dict(given["contexts"])
-            if not all(isinstance(each, dict) and each.keys() <= set(KEPT) for each in found.known.values()):
-                raise ValueError
+            found.current = str(given["current"])
+            found.known = {str(name): _settings(kept) for name, kept in given["contexts"].items()}
         except FileNotFoundError:
             pass
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ValueError(f"{found.path} is no file of contexts") from None
         return found
 
@@ -67,6 +66,12 @@ class Contexts:
         except KeyError:
             known = ", ".join(sorted(self.known)) or "none"
             raise ValueError(f"there is no context {name!r}; known: {known}") from None
+
+
+def _settings(kept: object) -> Settings:
+    if isinstance(kept, dict) and kept.keys() <= set(KEPT):
+        return kept
+    raise ValueError
 
 
 def saved_names(**_: object) -> list[str]:

@@ -67,6 +67,11 @@ def add_connection_options(
     """Add the options that every tool has; return the group of -r and -d, for what else excludes these."""
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="show more; may be repeated")
+    return add_router_options(parser, contexts=contexts)
+
+
+def add_router_options(parser: argparse.ArgumentParser, *, contexts: bool = True) -> argparse._MutuallyExclusiveGroup:
+    """Add where to connect, as whom, and which router of the network to ask; return the group of the last."""
     group = add_server_options(parser, contexts=contexts)
     target = group.add_mutually_exclusive_group()
     target.add_argument("-r", "--router", metavar="ID", help="ask this router of the network")

@@ -1,0 +1,100 @@
+"""`trouter diagnose`: one archive that says what a router, or a network, is at; without secrets."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from trouter.cli.send import positive
+from trouter.tools.diagnosis import Archive, diagnose
+from trouter.tools.failures import Timeout, UsageError, as_text, run_tool
+from trouter.tools.formats import size
+from trouter.tools.node import Node, open_node
+from trouter.tools.options import ConnectionOptions, add_router_options
+from trouter.tools.versions import versions
+
+DEFAULT_LOG_LINES: Final = 1000
+
+_EPILOG: Final = """examples:
+  trouter diagnose                                    the router at $TROUTER_BUS, or on this machine
+  trouter diagnose --all-routers -o network.tar.gz    each router of the network
+  trouter diagnose --config /etc/trouter.conf --file /var/log/trouter.log --file /var/tmp/trouter.dump
+
+The archive holds every table of management, memory, the last lines of the log and versions, and what --config and
+--file name (the state that a router dumps at SIGUSR1 is such a file). Passwords, tokens and private keys are struck
+out; names of users, hosts and addresses are not. Read it before you hand it on.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "diagnose",
+        help="put what a router says of itself into one archive, without secrets",
+        description="Write an archive for those who are to find out what is wrong.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage_status=2,
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default trouter-DATE.tar.gz; a new file")
+    parser.add_argument(
+        "--log", type=positive, default=DEFAULT_LOG_LINES, metavar="N", help="lines; default %(default)s"
+    )
+    parser.add_argument("--config", type=Path, action="append", default=[], metavar="FILE", help="a configuration file")
+    parser.add_argument("--file", type=Path, action="append", default=[], metavar="FILE", help="any other text file")
+    add_router_options(parser).add_argument("--all-routers", action="store_true", help="of the whole network")
+    parser.set_defaults(run=run, command_parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the archive and list what it holds; the exit status."""
+    parser: argparse.ArgumentParser = arguments.command_parser
+    problems: list[str] = []
+    try:
+        status = run_tool(lambda: _diagnose(arguments, problems), sys.stderr)
+    except UsageError as wrong:
+        parser.error(str(wrong))
+    return status or (1 if problems else 0)
+
+
+async def _diagnose(arguments: argparse.Namespace, problems: list[str]) -> None:
+    options = ConnectionOptions.of(arguments)
+    path: Path = arguments.output or Path(f"trouter-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.tar.gz")
+    archive = Archive(path, (options.password, options.key_password))
+    try:
+        archive.add_json("versions.json", versions())
+        for folder, files in (("configuration", arguments.config), ("files", arguments.file)):
+            for file in files:
+                archive.add_file(folder, file)
+        try:
+            async with open_node(options) as node:
+                await _ask_routers(node, archive, arguments, problems)
+        except Exception as failure:  # noqa: BLE001  # a router out of reach is a finding: the rest is of use
+            problems.append(as_text(failure))
+        if problems:
+            archive.add("problems.txt", "".join(f"{each}\n" for each in problems))
+    finally:
+        archive.close()
+    for name, octets in archive.contents.items():
+        print(f"{size(octets):>9}  {name}")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(path)
+
+
+async def _ask_routers(node: Node, archive: Archive, arguments: argparse.Namespace, problems: list[str]) -> None:
+    """Ask one router, or each of the network; one that does not answer is a problem, not the end."""
+    problems += await diagnose(node, archive, arguments.log)
+    if not arguments.all_routers:
+        return
+    routers = [address.removeprefix("amqp:/_topo/0/").removesuffix("/$management") for address in await node.nodes()]
+    for router in routers:
+        if router == node.router_id:
+            continue
+        try:
+            async with node.of_router(router) as other:
+                problems += await diagnose(other, archive, arguments.log)
+        except Timeout as silent:
+            problems.append(f"{router}: {silent}")

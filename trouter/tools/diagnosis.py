@@ -1,0 +1,106 @@
+"""What a router says of itself, as the files of an archive that may be handed to others."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from .failures import MalformedAnswer, StatusError
+from .node import Node
+from .redaction import without_secrets
+from .values import plain
+from .words import PREFIX
+
+#: Rows of a table, and lines of a log.
+MAX_ROWS: Final = 20_000
+#: Octets that are taken of a local file: its end.
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+#: A type all of whose rows are those of other types.
+_ABSTRACT: Final = frozenset({"entity", "org.amqp.management", "configurationEntity", "operationalEntity"})
+
+
+class Archive:
+    """A .tar.gz being written; nothing gets in but text without secrets."""
+
+    def __init__(self, path: Path, secrets: Iterable[str]) -> None:
+        """Make the file, for its owner's eyes only; OSError if it is there already."""
+        self._secrets = tuple(secrets)
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._tar = tarfile.open(fileobj=self._file, mode="w:gz")  # noqa: SIM115  # closed by `close`
+        #: What it holds: each name with its size in octets.
+        self.contents: dict[str, int] = {}
+
+    def add(self, name: str, text: str) -> None:
+        """Add a file."""
+        octets = without_secrets(text, self._secrets).encode(errors="backslashreplace")
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode, entry.mtime = len(octets), 0o600, int(time.time())
+        self._tar.addfile(entry, io.BytesIO(octets))
+        self.contents[name] = len(octets)
+
+    def add_json(self, name: str, value: object) -> None:
+        """Add a value as JSON, an entry a line where it is a list."""
+        given = plain(value)
+        if isinstance(given, list):
+            self.add(name, "[\n" + ",\n".join(json.dumps(each) for each in given) + "\n]\n")
+        else:
+            self.add(name, json.dumps(given, indent=2) + "\n")
+
+    def add_file(self, folder: str, path: Path) -> None:
+        """Add the end of a local text file; OSError."""
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - MAX_FILE_BYTES))
+            octets = file.read(MAX_FILE_BYTES)
+        number = sum(name.startswith(f"{folder}/") for name in self.contents)
+        self.add(f"{folder}/{number + 1}-{path.name}", octets.decode(errors="backslashreplace"))
+
+    def close(self) -> None:
+        """Finish the file; OSError."""
+        self._tar.close()
+        self._file.close()
+
+
+async def diagnose(node: Node, archive: Archive, log_lines: int) -> list[str]:
+    """Add all that a router tells; return what it did not tell, each with the reason. Timeout if it is out of reach."""
+    folder = _file_name(node.router_id)
+    problems: list[str] = []
+
+    async def add(name: str, asking: Any) -> Any:
+        try:
+            answer = await asking
+        except (StatusError, MalformedAnswer) as refused:
+            problems.append(f"{folder}/{name}: {refused}")
+        else:
+            if answer:
+                archive.add_json(f"{folder}/{name}", answer)
+            return answer
+
+    types = await add("types.json", node.ask("GET-TYPES"))
+    for kind in _concrete(types):
+        await add(f"tables/{_file_name(kind.removeprefix(PREFIX))}.json", _rows(node, kind))
+    await add("memory.json", node.ask("GET-MEMORY"))
+    await add("log.json", node.ask("GET-LOG", limit=log_lines))
+    return problems
+
+
+async def _rows(node: Node, kind: str) -> list[dict[str, Any]]:
+    return (await node.query(kind, limit=MAX_ROWS)).dicts()
+
+
+def _concrete(types: object) -> Iterator[str]:
+    """Yield the types of an answer to GET-TYPES that have rows of their own."""
+    for kind in sorted(types) if isinstance(types, dict) else ("router", "connection", "router.link", "router.address"):
+        if kind.removeprefix(PREFIX) not in _ABSTRACT:
+            yield kind
+
+
+def _file_name(text: str) -> str:
+    """Return a router's id or a type as the name of a file: nothing of it leads elsewhere."""
+    kept = "".join(each if each.isalnum() or each in "._-" else "_" for each in text)[:100]
+    return kept.lstrip(".") or "_"

@@ -1,0 +1,39 @@
+"""Text without secrets: what may leave the machine. It rather takes out too much than too little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+HIDDEN: Final = "*****"
+#: The part of a name behind which a secret stands, unless the name says that a file or folder does.
+_WORDS: Final = r"passw(?:or)?d|passphrase|secret|token|credential|api_?-?key|private_?-?key"
+_PATTERNS: Final = (
+    # NAME: VALUE and NAME=VALUE, quoted or to the end of the line, as .conf files, JSON and log lines write it.
+    re.compile(
+        rf"""(?ix) (?P<keep> ["']? [\w.-]* (?:{_WORDS}) (?![\w-]*(?:file|dir|path)\b) [\w-]* ["']? [ \t]* [:=] [ \t]*+ )
+        (?: "(?:[^"\\\n]|\\.)*" | '(?:[^'\n]|'')*' | (?!null\b|["'{{\[]|\n) [^\n]+ | \[[^\]]*\] )"""
+    ),
+    # The literal password of an older file, in whatever attribute it is.
+    re.compile(r"(?i)(?P<keep>\b(?:pass|literal):)\S+"),
+    re.compile(r"(?P<keep>[A-Za-z][\w+.-]*://[^\s:/@\"']*:)[^\s@/\"']+(?=@)"),
+    re.compile(r"(?i)(?P<keep>\b(?:bearer|basic)\s+)[\w.~+/=-]{6,}"),
+    re.compile(r"(?P<keep>)\beyJ[\w-]{4,}\.[\w-]+\.[\w-]*"),
+    re.compile(r"(?s)(?P<keep>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
+)
+
+
+def without_secrets(text: str, known: Iterable[str] = ()) -> str:
+    """Return the text with passwords, tokens and private keys struck out, and wherever they stand the `known` ones."""
+    for secret in known:
+        text = text.replace(secret, HIDDEN) if secret else text
+    for pattern in _PATTERNS:
+        text = pattern.sub(_strike, text)
+    return text
+
+
+def _strike(found: re.Match[str]) -> str:
+    kept = found["keep"]
+    quote = '"' if found[0].endswith(('"', "]")) and kept.lstrip().startswith('"') else ""
+    return f"{kept}{quote}{HIDDEN}{quote}"
