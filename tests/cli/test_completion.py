@@ -50,7 +50,7 @@ def test_there_is_a_script_for_each_shell(trouter: Path, tmp_path: Path, shell: 
 
 def test_another_shell_is_refused(trouter: Path) -> None:
     done = called(trouter, "completion", "tcsh")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "'tcsh'" in done.stderr
 
 

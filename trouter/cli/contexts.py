@@ -32,7 +32,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Keep connection settings by name, and say which of them the tools use.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add = _action(actions, "add", _add, "save settings, in place of those of this name")
@@ -53,7 +52,7 @@ def _action(
     act: Callable[[argparse.Namespace, Contexts], None],
     text: str,
 ) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=text, description=f"{text.capitalize()}.", usage_status=2)
+    parser = actions.add_parser(name, help=text, description=f"{text.capitalize()}.")
     parser.set_defaults(run=run, act=act)
     return parser
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from trouter.cli.send import positive
 from trouter.tools.diagnosis import Archive, diagnose
-from trouter.tools.failures import Timeout, UsageError, as_text, run_tool
+from trouter.tools.failures import Timeout, as_text, run_tool
 from trouter.tools.formats import size
 from trouter.tools.node import Node, open_node
 from trouter.tools.options import ConnectionOptions, add_router_options
@@ -36,7 +36,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Write an archive for those who are to find out what is wrong.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage_status=2,
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default trouter-DATE.tar.gz; a new file")
     parser.add_argument(
@@ -45,17 +44,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--config", type=Path, action="append", default=[], metavar="FILE", help="a configuration file")
     parser.add_argument("--file", type=Path, action="append", default=[], metavar="FILE", help="any other text file")
     add_router_options(parser).add_argument("--all-routers", action="store_true", help="of the whole network")
-    parser.set_defaults(run=run, command_parser=parser)
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the archive and list what it holds; the exit status."""
-    parser: argparse.ArgumentParser = arguments.command_parser
     problems: list[str] = []
-    try:
-        status = run_tool(lambda: _diagnose(arguments, problems), sys.stderr)
-    except UsageError as wrong:
-        parser.error(str(wrong))
+    status = run_tool(lambda: _diagnose(arguments, problems))
     return status or (1 if problems else 0)
 
 

@@ -94,7 +94,6 @@ def server_of(arguments: argparse.Namespace) -> ConnectionOptions:
 
 
 async def _send(arguments: argparse.Namespace, bodies: Bodies, tally: Tally) -> None:
-
     options = server_of(arguments)
     total, unit = bodies.total
     began_s = trio.current_time()
