@@ -328,6 +328,7 @@ MAKERS: Final[tuple[tuple[str, int, Callable[[Rng], bytes]], ...]] = (
     ("sasl", 30, lambda rng: bytes((rng.randrange(2), rng.randrange(256))) + conversation(rng, sasl=True)),
     ("routing", 60, lambda rng: bytes((rng.choice((0, 2, 4, 8)),)) + conversation(rng)),
     ("line", 60, lambda rng: rng.randbytes(rng.choice((5, 20, 60)))),
+    ("windows", 24, lambda rng: rng.randbytes(rng.choice((40, 80, 160)))),
     ("routers", 40, router_message),
     ("routers", 40, router_talk),
     ("management", 60, request),
