@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from trouter.cli import Parser, manage, qdrouterd, stat
+from trouter.cli.names import PROGRAMS
 from trouter.config.entities import GROUP_SETTINGS, LOG_MODULES
 from trouter.config.migrate.foreign import ATTRIBUTES, SECTIONS
 from trouter.config.schema import Attribute, EntityType
@@ -73,12 +73,6 @@ BESIDE: Final = """\
 """
 #: Modules that the older router does not have.
 OWN_MODULES: Final = frozenset({"AUDIT"})
-#: The older programs, by what adds their options.
-PROGRAMS: Final[dict[str, Callable[[argparse.ArgumentParser], None]]] = {
-    "qdstat": lambda parser: stat.add_options(parser, older=True),
-    "qdmanage": lambda parser: manage.add_options(parser, older=True),
-    "qdrouterd": qdrouterd.add_options,
-}
 
 
 def page() -> str:
@@ -92,7 +86,7 @@ def page() -> str:
     parts += [SHOWN + "".join(f"| `{kind.short}` | {_names(row.name for row in _older(kind))} |\n" for kind in shown)]
     operations = [(kind, _names(dict.fromkeys((*kind.operations, *kind.inherited)))) for kind in known]
     parts += [OPERATIONS + "".join(f"| `{kind.short}` | {names} |\n" for kind, names in operations)]
-    parts += [TOOLS, *(_program(name, add) for name, add in PROGRAMS.items())]
+    parts += [TOOLS, *(_program(make()) for make in PROGRAMS.values())]
     parts += [LOGS, f"{_names(name for name in LOG_MODULES if name not in OWN_MODULES)}\n"]
     parts += [METRICS + "".join(_metrics())]
     parts += [BESIDE + "".join(_beside())]
@@ -134,11 +128,9 @@ def _here(row: Attribute) -> str:
     return "served; `trouter migrate` writes its successor" if row.deprecated else "served"
 
 
-def _program(name: str, add: Callable[[argparse.ArgumentParser], None]) -> str:
+def _program(parser: argparse.ArgumentParser) -> str:
     """The options of one program as a table."""
-    parser = Parser(prog=name)
-    add(parser)
-    lines = [f"### {name}", "", "| option or word | here |", "|---|---|"]
+    lines = [f"### {parser.prog}", "", "| option or word | here |", "|---|---|"]
     for action in parser._actions:  # argparse has no other way to list them
         if action.help != argparse.SUPPRESS:
             given = action.option_strings or [str(action.metavar or action.dest).upper()]

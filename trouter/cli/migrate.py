@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
+from trouter.tools.failures import UsageError
 from trouter.cli.startup import StartError, evaluation, existing_path, prepare
 from trouter.config import ConfigurationError, Problem
 from trouter.config.conf_form import parse_conf
@@ -76,17 +77,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--secure", action="store_true", help="write secureDefaults: yes, or say why that cannot be")
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; needs -o or --check")
-    parser.set_defaults(run=partial(run, parser))
+    parser.set_defaults(run=run, command_parser=parser)
 
 
-def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Write the new files and the report; the exit status."""
     old: Path = arguments.old
     output: Path | None = arguments.output
     if arguments.check and output is not None:
-        parser.error("--check writes nothing: leave out one of --check and -o")
+        raise UsageError("--check writes nothing: leave out one of --check and -o")
     if output is None and not arguments.check and (old.is_dir() or arguments.json):
-        parser.error(f"{'a directory' if old.is_dir() else '--json'} needs -o PATH, or --check")
+        raise UsageError(f"{'a directory' if old.is_dir() else '--json'} needs -o PATH, or --check")
     if output is not None and output.is_dir() and not old.is_dir():
         output /= old.name
     reports = [*_reports(old, output, secure=arguments.secure, single=not old.is_dir())]

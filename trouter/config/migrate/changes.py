@@ -83,6 +83,8 @@ class _Migration:
         self.findings = Findings()
         self.source = Source(text, file, self.findings)
         self.changes: list[Change] = []
+        #: What was found of points of the table of strictness, by place and point.
+        self.told: dict[tuple[SourcePosition, str], Problem] = {}
 
     def result(self, *, secure: bool) -> Migrated:
         if not self.source.sections:
@@ -92,8 +94,10 @@ class _Migration:
         served = check(drafts)
         if self.findings.errors:
             raise ConfigurationError(sorted(self.findings.errors, key=lambda problem: problem.place))
+        self.told = {(one.place, one.point): one for one in self.findings.warnings if one.point}
+        numbers = {id(draft) for draft in served}
         for draft in drafts:
-            if any(draft is one for one in served):
+            if id(draft) in numbers:
                 self._section(draft)
             else:
                 self._left_out(draft)
@@ -125,9 +129,10 @@ class _Migration:
     # ---------------------------------------------------------------- sections
     def _left_out(self, draft: Draft) -> None:
         """A section of which nothing comes."""
-        places = {draft.section.place, *(entry.node.place for entry in draft.given.values())}
-        reasons = [one.message for one in self.findings.warnings if one.point in LEFT_OUT and one.place in places]
-        self._remove(draft.section, draft.section.name, reasons[0] if reasons else "it is left out")
+        places = [draft.section.place, *(entry.node.place for entry in draft.given.values())]
+        told = [self.told.get((place, point)) for place in places for point in sorted(LEFT_OUT)]
+        reason = next((one.message for one in told if one is not None), "it is left out")
+        self._remove(draft.section, draft.section.name, reason)
 
     def _section(self, draft: Draft) -> None:
         """One section that is served, or that the older router served in another way."""
@@ -137,29 +142,26 @@ class _Migration:
             return
         if section.name not in kind.sections:
             self._rename(section, kind.section, RESPELLED)
-        told = {(one.place, one.point): one for one in self.findings.warnings if one.point}
         for entry in section.entries:
             row = kind.field_spelled(entry.key)
             last = row is None or is_null(entry.node) or draft.given[row.field] is entry
             if not last:
                 self._remove(entry, _said(section.name, entry, row), "it is given again below, which counts")
-            elif not self._by_point(draft, entry, row, told) and row is not None:
+            elif not self._by_point(draft, entry, row) and row is not None:
                 self._attribute(draft, entry, row)
 
-    def _by_point(
-        self, draft: Draft, entry: Entry, row: Attribute | None, told: dict[tuple[SourcePosition, str], Problem]
-    ) -> bool:
+    def _by_point(self, draft: Draft, entry: Entry, row: Attribute | None) -> bool:
         """Write what a value of another meaning counts as; whether it was such a value."""
         name = draft.section.name
         for place in (entry.place, entry.node.place):
             for point in sorted(WITHOUT_EFFECT):
-                if (place, point) in told:
-                    self._remove(entry, _said(name, entry, row), told[place, point].message)
+                if (place, point) in self.told:
+                    self._remove(entry, _said(name, entry, row), self.told[place, point].message)
                     return True
             for point in sorted(COUNTS_AS):
-                if row is not None and (place, point) in told:
+                if row is not None and (place, point) in self.told:
                     value = draft.values[row.field]
-                    why = f"{told[place, point].message}, which is this one"
+                    why = f"{self.told[place, point].message}, which is this one"
                     self._change(entry.place, _said(name, entry, row), str(value), why)
                     self.source.set(entry, value)
                     self._name(name, entry, row, said=False)

@@ -21,6 +21,7 @@ _TO_BRACE: Final = re.compile(r"(?:[\s,]|#[^\n]*)*\{")
 _NEEDS_QUOTES: Final = re.compile(r"[#{}\[\],;\"'\n]|^\s|\s$|^$")
 _TO_BRACKET: Final = re.compile(r"(?:\s|#[^\n]*)*\[")
 _SEPARATOR: Final = re.compile(r"[ \t]*[,;][ \t]*")
+_CLOSES: Final = re.compile(r"\s*[}\]]")
 _REST: Final = re.compile(r"[ \t]*,?[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
@@ -148,15 +149,18 @@ class Source:
         self._edits.append((at, at, section))
 
     def edited(self) -> str:
-        """Return the text with all changes made."""
-        text = self.text
-        gone = [(start, end) for start, end, new in self._edits if new is None]
-        for start, end, new in sorted(self._edits, key=lambda edit: edit[:2], reverse=True):
+        """The text with all changes made."""
+        text, done = self.text, 0
+        pieces: list[str] = []
+        for start, end, new in sorted(self._edits, key=lambda edit: edit[:2]):
+            if start < done and end <= done and start < end:
+                continue  # a part of what was taken away
             if new is None:
-                text = self._without(text, start, end)
-            elif not any(first <= start and end <= last and start < end for first, last in gone):
-                text = f"{text[:start]}{new}{text[end:]}"
-        return text.replace("\n", self._newline)
+                done = self._take(start, end, pieces, done)
+            else:
+                pieces += [text[done:start], new]
+                done = max(done, end)
+        return "".join([*pieces, text[done:]]).replace("\n", self._newline)
 
     def written(self, value: str | float | bool, *, typed: bool = False) -> str:
         """Return a value as this form writes it; ``typed``: the JSON form has a number here."""
@@ -181,23 +185,32 @@ class Source:
         line = text.rfind("\n", 0, start) + 1
         return line, not text[line:start].strip() and _REST.match(text, end) is not None
 
-    def _without(self, text: str, start: int, end: int) -> str:
-        """The text without a part: its lines, or the part and a comma beside it."""
+    def _take(self, start: int, end: int, pieces: list[str], done: int) -> int:
+        """Write what stands before a part that is taken away, and return where the text goes on: behind its lines, or
+        behind the comma that follows it. Where none follows, the comma before it goes.
+        """
+        text = self.text
         end = start + len(text[start:end].rstrip())
         line, alone = self._line_of(text, start, end)
-        last = self.json
+        separator = None if alone else _SEPARATOR.match(text, end)
         if alone:
-            rest = _REST.match(text, end)
-            start, end = line, rest.end() if rest else end
-        elif separator := _SEPARATOR.match(text, end):
+            start, end = line, _behind(_REST, text, end)
+        elif separator:
             end = separator.end()
-        else:
-            last = True
-        before, after = text[:start], text[end:]
-        if last and after.lstrip().startswith(("}", "]")) and before.rstrip().endswith((",", ";")):
-            kept = before.rstrip()
-            before = kept[:-1] + before[len(kept) :]
-        return before + after
+        pieces.append(text[done:start])
+        if (self.json or not (alone or separator)) and _CLOSES.match(text, end):
+            _drop_comma(pieces)
+        return end
+
+
+def _drop_comma(pieces: list[str]) -> None:
+    """Take the comma away that a text in pieces ends with."""
+    blank = ""
+    while pieces and not pieces[-1].strip():
+        blank = pieces.pop() + blank
+    if pieces and (kept := pieces[-1].rstrip()).endswith((",", ";")):
+        pieces[-1] = kept[:-1] + pieces[-1][len(kept) :]
+    pieces.append(blank)
 
 
 def _behind(pattern: re.Pattern[str], text: str, at: int = 0) -> int:
