@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
-from trouter.tools.failures import UsageError
 from trouter.cli.startup import StartError, evaluation, existing_path, prepare
 from trouter.config import ConfigurationError, Problem
 from trouter.config.conf_form import parse_conf
@@ -24,6 +23,7 @@ from trouter.config.migrate import Change, Migrated, migrated
 from trouter.config.nodes import Scalar, squash
 from trouter.config.problems import Findings, Severity, printable
 from trouter.config.strictness import POINTS
+from trouter.tools.failures import UsageError
 
 #: Other users must not read which users exist, or how the router is protected.
 MODE: Final = 0o600
