@@ -22,7 +22,7 @@ from .sanctions import Sanctions
 from .turns import Turns
 
 #: Connections turned away are told one by one, and no more than one in this time.
-TELL_EVERY_S: Final = 1.0
+LOG_EVERY_S: Final = 1.0
 LOCKOUT_TYPE: Final = AUTH_LOCKOUT.full_name
 
 log = logging.getLogger("trouter.SERVER")
@@ -44,8 +44,8 @@ class Guard:
         #: Connections turned away by ``turns_away``.
         self.turned_away = 0
         self._now = now
-        self._told_at_s = float("-inf")
-        self._untold = 0
+        self._logged_at_s = float("-inf")
+        self._unlogged = 0
 
     def configure(self, router: RouterEntity) -> None:
         """From now on these numbers hold; what was counted stays."""
@@ -63,12 +63,12 @@ class Guard:
             return False
         self.turned_away += 1
         now_s = self._now()
-        if now_s - self._told_at_s < TELL_EVERY_S:
-            self._untold += 1
+        if now_s - self._logged_at_s < LOG_EVERY_S:
+            self._unlogged += 1
             return True
-        others = f" ({self._untold} more since the last such line)" if self._untold else ""
+        others = f" ({self._unlogged} more since the last such line)" if self._unlogged else ""
         log.warning("connection from %s:%s refused: %s%s", host, port, why, others)
-        self._told_at_s, self._untold = now_s, 0
+        self._logged_at_s, self._unlogged = now_s, 0
         return True
 
 

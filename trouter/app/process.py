@@ -107,8 +107,8 @@ class RouterProcess:
         self.services = assembly.services
         self.control = assembly.control
         self.stopped_by: signal.Signals | None = None
-        self._ready = ready or _nobody_waits
-        self._bound = bound or _nobody_waits
+        self._ready = ready or _do_nothing
+        self._bound = bound or _do_nothing
         self._supervisor = Supervisor()
 
     @property
@@ -264,5 +264,5 @@ class Bell:
                 main_log.exception("internal error, a signal was not obeyed")
 
 
-def _nobody_waits() -> None:
-    """Ignore a start that no process waits for."""
+def _do_nothing() -> None:
+    """Stand for a callback that was not given."""

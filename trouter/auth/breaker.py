@@ -15,9 +15,9 @@ PAUSE_S: Final = 10.0
 class Breaker:
     """Closed while all goes well; open it lets no attempt pass, half open one at a time."""
 
-    def __init__(self, told: Callable[[bool], None], now: Callable[[], float] = trio.current_time) -> None:
-        """``told`` is told True when it opens, and False when it closes again."""
-        self._told = told
+    def __init__(self, notify: Callable[[bool], None], now: Callable[[], float] = trio.current_time) -> None:
+        """``notify`` is called with True when it opens, and with False when it closes again."""
+        self._notify = notify
         self._now = now
         self._failures = 0
         self._until_s = 0.0
@@ -44,7 +44,7 @@ class Breaker:
         if self._open:
             self._open = False
             self._failures = FAILURES - 1
-            self._told(False)
+            self._notify(False)
 
     def succeeded(self) -> None:
         """Note an attempt with a proper answer: the count of failures begins anew."""
@@ -58,7 +58,7 @@ class Breaker:
             self._until_s = self._now() + PAUSE_S
             if not self._open:
                 self._open = True
-                self._told(True)
+                self._notify(True)
 
     def gave_up(self) -> None:
         """Note that an attempt ended without a result, because its client has gone."""

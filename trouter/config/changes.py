@@ -147,7 +147,7 @@ def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry
 
 def _description(draft: Draft, problems: Collection[Problem]) -> str:
     """Everything wrong in one line."""
-    text = "; ".join(_told(draft.type, problem) for problem in problems)
+    text = "; ".join(_described(draft.type, problem) for problem in problems)
     if draft.type.entity is VhostEntity:
         return f"PolicyError: Policy '{draft.values.get('hostname')}' is invalid: {text}"
     return text
@@ -157,7 +157,7 @@ def _description(draft: Draft, problems: Collection[Problem]) -> str:
 BARE: Final[tuple[type | None, ...]] = (ExchangeEntity, BindingEntity)
 
 
-def _told(kind: EntityType, problem: Problem) -> str:
+def _described(kind: EntityType, problem: Problem) -> str:
     if problem.message == "unknown attribute" and "." not in problem.key:
         suggestion = f" ({problem.suggestion})" if problem.suggestion else ""
         return f"Unknown attribute {fit_to_show(problem.key) or repr('')} for '{kind.full_name}'{suggestion}"

@@ -157,7 +157,7 @@ def _merged(old: Entity, new: Entity, restart: list[str]) -> tuple[Entity, tuple
         if attribute.reload is Reload.RESTART:
             kept[attribute.field] = before
             if attribute.field in old.written or attribute.field in new.written:
-                restart.append(_told(old, new, attribute))
+                restart.append(_described(old, new, attribute))
         else:
             changed.append(attribute.name)
     if kept:
@@ -168,7 +168,7 @@ def _merged(old: Entity, new: Entity, restart: list[str]) -> tuple[Entity, tuple
     return _renumbered(new, old.number, **kept), tuple(changed)
 
 
-def _told(old: Entity, new: Entity, attribute: Attribute) -> str:
+def _described(old: Entity, new: Entity, attribute: Attribute) -> str:
     values = (shown_value(old, attribute), shown_value(new, attribute))
     before, after = ("none" if value is None else f"'{value}'" for value in values)
     return f"{old.type.section}.{attribute.name}: {before} stays until a restart, then {after}"

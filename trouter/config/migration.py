@@ -64,7 +64,7 @@ SHOWN: Final = {Severity.PROBLEM: "problem", Severity.UNSAFE: "unsafe", Severity
 def page() -> str:
     """Return the whole page."""
     turned = "".join(_turned(point) for point in POINTS.values() if point.strict)
-    told = "".join(_told(point) for point in POINTS.values() if not point.strict)
+    told = "".join(_reported(point) for point in POINTS.values() if not point.strict)
     stay = "".join(f"| {each.what} | {each.there} | {each.here} | {each.why} |\n" for each in STAYS)
     return "\n".join([INTRODUCTION, TURNED + turned, TOLD + told, STAY + stay])
 
@@ -78,7 +78,7 @@ def _turned(point: Point) -> str:
     return f"| {_subject(point)} | {point.compatible} | {point.strict} | {told} |\n"
 
 
-def _told(point: Point) -> str:
+def _reported(point: Point) -> str:
     cure = _PLACES.sub(lambda place: place[1].upper(), point.cure)
     return f"| {_subject(point)} | {point.compatible} | {SHOWN[point.severity]} | {cure} |\n"
 

@@ -96,10 +96,10 @@ class _Direction:
         head = self._head
         size, offset = int.from_bytes(head[:4], "big"), head[4] * 4
         if head.startswith(b"AMQP"):
-            self._tell(None, _protocol(head))
+            self._log(None, _protocol(head))
             self._head = b""
         elif not HEADER_BYTES <= offset <= size or head[5] > FRAME_SASL:
-            self._tell(None, "no frame here, waiting for the next one")
+            self._log(None, "no frame here, waiting for the next one")
             self._lost = True
             self._skipped = 1  # the frame begins behind this octet, wherever that is
             self._head = head[1:]
@@ -107,7 +107,7 @@ class _Direction:
             self._unseen = offset - HEADER_BYTES
             self._left = size - offset
             if size == HEADER_BYTES:
-                self._tell_frame()
+                self._log_frame()
         return behind
 
     def _take_body(self, data: bytes, at: int) -> int:
@@ -118,7 +118,7 @@ class _Direction:
         self._kept += data[at : min(behind, at + KEPT_BYTES - len(self._kept))]
         self._left -= behind - at
         if not self._unseen and not self._left:
-            self._tell_frame()
+            self._log_frame()
         return behind
 
     def _search(self, data: bytes) -> tuple[bytes, int]:
@@ -130,7 +130,7 @@ class _Direction:
             if int.from_bytes(found[0][:4], "big") >= len(found[0]):
                 self._skipped += found.start()
                 if self._skipped:
-                    self._tell(None, f"{self._skipped} octets skipped")
+                    self._log(None, f"{self._skipped} octets skipped")
                 self._head = b""
                 self._lost = False
                 return data, found.start()
@@ -139,16 +139,16 @@ class _Direction:
         self._head = data[max(last + 1, 0) :]
         return b"", 0
 
-    def _tell_frame(self) -> None:
+    def _log_frame(self) -> None:
         """The present frame is over."""
         head, body = self._head, bytes(self._kept)
         octets = int.from_bytes(head[:4], "big") - head[4] * 4
         self._head = b""
         self._kept.clear()
         text = _frame(body, octets, sasl=head[5] == FRAME_SASL) if octets else "EMPTY FRAME"
-        self._tell(int.from_bytes(head[6:8], "big"), text)
+        self._log(int.from_bytes(head[6:8], "big"), text)
 
-    def _tell(self, channel: int | None, text: str) -> None:
+    def _log(self, channel: int | None, text: str) -> None:
         self._write(f"{self._label}:FRAME: {' ' if channel is None else channel} {self._arrow} {text}")
 
 

@@ -92,14 +92,14 @@ class LogHandler(logging.Handler):
             entry, trace = entry_of(record), traceback_of(record)
             self._book.keep(entry)
             if output.lost:
-                self._tell_gap(output, settings.shape)
+                self._log_gap(output, settings.shape)
             output.put(number, line_of(entry, trace, _shape_for(output, settings.shape), self.state.clock))
         except Exception as failure:  # noqa: BLE001  # a full disk, a closed pipe: routing goes on
             output.lost += 1
             output.why = one_line(getattr(failure, "strerror", None) or str(failure))
             self._book.lost += 1
 
-    def _tell_gap(self, output: Output, shape: Shape) -> None:
+    def _log_gap(self, output: Output, shape: Shape) -> None:
         lines = "line" if output.lost == 1 else "lines"
         text = f"{output.lost} log {lines} could not be written to {one_line(output.name)}: {output.why}"
         entry = Entry(_TELLS, "warning", text, "trouter/logs/handler.py", 0, time.time())

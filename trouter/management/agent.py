@@ -230,7 +230,7 @@ class Agent:
         self._reply(desk, request, await self._answer(desk.node, request))
 
     async def _answer(self, node: Node, request: Request) -> Answer:
-        self._tell_time()
+        self._set_clock()
         REQUESTER.set(request.origin)
         try:
             with self._profile.working():
@@ -260,12 +260,12 @@ class Agent:
         if self._unread_bytes(desk, request.reply_to) + len(message) > MAX_UNREAD_BYTES:
             log.warning("Agent response dropped: its receiver has left more than %d octets unread", MAX_UNREAD_BYTES)
             return
-        self._tell_time()
+        self._set_clock()
         self._router.send(request.reply_to, message, desk.tenant)
         self._flush()
 
-    def _tell_time(self) -> None:
-        """What the core tells of seconds, and when it takes a delivery to have come, is true."""
+    def _set_clock(self) -> None:
+        """Give the core the time, by which it counts seconds and when a delivery came."""
         self._router.pulse.now_s = self._now()
 
     def _unread_bytes(self, desk: Desk, address: str) -> int:

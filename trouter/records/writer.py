@@ -261,7 +261,7 @@ class SegmentWriter:
             return
         try:
             if self._losses:
-                self._tell(now)
+                self._record_losses(now)
             if batch:
                 self._put(batch, now)
             self._recovered()
@@ -269,7 +269,7 @@ class SegmentWriter:
             self._fail(error, now)
             self._drop(self._trouble, Counter(record.tag for record in batch))
 
-    def _tell(self, now: Now) -> None:
+    def _record_losses(self, now: Now) -> None:
         """Write what became of records that are not there; OSError, and it is still to be told."""
         telling = self._losses.take()
         for dropped in telling:

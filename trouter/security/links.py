@@ -32,8 +32,8 @@ def judge_link(admission: Admission, attach: Attach, others: Callable[[], int]) 
     label = f"{admission.vhost}:{admission.group}"
     settings = admission.settings
     sends = not attach.role
-    most = settings.max_senders if sends else settings.max_receivers
-    if most < UNLIMITED and others() >= most:
+    limit = settings.max_senders if sends else settings.max_receivers
+    if limit < UNLIMITED and others() >= limit:
         return LinkVerdict(False, f"{label}:{'maxSenders' if sends else 'maxReceivers'}", too_many=True)
     terminus = attach.target if sends else attach.source
     if isinstance(terminus, Coordinator):

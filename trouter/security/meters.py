@@ -69,8 +69,8 @@ class Meter:
                 self.buckets[name].become(rate, now_s)
             else:
                 self.buckets[name] = Bucket(rate, now_s)
-        most = rule.limits.max_buffered_bytes
-        self.buffer.limit = most if most is not None and rule.enforced else 2**62
+        limit = rule.limits.max_buffered_bytes
+        self.buffer.limit = limit if limit is not None and rule.enforced else 2**62
 
     def met(self, name: str, address: str | None, now_s: float) -> bool:
         """Return whether one more attach (by ``name``: the number of links, the rate and so on) is too much."""
@@ -86,8 +86,8 @@ class Meter:
 
     def room(self) -> int:
         """Return how many octets may be kept besides those that are."""
-        most = self.rule.limits.max_buffered_bytes
-        return 2**62 if most is None else most - self.buffer.held
+        limit = self.rule.limits.max_buffered_bytes
+        return 2**62 if limit is None else limit - self.buffer.held
 
     def forgettable(self, now_s: float) -> bool:
         """Return whether a new one would be the same."""

@@ -56,11 +56,11 @@ class QuotaBook:
     """All meters of a router. ``now`` tells the time in seconds, ``tell`` hears of alarms."""
 
     def __init__(
-        self, now: Callable[[], float], new_buffer: Callable[[], Buffer], tell: Callable[[Alarm], None]
+        self, now: Callable[[], float], new_buffer: Callable[[], Buffer], notify: Callable[[Alarm], None]
     ) -> None:
         self.now = now
         self._new_buffer = new_buffer
-        self._tell = tell
+        self._notify = notify
         self._meters: dict[tuple[str, str, str], Meter] = {}
         self._idle: OrderedDict[tuple[str, str, str], Meter] = OrderedDict()
         self._alarmed: dict[Meter, None] = {}
@@ -182,13 +182,13 @@ class QuotaBook:
         meter.met_at_s[name] = now_s
         if not raised:
             self._alarmed[meter] = None
-            self._tell(Alarm(meter.rule, name, meter.who, True))
+            self._notify(Alarm(meter.rule, name, meter.who, True))
 
     def _clear(self, meter: Meter, name: str) -> None:
         del meter.met_at_s[name]
         if not meter.met_at_s:
             self._alarmed.pop(meter, None)
-        self._tell(Alarm(meter.rule, name, meter.who, False))
+        self._notify(Alarm(meter.rule, name, meter.who, False))
 
     def raised(self, vhost: str) -> Iterator[str]:
         """Yield the alarms of a vhost now: the rule, and who."""

@@ -1,7 +1,7 @@
 """What is recorded of links: when they come and go, and what came and went on them in between.
 
 The counters are the core's, and are only read. A link is looked at once in each interval, all links spread over it; the
-last time when it is gone. What of it was told already is remembered here, so that the differences add up.
+last time when it is gone. What of it was recorded already is remembered here, so that the differences add up.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _DELTAS: Final = tuple(f"d_{name}" for name in _NAMES)
 _CUMULATIVE: Final = tuple(f"c_{name}" for name in _NAMES)
 
 
-class _Told:
-    """What was told of one link: its address, when it was attached, which counts, and up to when."""
+class _Recorded:
+    """What was recorded of one link: its address, when it was attached, which counts, and up to when."""
 
     __slots__ = ("address", "attached_us", "counts", "until_us")
 
@@ -78,25 +78,25 @@ class LinkRecords:
 
     def __init__(self, recorder: Emitter) -> None:
         self._recorder = recorder
-        self._told: dict[int, _Told] = {}
+        self._recorded: dict[int, _Recorded] = {}
         self._round: Iterator[Endpoint] = iter(())
         self._stalled: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._recorded)
 
     def attached(self, link: Link, attach: Attach) -> None:
         """A link was accepted."""
         endpoint = link.sink
         if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
             return
-        told = self._told[endpoint.identity] = _Told(endpoint, now_us(), _NONE)
+        last = self._recorded[endpoint.identity] = _Recorded(endpoint, now_us(), _NONE)
         terminus: Any = attach.target if link.incoming else attach.source
         self._recorder.emit(
             LinkAttached(
                 **_about(link),
                 link=endpoint.identity,
-                addr=told.address,
+                addr=last.address,
                 dir=_direction(endpoint),
                 kind="endpoint",
                 dynamic=bool(getattr(terminus, "dynamic", False)),
@@ -113,15 +113,15 @@ class LinkRecords:
         if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
             return
         self._stalled.discard(endpoint.identity)
-        told = self._told.pop(endpoint.identity, None) or _Told(endpoint, 0, _counts(endpoint))
-        self._record(router, endpoint, told, final=True)
+        last = self._recorded.pop(endpoint.identity, None) or _Recorded(endpoint, 0, _counts(endpoint))
+        self._record(router, endpoint, last, final=True)
         self._recorder.emit(
             LinkDetached(
                 **_about(link),
                 link=endpoint.identity,
-                addr=told.address,
+                addr=last.address,
                 dir=_direction(endpoint),
-                attached_at=told.attached_us,
+                attached_at=last.attached_us,
                 closed=closed,
                 reason=reason,
                 condition=condition,
@@ -151,33 +151,33 @@ class LinkRecords:
         )
 
     def look(self, router: Router, limit: int) -> None:
-        """Tell what came and went on the next ``most`` links, if anything did."""
+        """Record what came and went on the next ``limit`` links, if anything did."""
         portion = list(islice(self._round, limit))
         if len(portion) < limit:
             self._round = iter(list(router.links.values()))
             portion += islice(self._round, limit - len(portion))
         for endpoint in portion:
             if endpoint.identity in router.links:
-                told = self._told.get(endpoint.identity)
-                if told is not None:
-                    self._record(router, endpoint, told, final=False)
+                last = self._recorded.get(endpoint.identity)
+                if last is not None:
+                    self._record(router, endpoint, last, final=False)
                 else:  # the link is older than the recording; its records begin now
-                    self._told[endpoint.identity] = _Told(endpoint, 0, _counts(endpoint))
+                    self._recorded[endpoint.identity] = _Recorded(endpoint, 0, _counts(endpoint))
 
     def forget(self) -> None:
         """Forget all links: no taker wants records any more."""
-        self._told.clear()
+        self._recorded.clear()
         self._stalled.clear()
 
-    def _record(self, router: Router, endpoint: Endpoint, told: _Told, *, final: bool) -> None:
-        """Tell what changed. Of a link on which nothing moved nothing is told, except at its end."""
+    def _record(self, router: Router, endpoint: Endpoint, last: _Recorded, *, final: bool) -> None:
+        """Record what changed. A link on which nothing moved has no record, except at its end."""
         counts, until_us = _counts(endpoint), mono_us()
-        since_us, told.until_us = told.until_us, until_us
-        if counts == (_NONE if final else told.counts):
+        since_us, last.until_us = last.until_us, until_us
+        if counts == (_NONE if final else last.counts):
             return
         numbers: dict[str, Any] = dict(zip(_CUMULATIVE, counts, strict=True))
-        numbers.update(zip(_DELTAS, map(operator.sub, counts, told.counts), strict=True))
-        told.counts = counts
+        numbers.update(zip(_DELTAS, map(operator.sub, counts, last.counts), strict=True))
+        last.counts = counts
         peer = _about(endpoint.link)
         now = now_us()
         self._recorder.emit(
@@ -187,7 +187,7 @@ class LinkRecords:
                 user=peer["user"],
                 tenant=peer["tenant"],
                 link=endpoint.identity,
-                addr=told.address,
+                addr=last.address,
                 dir=_direction(endpoint),
                 t0=now - (until_us - since_us),
                 t1=now,
