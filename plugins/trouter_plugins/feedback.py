@@ -135,12 +135,12 @@ def _deciding(settings: Mapping[str, object]) -> Deciding:
     """What the settings say; ConfigurationRefused with all that is wrong with them."""
     problems = [f"there is no setting {name}" for name in sorted(settings.keys() - {"address", "senders", *NUMBERS})]
     numbers: dict[str, int] = {}
-    for name, (default, most) in NUMBERS.items():
+    for name, (default, limit) in NUMBERS.items():
         value = settings.get(name, default)
-        if type(value) is int and 1 <= value <= most:
+        if type(value) is int and 1 <= value <= limit:
             numbers[name] = value
         else:
-            problems.append(f"{name} must be a whole number from 1 to {most}")
+            problems.append(f"{name} must be a whole number from 1 to {limit}")
     address, text = settings.get("address", DEFAULT_ADDRESS), settings.get("senders", "")
     senders = frozenset(filter(None, map(str.strip, text.split(",")))) if isinstance(text, str) else frozenset()
     if not isinstance(address, str) or not address:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.admission.guard import TELL_EVERY_S, Guard
+from trouter.admission.guard import LOG_EVERY_S, Guard
 from trouter.admission.memory import MemoryWatch
 from trouter.engine.ports import Budget
 from trouter.telemetry.recorder import Recorder
@@ -18,6 +18,6 @@ def test_those_who_are_turned_away_are_counted_and_told_of_once_a_second(caplog:
         assert guard.turns_away("192.0.2.1", port, "too many")
     assert guard.turned_away == 1000
     assert caplog.messages == ["connection from 192.0.2.1:1 refused: too many"]
-    now[0] += TELL_EVERY_S
+    now[0] += LOG_EVERY_S
     assert guard.turns_away("192.0.2.2", 7, "too fast")
     assert caplog.messages[1:] == ["connection from 192.0.2.2:7 refused: too fast (999 more since the last such line)"]

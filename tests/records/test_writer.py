@@ -194,7 +194,7 @@ def test_old_segments_go(tmp_path: Path) -> None:
 
 def test_what_found_no_room_in_the_queue_is_told(tmp_path: Path) -> None:
     rung: list[None] = []
-    stream = Stream(lambda: rung.append(None), most=100)
+    stream = Stream(lambda: rung.append(None), limit=100)
     for record in records(250):
         stream.put(record)
     assert rung == [None]

@@ -1,7 +1,7 @@
 """Denials: everything that can be denied, what each counts as, and one line of the log and one record for each.
 
 Whatever denies, it is counted and told here, so that it is the same wherever it is decided (security.md 4.9). What a
-denied peer hears is said here, too.
+denied peer is sent stands here, too.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ class Control:
         """Put into service what can be served now and could not before."""
         with suppress(ChangeRefused):
             async with self._turn():
-                await self._become(self._configuration, tells=False)
+                await self._become(self._configuration, logs_warnings=False)
 
     def drain(self) -> None:
         """Make no more changes, and accept no more connections; the present ones go on."""
@@ -349,7 +349,7 @@ class Control:
         return self._configuration.find(entity.identity) or entity
 
     async def _become(
-        self, configuration: Configuration, occasion: Occasion = Occasion.REQUEST, *, tells: bool = True
+        self, configuration: Configuration, occasion: Occasion = Occasion.REQUEST, *, logs_warnings: bool = True
     ) -> None:
         """Follow ``configuration``; ChangeRefused, and everything is as it was."""
         try:
@@ -364,7 +364,7 @@ class Control:
         self._configuration = configuration
         if occasion is Occasion.RELOAD:
             self._consume()
-        for warning in configuration.warnings if tells else ():
+        for warning in configuration.warnings if logs_warnings else ():
             log.warning("%s", warning)
 
     async def _prepare(self, configuration: Configuration, occasion: Occasion) -> Change:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from ipaddress import ip_address
 from typing import Final
 
@@ -16,6 +17,7 @@ from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.config.findings import brief, counted
 from trouter.config.problems import Severity
+from trouter.config.schema import camel
 from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
@@ -40,30 +42,20 @@ from trouter.http.ports import Secured
 
 from .control import Control
 
-#: The column of the router's row -> what it is among the totals.
-_TOTALS: Final = {
+#: Columns of the router's row that have another name among the totals.
+_RENAMED: Final = {
     "addrCount": "addresses",
     "linkCount": "links",
     "nodeCount": "routers",
-    "presettledDeliveries": "presettled_deliveries",
-    "droppedPresettledDeliveries": "dropped_presettled_deliveries",
-    "acceptedDeliveries": "accepted_deliveries",
-    "rejectedDeliveries": "rejected_deliveries",
-    "releasedDeliveries": "released_deliveries",
-    "modifiedDeliveries": "modified_deliveries",
     "deliveriesDelayed1Sec": "deliveries_delayed_1sec",
     "deliveriesDelayed10Sec": "deliveries_delayed_10sec",
-    "deliveriesStuck": "deliveries_stuck",
-    "deliveriesIngress": "deliveries_ingress",
-    "deliveriesEgress": "deliveries_egress",
-    "deliveriesTransit": "deliveries_transit",
-    "deliveriesIngressRouteContainer": "deliveries_ingress_route_container",
-    "deliveriesEgressRouteContainer": "deliveries_egress_route_container",
-    "deliveriesRedirectedToFallback": "deliveries_redirected_to_fallback",
-    "linksBlocked": "links_blocked",
 }
-
-
+#: Totals that are counted here, not in that row.
+_COUNTED_HERE: Final = frozenset({"connections", "link_routes", "auto_links"})
+#: The column of the router's row -> what it is among the totals.
+_TOTALS: Final = _RENAMED | {
+    camel(each.name): each.name for each in fields(Totals) if each.name not in {*_RENAMED.values(), *_COUNTED_HERE}
+}
 #: What becomes of a tenant's deliveries -> what counts it.
 _ENDS: Final = {
     **{each: each for each in ("accepted", "rejected", "released", "modified", "presettled")},

@@ -57,8 +57,10 @@ def _call(each: Configuration, connector: ConnectorEntity, other: Configuration)
     if called.role != ROLE:
         yield Remark(f"{who}, whose role is {called.role}, not {ROLE}", True)
     elif called.cost != connector.cost:
-        most = max(called.cost, connector.cost)
-        yield Remark(f"{who}: costs {connector.cost} here and {called.cost} there; {most} counts on both sides", False)
+        higher = max(called.cost, connector.cost)
+        yield Remark(
+            f"{who}: costs {connector.cost} here and {called.cost} there; {higher} counts on both sides", False
+        )
 
 
 def _leads_to(connector: ConnectorEntity, listener: ListenerEntity) -> bool:

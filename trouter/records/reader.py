@@ -92,10 +92,10 @@ class SegmentReader:
     def _next_line(self) -> bytes:
         return self._take(self._file.readline, MAX_LINE_BYTES)
 
-    def _take(self, read: Callable[[int], bytes], most: int) -> bytes:
+    def _take(self, read: Callable[[int], bytes], limit: int) -> bytes:
         """Read; Corrupt where octets cannot be decompressed, told by where they would stand."""
         try:
-            return read(most)
+            return read(limit)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise self._fail(self.end, f"the segment cannot be decompressed from here on: {error}") from None
 

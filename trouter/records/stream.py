@@ -22,7 +22,9 @@ class Taken(NamedTuple):
 class Stream:
     """Records for one taker, of some ``kinds`` only if so asked; ``ring`` is called when there is something to take."""
 
-    def __init__(self, ring: Callable[[], None], kinds: Collection[str] | None = None, most: int = MAX_WAITING) -> None:
+    def __init__(
+        self, ring: Callable[[], None], kinds: Collection[str] | None = None, limit: int = MAX_WAITING
+    ) -> None:
         self.kinds = None if kinds is None else frozenset(kinds)
         #: Tenants or vhosts whose records are taken (None: all; an entry None: records without one), and those
         #: left out.
@@ -31,7 +33,7 @@ class Stream:
         #: Records that found no room, since the start.
         self.lost = 0
         self._ring = ring
-        self._most = most
+        self._limit = limit
         self._waiting: list[Record] = []
         self._lost: Counter[str] = Counter()
 
@@ -44,7 +46,7 @@ class Stream:
             return
         if (self.tenants is not None or self.except_tenants) and not self._is_wanted(record):
             return
-        if len(self._waiting) >= self._most:
+        if len(self._waiting) >= self._limit:
             self._lost[record.tag] += 1
             self.lost += 1
             return

@@ -32,16 +32,16 @@ def _shown(character: str) -> str:
 
 def tidy(record: Record) -> None:
     """Clean every text of a record, in place."""
-    for name, most in _TEXTS[type(record)]:
+    for name, limit in _TEXTS[type(record)]:
         value = getattr(record, name)
-        if value is not None and not (len(value) <= most and value.isprintable()):
+        if value is not None and not (len(value) <= limit and value.isprintable()):
             setattr(record, name, clean(value))
-    for name, most in _COLLECTIONS[type(record)]:
+    for name, limit in _COLLECTIONS[type(record)]:
         value = getattr(record, name)
         if isinstance(value, list):
-            setattr(record, name, [clean(text) for text in value[:most]])
+            setattr(record, name, [clean(text) for text in value[:limit]])
         elif isinstance(value, dict):
-            setattr(record, name, {clean(key): clean(text) for key, text in list(value.items())[:most]})
+            setattr(record, name, {clean(key): clean(text) for key, text in list(value.items())[:limit]})
 
 
 def _fields(kind: type[Record], *shapes: Any) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Alarm(NamedTuple):
 
 
 class QuotaBook:
-    """All meters of a router. ``now`` tells the time in seconds, ``tell`` hears of alarms."""
+    """All meters of a router. ``now`` tells the time in seconds, ``notify`` is called with each alarm."""
 
     def __init__(
         self, now: Callable[[], float], new_buffer: Callable[[], Buffer], notify: Callable[[Alarm], None]

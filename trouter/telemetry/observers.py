@@ -32,7 +32,7 @@ class Observers:
         self._plugins = plugins
         self._recorder = recorder
         self._rung = trio.Event()
-        self._stream = Stream(self._ring, most=MAX_WAITING)
+        self._stream = Stream(self._ring, limit=MAX_WAITING)
         self._thread = trio.CapacityLimiter(1)
         self._next = 0
         self._faults: Counter[Culprit] = Counter()

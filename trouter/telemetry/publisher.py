@@ -29,7 +29,7 @@ class Publisher:
         #: Where to, empty for nowhere.
         self.address = ""
         self._rung = trio.Event()
-        self.stream = Stream(self._ring, most=MAX_WAITING)
+        self.stream = Stream(self._ring, limit=MAX_WAITING)
         self._hub = hub
         self._next = 0
 

@@ -98,7 +98,7 @@ def _read_key(path: str | None) -> bytes:
 
 
 class Sampler:
-    """One connection's, in the place of its log of messages, which hears of all of them too."""
+    """One connection's, in the place of its log of messages, which gets all of them too."""
 
     def __init__(
         self,
