@@ -57,7 +57,7 @@ def _call(each: Configuration, connector: ConnectorEntity, other: Configuration)
     if called.role != ROLE:
         yield Remark(f"{who}, whose role is {called.role}, not {ROLE}", True)
     elif called.cost != connector.cost:
-        higher = max(called.cost, connector.cost)
+        cost = max(called.cost, connector.cost)
         yield Remark(
             f"{who}: costs {connector.cost} here and {called.cost} there; {higher} counts on both sides", False
         )
