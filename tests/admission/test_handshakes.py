@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.clock import Clock
 from trouter.admission.handshakes import HandshakeRules, Handshakes, Newcomer
 
 HOST = "192.0.2.1"
@@ -14,16 +15,9 @@ RULES = HandshakeRules()
 ANYWHERE = ipaddress.ip_network("0.0.0.0/0")
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture
@@ -102,9 +96,9 @@ def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Cl
     assert [handshakes.too_fast(HOST) for _ in range(100)] == [""] * 100
     assert handshakes.too_fast(HOST) == f"more than acceptRatePerHost 50 a second from {HOST}"
     assert handshakes.too_fast("192.0.2.2") == ""
-    clock.now += 1.0
+    clock.now_s += 1.0
     assert [bool(handshakes.too_fast(HOST)) for _ in range(60)] == [False] * 50 + [True] * 10
-    clock.now += 3600.0
+    clock.now_s += 3600.0
     assert [bool(handshakes.too_fast(HOST)) for _ in range(110)] == [False] * 100 + [True] * 10
 
 
@@ -115,9 +109,9 @@ def test_who_comes_in_vain_has_arrived_more_than_once(handshakes: Handshakes, cl
     assert [bool(handshakes.too_fast(HOST)) for _ in range(2)] == [False, True]
     handshakes.came_in_vain(HOST)  # and now he owes
     assert handshakes.too_fast("192.0.2.2") == ""
-    clock.now += 0.2
+    clock.now_s += 0.2
     assert handshakes.too_fast(HOST)
-    clock.now += 0.02
+    clock.now_s += 0.02
     assert handshakes.too_fast(HOST) == ""
 
 
@@ -125,7 +119,7 @@ def test_who_comes_in_vain_owes_no_more_than_may_arrive_at_once(handshakes: Hand
     for _ in range(1000):
         handshakes.came_in_vain(HOST)
     assert handshakes.too_fast(HOST)
-    clock.now += 2.03
+    clock.now_s += 2.03
     assert handshakes.too_fast(HOST) == ""
 
 
@@ -164,21 +158,21 @@ def test_64_octets_a_second_after_two_seconds(
 ) -> None:
     (newcomer,) = take(handshakes, 1)
     newcomer.received_bytes = octets
-    clock.now += seconds
+    clock.now_s += seconds
     assert cut(handshakes, newcomer) is slow
 
 
 def test_who_waits_for_us_is_not_slow(handshakes: Handshakes, clock: Clock) -> None:
     (newcomer,) = take(handshakes, 1)
     newcomer.received_bytes = 100
-    clock.now += 1.0
-    newcomer.waits(clock.now)
-    clock.now += 30.0
+    clock.now_s += 1.0
+    newcomer.waits(clock.now_s)
+    clock.now_s += 30.0
     assert not cut(handshakes, newcomer)
-    newcomer.answered(clock.now)
-    clock.now += 2.5
+    newcomer.answered(clock.now_s)
+    clock.now_s += 2.5
     assert not cut(handshakes, newcomer)
-    clock.now += 0.1
+    clock.now_s += 0.1
     assert cut(handshakes, newcomer)
 
 
@@ -186,5 +180,5 @@ def test_who_is_past_the_open_may_take_all_the_time(handshakes: Handshakes, cloc
     (newcomer,) = take(handshakes, 1)
     newcomer.received_bytes = 1
     handshakes.end(newcomer)
-    clock.now += 1000.0
+    clock.now_s += 1000.0
     assert not cut(handshakes, newcomer)

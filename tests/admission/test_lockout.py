@@ -7,22 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from tests.clock import Clock
 from trouter.admission.lockout import Key, Lockout, LockoutRules, Verdict
 
 HOST, OTHER = "192.0.2.1", "192.0.2.2"
 RULES = LockoutRules()
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture
@@ -38,10 +32,10 @@ def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST)
     """One wrong password as a login does it: the wait before it and the one before the outcome."""
     before_s = lockout.wait_s(host)
     assert before_s is not None
-    clock.now += before_s
+    clock.now_s += before_s
     verdict = lockout.judge(host, user, right=False, waited_s=before_s)
     assert verdict.wait_s is not None
-    clock.now += verdict.wait_s
+    clock.now_s += verdict.wait_s
     return before_s, verdict
 
 
@@ -105,12 +99,12 @@ def test_failures_far_apart_are_no_guessing(lockout: Lockout, clock: Clock) -> N
     for _ in range(19):
         assert lockout.judge(HOST, "alice", right=False) == Verdict()
         assert lockout.wait_s(HOST) == 0.0
-        clock.now += RULES.delay_window_s / 4 + 0.1
+        clock.now_s += RULES.delay_window_s / 4 + 0.1
 
 
 def test_failures_of_long_ago_do_not_hide_those_of_now(lockout: Lockout, clock: Clock) -> None:
     fail(lockout, 1)
-    clock.now += RULES.delay_window_s + 1
+    clock.now_s += RULES.delay_window_s + 1
     fail(lockout, 5)
     assert lockout.wait_s(HOST) == 1.0
 
@@ -119,9 +113,9 @@ def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) ->
     for number in range(9):
         fail(lockout, 1, f"user{number}")
     assert lockout.wait_s(HOST) == 16.0
-    clock.now += 16.0 + RULES.delay_window_s
+    clock.now_s += 16.0 + RULES.delay_window_s
     assert lockout.wait_s(HOST) == 16.0
-    clock.now += 16.0 + RULES.delay_window_s + 1
+    clock.now_s += 16.0 + RULES.delay_window_s + 1
     assert lockout.wait_s(HOST) == 0.0
     assert lockout.judge(HOST, "alice", right=True) == Verdict()
 
@@ -150,10 +144,10 @@ def test_thirty_wrong_passwords(lockout: Lockout, clock: Clock) -> None:
 def test_the_lock_ends_by_itself_however_often_it_is_tried(lockout: Lockout, clock: Clock) -> None:
     lockout.rules = replace(RULES, delay_after=1000)
     fail(lockout, 20)
-    clock.now += RULES.lock_s - 1
+    clock.now_s += RULES.lock_s - 1
     assert [verdict.locked for verdict in fail(lockout, 5)] == [True] * 5
     assert lockout.judge(HOST, "alice", right=True).locked
-    clock.now += 1
+    clock.now_s += 1
     assert not lockout.judge(HOST, "alice", right=True).locked
     assert lockout.state(Key(HOST, "alice")) is None
 
@@ -161,7 +155,7 @@ def test_the_lock_ends_by_itself_however_often_it_is_tried(lockout: Lockout, clo
 def test_twenty_failures_over_a_longer_time_are_no_lock(lockout: Lockout, clock: Clock) -> None:
     for _ in range(60):
         assert not lockout.judge(HOST, "alice", right=False).began
-        clock.now += RULES.lock_window_s / 19 + 0.1
+        clock.now_s += RULES.lock_window_s / 19 + 0.1
 
 
 def test_an_unknown_user_is_locked_as_well(lockout: Lockout) -> None:

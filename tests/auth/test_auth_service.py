@@ -15,6 +15,7 @@ from scramp import ScramClient, ScramMechanism
 
 from tests.auth_double import ALICE, AUTHZ, IDENTITY, Double, Script, Wire, plain, says_no, service, stops_before, words
 from tests.certificates import Authority
+from tests.clock import Clock
 from trouter.auth.auth_service import RemoteAuthService, Terms
 from trouter.auth.breaker import FAILURES, PAUSE_S, Breaker
 from trouter.auth.grants import BadGrant, permissions_of, user_of
@@ -531,14 +532,6 @@ async def test_without_its_profile_a_service_is_told_nothing() -> None:
 
 
 # R-3b: the breaker
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def broken(told: list[bool]) -> tuple[Breaker, Clock]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.clock import Clock
 from trouter.pipeline.progress import LINE_S, Progress, batch_line
 
 if TYPE_CHECKING:
@@ -18,19 +19,12 @@ class Terminal(io.StringIO):
         return True
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_log_gets_each_step_and_details_from_time_to_time() -> None:
     log, clock = io.StringIO(), Clock()
     progress = Progress("meter", log, clock=clock)
     progress("reading")
     progress.detail("1 of 9 tasks done")
-    clock.now = LINE_S
+    clock.now_s = LINE_S
     progress.detail("5 of 9 tasks done")
     progress.detail("6 of 9 tasks done")
     progress("writing")

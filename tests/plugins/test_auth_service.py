@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.clock import Clock
 from trouter.hooks import (
     Authenticated,
     AuthService,
@@ -51,13 +52,6 @@ class Service:
         self.closed += 1
 
 
-class Clock:
-    now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 async def ask(
     service: AuthService, mechanism: str = "PLAIN", response: bytes | None = SECRET
 ) -> Challenge | Authenticated | Refused:
@@ -71,7 +65,7 @@ async def ask(
 
 
 async def test_what_was_said_is_remembered_for_as_long_as_configured() -> None:
-    service, clock = Service(cache_s=10), Clock()
+    service, clock = Service(cache_s=10), Clock(1000.0)
     memory = Remembering(service, clock)
     assert await ask(memory) == ALICE
     clock.now_s += 9.9
@@ -84,7 +78,7 @@ async def test_what_was_said_is_remembered_for_as_long_as_configured() -> None:
 
 
 async def test_nothing_is_remembered_for_more_than_a_minute() -> None:
-    service, clock = Service(cache_s=1e9), Clock()
+    service, clock = Service(cache_s=1e9), Clock(1000.0)
     memory = Remembering(service, clock)
     await ask(memory)
     clock.now_s += LONGEST_S
@@ -95,7 +89,7 @@ async def test_nothing_is_remembered_for_more_than_a_minute() -> None:
 @pytest.mark.parametrize("other", [("PLAIN", b"\0alice\0other"), ("LOGIN", SECRET), ("PLAIN", None), ("PLAIN", b"")])
 async def test_other_words_are_asked_about(other: tuple[str, bytes | None]) -> None:
     service = Service()
-    memory = Remembering(service, Clock())
+    memory = Remembering(service, Clock(1000.0))
     await ask(memory)
     await ask(memory, *other)
     await ask(memory, *other)
@@ -105,14 +99,14 @@ async def test_other_words_are_asked_about(other: tuple[str, bytes | None]) -> N
 @pytest.mark.parametrize("answer", [Refused("no"), Refused("later", temporary=True), Challenge(b"?")])
 async def test_only_a_yes_at_once_is_remembered(answer: Challenge | Refused) -> None:
     service = Service(answer)
-    memory = Remembering(service, Clock())
+    memory = Remembering(service, Clock(1000.0))
     for _ in range(2):
         await ask(memory)
     assert service.asked == 2
 
 
 async def test_the_memory_is_bounded_and_holds_no_password() -> None:
-    memory = Remembering(Service(), Clock())
+    memory = Remembering(Service(), Clock(1000.0))
     for number in range(MAX_REMEMBERED + 10):
         memory.remember("PLAIN", SECRET + str(number).encode(), ALICE)
     assert len(memory._known) == MAX_REMEMBERED

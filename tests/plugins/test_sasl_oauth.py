@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.clock import Clock
 from tests.plugins.tokens import (
     AUDIENCE,
     EC_KEY,
@@ -337,15 +338,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         configured(str(tmp_path / "nowhere"))
 
 
-class Clock:
-    """Time that a test moves on."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_keys_are_fetched_when_needed_and_kept(server: KeyServer) -> None:
     clock = Clock()
     keys = Keys(server.url, clock)
@@ -353,7 +345,7 @@ async def test_keys_are_fetched_when_needed_and_kept(server: KeyServer) -> None:
     for _ in range(3):
         assert await keys.find("one", "RS256")
     assert server.asked == 1
-    clock.now = oauth_keys.FRESH_S
+    clock.now_s = oauth_keys.FRESH_S
     assert await keys.find("one", "RS256")
     assert server.asked == 2
 
@@ -365,7 +357,7 @@ async def test_a_key_that_is_unknown_is_looked_for_now_and_then(server: KeyServe
         assert not await keys.find("four", "RS256")
     assert server.asked == 1
     server.body = key_set(public(RSA_KEY, "four")).encode()
-    clock.now = oauth_keys.PAUSE_S
+    clock.now_s = oauth_keys.PAUSE_S
     assert await keys.find("four", "RS256")
     assert not await keys.find("one", "RS256")
     assert server.asked == 2
@@ -386,11 +378,11 @@ async def test_an_issuer_that_fails_leaves_the_keys_there_were_for_an_hour(
         server.body = b" " * 300000
     else:
         server.status, server.location = 302, server.url
-    clock.now = oauth_keys.STALE_S - 1
+    clock.now_s = oauth_keys.STALE_S - 1
     assert await keys.find("one", "RS256")
     assert server.asked == 2
     assert "the keys of the token issuer were not fetched from http://127.0.0.1" in caplog.text
-    clock.now = oauth_keys.STALE_S
+    clock.now_s = oauth_keys.STALE_S
     with pytest.raises(Unreachable, match="too old"):
         await keys.find("one", "RS256")
 
@@ -435,7 +427,7 @@ async def test_an_issuer_that_trickles_is_asked_again(begins: bytes, monkeypatch
         with pytest.raises(Unreachable, match="never fetched"):
             await keys.find("one", "RS256")
         assert await trio.to_thread.run_sync(cut.wait, DEADLINE_S)
-        clock.now = oauth_keys.PAUSE_S
+        clock.now_s = oauth_keys.PAUSE_S
         assert await keys.find("one", "RS256")
         thread.join(DEADLINE_S)
 

@@ -59,7 +59,7 @@ def _call(each: Configuration, connector: ConnectorEntity, other: Configuration)
     elif called.cost != connector.cost:
         cost = max(called.cost, connector.cost)
         yield Remark(
-            f"{who}: costs {connector.cost} here and {called.cost} there; {higher} counts on both sides", False
+            f"{who}: costs {connector.cost} here and {called.cost} there; {cost} counts on both sides", False
         )
 
 
