@@ -119,7 +119,7 @@ def test_a_file_of_a_stranger_does_nothing_to_who_reads_it(
 def test_a_wrong_filter_is_an_error(folder: Path, words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["records", "cat", str(folder), *words])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert words[0].lstrip("-") in capsys.readouterr().err
 
 

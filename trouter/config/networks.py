@@ -58,9 +58,7 @@ def _call(each: Configuration, connector: ConnectorEntity, other: Configuration)
         yield Remark(f"{who}, whose role is {called.role}, not {ROLE}", True)
     elif called.cost != connector.cost:
         cost = max(called.cost, connector.cost)
-        yield Remark(
-            f"{who}: costs {connector.cost} here and {called.cost} there; {cost} counts on both sides", False
-        )
+        yield Remark(f"{who}: costs {connector.cost} here and {called.cost} there; {cost} counts on both sides", False)
 
 
 def _leads_to(connector: ConnectorEntity, listener: ListenerEntity) -> bool:
