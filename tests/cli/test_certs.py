@@ -155,7 +155,7 @@ def test_certificates_of_another_authority_are_not_renewed(tmp_path: Path, capsy
 def test_days_are_a_number(tmp_path: Path, days: str) -> None:
     with pytest.raises(SystemExit) as ended:
         certs(tmp_path, "ca", "--days", days)
-    assert ended.value.code == 1
+    assert ended.value.code == 2
 
 
 def test_the_script_makes_certificates_and_renews_them(tmp_path: Path) -> None:
