@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,16 @@ class Joined(Shell):
         if len(self.running) > 1:
             for router in self.running:
                 router.wait_for_line("ways through the network .* 1 routers in reach")
+
+
+def test_the_tutorial_works_from_top_to_bottom(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    shell = Joined(tmp_path, ("5671", "5672", "5673", "55671"), brings=())
+    for name, text in re.findall(r"Write this to `([\w.]+)`:\n\n```\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).write_text(shell.moved(text))
+    steps = steps_in(page)
+    assert len(steps) >= 15
+    shell.walk(steps)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if steps_of(page)], ids=lambda page: page.name)
