@@ -1,4 +1,8 @@
-"""Requests and responses, over a service that doubles numbers: `python examples/client_request.py [URL]`."""
+"""Requests and responses, over a service that doubles numbers.
+
+trouter run
+python examples/client_request.py [URL]
+"""
 
 import sys
 
