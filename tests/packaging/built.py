@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import pytest
+
 from tests.routers import ROOT
 from trouter import _twin
 
@@ -36,6 +38,14 @@ def run(*words: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | N
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-5000:]
     return done.stdout
+
+
+def tool(name: str) -> Path:
+    """The program that `make packaging-system` installs, or one on the path; without one, skip the test."""
+    found = shutil.which(name, path=f"{ROOT / 'build' / 'packaging' / 'bin'}:{os.environ['PATH']}")
+    if found is None:
+        pytest.skip(f"{name} is not here; make packaging-system installs it")
+    return Path(found)
 
 
 def build(folder: Path) -> Built:

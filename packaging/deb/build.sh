@@ -1,0 +1,17 @@
+#!/bin/sh
+# Build dist/trouter_VERSION_ARCH.deb with Debian's debhelper: `make deb`. Its Python is the one of the Debian that this runs on.
+# WHEEL=PATH takes a wheel that is there; without it the sdist is compiled.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' "$root/trouter/__init__.py")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tar -xzf "$root/dist/trouter-$version.tar.gz" -C "$work"
+source=$work/trouter-$version
+cp -R "$root/packaging/deb/debian" "$source/debian"
+if [ -d "$root/build/man" ]; then mkdir -p "$source/build" && cp -R "$root/build/man" "$source/build/man"; fi
+printf 'trouter (%s) unstable; urgency=medium\n\n  * CHANGELOG.md tells what is new.\n\n -- The trouter authors <packages@trouter.example>  %s\n' \
+    "$version" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")" >"$source/debian/changelog"
+cd "$source"
+WHEEL=${WHEEL:-} dpkg-buildpackage --build=binary --no-sign
+cp "$work"/trouter_*.deb "$root/dist/"

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Install a .deb in a clean Debian and try it, as root: `packaging/deb/try.sh dist/trouter_VERSION_ARCH.deb [ROOT]`.
+# ROOT is a folder with a minimal Debian that may be changed; without it debootstrap makes one and it is removed afterwards.
+set -eu
+package=$(realpath "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+root=${2:-}
+if [ -z "$root" ]; then
+    root=$(mktemp -d)
+    trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
+    debootstrap --variant=minbase --include=python3,systemd "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
+else
+    trap 'umount "$root/proc" 2>/dev/null || true' EXIT
+fi
+mount -t proc proc "$root/proc"
+cp "$package" "$root/tmp/trouter.deb"
+cp "$here/../smoke.py" "$root/tmp/smoke.py"
+chroot "$root" sh -eu <<'INSIDE'
+! command -v cc
+apt-get -qq update
+DEBIAN_FRONTEND=noninteractive apt-get -qq --yes --no-install-recommends install /tmp/trouter.deb
+trouter --version | grep -w compiled
+getent passwd trouter
+systemd-analyze --man=no verify /lib/systemd/system/trouter.service
+stat -c '%A %U:%G %n' /etc/trouter /etc/trouter/trouter.conf
+trouter check /etc/trouter/trouter.conf
+INSIDE
+# The router as its unit starts it, as its user; one message; and the end by TERM, after which its status is 0. It has a network of
+# its own, in which its ports are free.
+unshare --net sh -c 'ip link set lo up && exec chroot "$0" sh -eu' "$root" <<'INSIDE'
+setpriv --reuid trouter --regid trouter --init-groups trouter run -c /etc/trouter/trouter.conf 2>/tmp/trouter.log &
+router=$!
+until grep -q Operational /tmp/trouter.log; do kill -0 "$router"; sleep 0.2; done
+/usr/lib/trouter/bin/python /tmp/smoke.py 5672
+kill -TERM "$router"
+wait "$router"
+DEBIAN_FRONTEND=noninteractive dpkg --purge trouter
+! command -v trouter
+echo "The package installs, serves, drains and goes."
+INSIDE

@@ -1,0 +1,62 @@
+{{/* The sections of every router; takes the root. */}}
+{{- define "trouter.common" -}}
+sslProfile {
+    name: network
+    certFile: /etc/trouter/network/tls.crt
+    privateKeyFile: /etc/trouter/network/tls.key
+    caCertFile: /etc/trouter/network/ca.crt
+}
+sslProfile {
+    name: clients
+    certFile: /etc/trouter/clients/tls.crt
+    privateKeyFile: /etc/trouter/clients/tls.key
+}
+listener {
+    name: amqps
+    host: 0.0.0.0
+    port: 5671
+    sslProfile: clients
+    saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256 PLAIN
+}
+# For the cluster alone, as the NetworkPolicy says: health and metrics.
+listener {
+    name: health
+    host: 0.0.0.0
+    port: 8080
+    http: yes
+    websockets: no
+    healthz: yes
+    requireSsl: no
+    authenticatePeer: no
+    saslMechanisms: ANONYMOUS
+}
+vhost {
+    hostname: $default
+    allowUnknownUser: yes
+    groups: {
+        $default: {
+            remoteHosts: *
+            sources: "${user}.*"
+            targets: "${user}.*"
+        }
+        {{- with .Values.operators }}
+        operators: {
+            users: {{ join ", " . }}
+            remoteHosts: *
+            sources: *
+            targets: *
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
+            management: admin
+        }
+        {{- end }}
+    }
+}
+{{ .Values.extraConfiguration }}
+{{- end -}}
+
+{{- define "trouter.router" -}}
+    secureDefaults: yes
+    usersFile: /run/trouter/users
+    drainTimeoutSeconds: {{ .Values.drainTimeoutSeconds }}
+{{- end -}}
