@@ -125,8 +125,18 @@ def test_a_file_that_exists_is_overwritten_only_by_force(old: Path, capsys: pyte
     assert main(["migrate", str(old), "-o", str(old)]) == 1
     assert "exists already" in capsys.readouterr().err
     assert "worker-threads" in old.read_text()
+    old.chmod(0o640)
     assert main(["migrate", str(old), "-o", str(old), "--force"]) == 0
     assert "worker-threads" not in old.read_text()
+    assert old.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(("text", "status"), [("# nothing yet\n", 0), ("pwcheck_method: auxprop\n", 1)])
+def test_a_file_without_sections_is_one_that_says_nothing_or_none(text: str, status: int, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.conf", tmp_path / "new.conf"
+    old.write_text(text)
+    assert main(["migrate", str(old), "-o", str(new)]) == status
+    assert new.exists() == (status == 0)
 
 
 def test_the_report_as_json(old: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -132,8 +133,11 @@ def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_p
     except ConfigurationError as error:
         report.errors += map(str, error.problems)
         return report
-    if not result.recognized and (not single or text.strip()):
-        report.notes.append("left alone: it has no section of a router's configuration")
+    if not result.recognized:
+        if single:
+            report.errors.append(f"{path}: it has no section of a router's configuration")
+        else:
+            report.notes.append("left alone: it has no section of a router's configuration")
         return report
     report.result, report.written = result, target
     if is_policy:
@@ -180,7 +184,7 @@ def _write(report: Report, *, force: bool) -> None:
         number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(number, "w", encoding="utf-8", newline="") as file:
-                os.fchmod(number, MODE)
+                _like(number, target)
                 file.write(report.result.text)
             Path(name).replace(target)
         except OSError:
@@ -190,6 +194,17 @@ def _write(report: Report, *, force: bool) -> None:
         report.errors.append(f"{failure.filename or target} cannot be written: {failure.strerror}")
         return
     report.written = target
+
+
+def _like(number: int, target: Path) -> None:
+    """Give a new file the owner and the mode of the one that it replaces; without one, only its owner may read it."""
+    if not target.exists():
+        os.fchmod(number, MODE)
+        return
+    old = target.stat()
+    with contextlib.suppress(PermissionError):  # only root may
+        os.fchown(number, old.st_uid, old.st_gid)
+    os.fchmod(number, stat.S_IMODE(old.st_mode))
 
 
 # --- what is said

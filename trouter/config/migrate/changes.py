@@ -62,7 +62,7 @@ class Migrated:
 
     text: str
     changes: list[Change] = field(default_factory=list)
-    #: Whether the old text is a configuration of a router at all: it has a section.
+    #: Whether the old text may be a configuration of a router: one that says nothing is, too.
     recognized: bool = True
 
 
@@ -87,7 +87,7 @@ class _Migration:
         self.told: dict[tuple[SourcePosition, str], Problem] = {}
 
     def result(self, *, secure: bool) -> Migrated:
-        if not self.source.sections:
+        if not self.source.sections and self.findings.errors:
             return Migrated(self.source.edited(), recognized=False)
         sections = [kept for section in self.source.sections if (kept := self._known(section))]
         drafts = [draft for section in sections if (draft := draft_section(section, self.findings))]
