@@ -1,15 +1,17 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip --quiet --disable-pip-version-check
 # The web console: the build, which packages contain, and what it is made of.
 CONSOLE     := trouter/http/console/index.html
 CONSOLE_OF  := $(shell [ -d console ] && find console -path console/node_modules -prune -o -path console/e2e -prune -o -path console/test-results -prune -o -type f -print)
 NODE_READY  := console/node_modules/.package-lock.json
 export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = 1
+HEADER  = $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
 HOT    := $(shell find trouter -name '*.pxd' -o -name '*.py')
 ARGS   ?=
 
@@ -23,9 +25,9 @@ define install
 	      for each in $(1); do systemctl --quiet disable $$each 2>&1 || true; done )
 endef
 
-# $(call needs,command,debian packages): install what is missing when we may, else say what to install.
+# $(call needs,command or file,debian packages): install what is missing when we may, else say what to install.
 define needs
-	@command -v $(1) >/dev/null 2>&1 || { \
+	@command -v $(1) >/dev/null 2>&1 || [ -e "$(1)" ] || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 	    echo "make: installing $(2) (for $(1))"; \
 	    $(call install,$(2)) >/dev/null \
@@ -49,6 +51,7 @@ endef
 
 help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
+	@echo "make build      compile the router, which then runs at full speed"
 	@echo "make test       run the tests, compiled and interpreted (ARGS='tests/wire -k name' to choose)"
 	@echo "make console    build the web console (with Node.js 18 or later), which run and test do too"
 	@echo "make test-console  check the web console, and try it in a browser; build/test-console.log tells (ARGS for Playwright)"
@@ -69,9 +72,22 @@ help:
 	@echo "make chart      check the Helm chart, and pack it into dist/"
 	@echo "make clean      remove everything that can be made again"
 
-run:
-	@$(MAKE) --no-print-directory --jobs=2 build console-if-possible
+# What the router needs, and nothing else, so that it routes at once: interpreted until `make build` has compiled it, from then
+# on compiled. The console is built beside the router where there is npm already, and appears when it is done.
+run: running
+	@if [ -e $(VENV)/built ]; then $(MAKE) --no-print-directory build; else \
+	  echo "make: the router runs interpreted, at about a tenth of its speed; 'make build' compiles it, once" >&2; fi
+	@$(MAKE) --no-print-directory --jobs=2 route console-beside
+
+route:
 	$(VENV)/bin/trouter run $(ARGS)
+
+console-beside:
+	@mkdir -p build
+	@if command -v npm >/dev/null 2>&1; then $(MAKE) console >build/console.log 2>&1 || \
+	    echo "make: the web console is not built; build/console.log says why" >&2; \
+	  elif [ ! -e $(CONSOLE) ]; then \
+	    echo "make: there is no npm, so no web console; 'make console' installs what it needs and builds it" >&2; fi
 
 # Five at once, for most tests wait for processes: on the compiled twin what is tested through one router, through several,
 # and in memory, and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which have
@@ -81,7 +97,7 @@ ONE_ROUTER := $(addprefix tests/,cli e2e)
 SEVERAL    := $(addprefix tests/,http interop management network tls)
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
-test: build console interop-system browser-system packaging-system
+test: venv build console interop-system browser-system packaging-system
 	@mkdir -p build && rm -f build/test-*.log
 	@$(MAKE) --no-print-directory --keep-going --jobs=5 test-one-router $(if $(ARGS),,console-tests test-several test-in-memory) test-twins; \
 	  status=$$?; cat build/test-*.log; exit $$status
@@ -100,7 +116,7 @@ test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
 
 # The web console: its rules, its pure functions, and its pages in a browser over live routers.
-test-console: build console browser-system
+test-console: venv build console browser-system
 	@$(MAKE) --no-print-directory console-tests
 
 # With everything in place; it waits for nothing, so that the parts of `make test` all begin at once.
@@ -110,7 +126,7 @@ console-tests:
 
 test-all: test-compiled test-pure test-spark40
 
-test-compiled: build interop-system
+test-compiled: venv build interop-system
 	$(PY) -m trouter --version | grep -w compiled
 	$(PY) -m pytest $(ARGS)
 
@@ -135,10 +151,10 @@ types: venv
 	$(PY) -m mypy
 
 # Hostile octets on every target, or on those of TARGET, for SECONDS each; what fails is kept among the seeds.
-fuzz: build
+fuzz: venv build
 	$(PY) fuzz/run.py $(TARGET) --seconds $(or $(SECONDS),60) $(ARGS)
 
-fuzz-properties: build
+fuzz-properties: venv build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
 
 # The web console in trouter/http/console/; nothing is done when no source is newer, and without Node it is left as it is.
@@ -156,10 +172,10 @@ $(NODE_READY): console/package-lock.json
 console-if-possible: system
 	@$(MAKE) --no-print-directory console || echo "make: the web console is not built, for the reason above" >&2
 
-bench: build bench-system $(VENV)/bench
+bench: venv build bench-system $(VENV)/bench
 	$(PY) -m bench $(ARGS)
 
-bench-pipeline: build $(VENV)/bench
+bench-pipeline: venv build $(VENV)/bench
 	$(PY) -m bench.pipeline $(ARGS)
 
 $(VENV)/bench: bench/requirements.lock | $(VENV)/locked
@@ -167,7 +183,7 @@ $(VENV)/bench: bench/requirements.lock | $(VENV)/locked
 	@touch $@
 
 # A router, its traffic, every job on Spark, and a report; ARGS names another folder than build/pipeline-demo.
-pipeline-demo: build
+pipeline-demo: venv build
 	$(call needs,java,openjdk-17-jre-headless)
 	$(PY) examples/pipeline/demo.py $(or $(ARGS),build/pipeline-demo)
 
@@ -214,25 +230,34 @@ build/packaging/ready: packaging/requirements.lock | system
 packaging-system: system
 	@$(MAKE) --no-print-directory build/packaging/ready || echo "make: tests of packages are skipped, for the reason above" >&2
 
-# The environment: exactly the locked versions, from whatever index pip is configured for.
-venv: $(VENV)/locked
-$(VENV)/locked: requirements-dev.lock pyproject.toml setup.py | system
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trouter needs Python 3.11 or later; try make PYTHON=python3.11")'
+# The environment: exactly the locked versions, from whatever index pip is configured for. First what the router runs with.
+running: $(VENV)/running
+$(VENV)/running: requirements.lock pyproject.toml setup.py | system
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trouter needs Python 3.11 or later; try make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	rm -rf trouter.egg-info
-	TROUTER_PURE=1 $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) install -r requirements.lock
+	@rm -rf trouter.egg-info
+	TROUTER_PURE=1 $(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# On top of that what development takes: tests, lint, types, Spark.
+venv: $(VENV)/locked
+$(VENV)/locked: requirements-dev.lock $(VENV)/running
+	$(PIP) install -r requirements-dev.lock
 	@touch $@
 
 # The compiled twin, in place; nothing is done when no source is newer.
 build: $(VENV)/built
-$(VENV)/built: $(VENV)/locked $(HOT)
+$(VENV)/built: $(VENV)/running $(HOT) | compiler
 	$(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 
 system:
-	$(call needs,$(PYTHON),python3 python3-venv python3-dev)
+	$(call needs,$(PYTHON),python3 python3-venv)
+
+compiler: system
 	$(call needs,cc,gcc libc6-dev)
+	$(call needs,$(HEADER),python3-dev)
 
 node-system: system
 	$(call wants,npm,nodejs npm,the web console is not built)
@@ -261,12 +286,17 @@ bench-system:
 	$(call needs,haproxy,haproxy)
 	$(call needs,rabbitmqctl,rabbitmq-server)
 
-# Pin what the extras need today. Run it on purpose, read the difference, and commit it.
+define freeze
+{ sed -n '/^#/p' $(1); build/lock/bin/python -m pip freeze --all --exclude trouter --exclude pip; } > build/lock.txt && mv build/lock.txt $(1)
+endef
+
+# Pin what the router and the extras need today. Run it on purpose, read the difference, and commit it.
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check . Cython setuptools
+	$(call freeze,requirements.lock)
 	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
-	{ sed -n '/^#/p' requirements-dev.lock; build/lock/bin/python -m pip freeze --all --exclude trouter --exclude pip; } > build/lock.txt
-	mv build/lock.txt requirements-dev.lock
+	$(call freeze,requirements-dev.lock)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Run a command in a copy of this checkout, on a machine that has nothing but Debian's smallest system and make:
+#     packaging/fresh-machine.sh [--until TEXT] COMMAND...      such as: packaging/fresh-machine.sh --until Operational make run
+# It prints after how many seconds each line came, and how long the whole took; with --until it ends at the first line that
+# has TEXT. Packages come from where this machine has them from: its settings for apt, pip and npm are copied, and nothing
+# else of it. It needs root, debootstrap and unshare. FRESH_BASE names the folder of the smallest system, made if it is absent.
+set -eu -o pipefail
+until=""
+if [ "${1:-}" = --until ]; then until=$2; shift 2; fi
+[ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
+for program in debootstrap unshare; do
+    command -v "$program" >/dev/null || { echo "fresh-machine: $program is missing" >&2; exit 1; }
+done
+checkout=$(cd "$(dirname "$0")/.." && pwd)
+base=${FRESH_BASE:-$checkout/build/fresh-machine}
+if [ ! -e "$base/etc/debian_version" ]; then
+    read -r mirror suite < <(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | head -1)
+    rm -rf "$base" && mkdir -p "$(dirname "$base")"
+    debootstrap --variant=minbase --include=make,ca-certificates "$suite" "$base" "$mirror" >&2
+fi
+machine=$(mktemp -d)
+trap 'rm -rf --one-file-system "$machine"' EXIT
+cp -a "$base/." "$machine"
+for settings in etc/apt etc/pip.conf root/.config/pip root/.pip root/.npmrc etc/npmrc usr/etc/npmrc etc/ssl/certs/ca-certificates.crt \
+    usr/share/keyrings usr/local/share/ca-certificates etc/resolv.conf etc/hosts; do
+    if [ -e "/$settings" ]; then mkdir -p "$machine/${settings%/*}" && cp -aLT --remove-destination "/$settings" "$machine/$settings"; fi
+done
+mkdir "$machine/trouter"
+git -C "$checkout" ls-files -z | tar -C "$checkout" --null -T - -cf - | tar -C "$machine/trouter" -xf -
+kept=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 PYTHONUNBUFFERED=1)
+while IFS= read -r -d '' setting; do
+    case $setting in PIP_*|npm_config_*|NPM_CONFIG_*|*_proxy=*|*_PROXY=*|SSL_CERT_*|NODE_EXTRA_CA_CERTS=*|FRESH_*) kept+=("$setting") ;; esac
+done < /proc/self/environ
+# The processes live in a namespace of their own, which ends with its first: whatever the command left behind ends too.
+exec 3< <(exec unshare --mount --pid --fork --kill-child env -i "${kept[@]}" sh -c '
+    mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && cd "$0/trouter" && exec chroot "$0" sh -c "cd /trouter && exec \"\$@\"" sh "$@"
+    ' "$machine" "$@" 2>&1; )
+child=$!
+begun=$EPOCHREALTIME
+since() { awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%6.1f s", b - a }'; }
+reached=no
+while IFS= read -r line <&3; do
+    printf '%s  %s\n' "$(since)" "$line"
+    if [ -n "$until" ] && [[ $line == *"$until"* ]]; then reached=yes; break; fi
+done
+status=0
+if [ $reached = yes ]; then kill -KILL "$child"; wait "$child" 2>/dev/null || true; else wait "$child" || status=$?; fi
+printf '%s  in all\n' "$(since)"
+if [ -n "$until" ] && [ $reached = no ]; then exit 1; fi
+exit $status
